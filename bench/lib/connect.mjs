@@ -1,0 +1,8 @@
+import { Redis } from 'ioredis';
+
+/** A client of the benchmark's own Redis, ready for commands. */
+export async function connect(port, Client = Redis) {
+  const client = new Client({ host: '127.0.0.1', port, lazyConnect: true });
+  await client.connect();
+  return client;
+}

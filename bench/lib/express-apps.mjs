@@ -1,0 +1,22 @@
+import { startWorker } from './workers.mjs';
+
+/** Each application in a process of its own, and one process that sends requests to whichever is measured. */
+export async function startApps(names, { port }) {
+  const load = await startWorker('http-load', {});
+  const servers = [];
+  const apps = new Map();
+  for (const name of names) {
+    const server = await startWorker('express-server', { app: name, port });
+    const origin = await server.call('origin');
+    servers.push(server);
+    apps.set(name, {
+      post: (path, params) => load.call('post', { url: origin + path, ...params }),
+      usedUs: () => server.call('usedUs'),
+      counts: () => server.call('counts'),
+    });
+  }
+  return {
+    get: (name) => apps.get(name),
+    close: () => Promise.all([load, ...servers].map((worker) => worker.close())),
+  };
+}

@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util';
+import { ours } from './contenders/index.mjs';
+import { compare } from './lib/compare.mjs';
+import { describeMachine } from './lib/machine.mjs';
+import { startRedis } from './lib/redis-server.mjs';
+import { scenarioSection, targetSection, writeResults } from './lib/report.mjs';
+import { runRounds } from './lib/rounds.mjs';
+import { scenarios } from './scenarios/index.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    scenario: { type: 'string' },
+    rounds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    'without-ours': { type: 'boolean', default: false },
+  },
+});
+process.once('SIGINT', () => process.exit(130));
+process.once('SIGTERM', () => process.exit(143));
+
+const chosen = scenarios.filter(({ name }) => options.scenario === undefined || options.scenario === name);
+if (chosen.length === 0) throw new Error(`No such scenario; one of ${scenarios.map(({ name }) => name).join(', ')}`);
+await checkBuild();
+
+const redis = await startRedis();
+const results = [];
+try {
+  for (const scenario of chosen) {
+    const result = await run(scenario);
+    results.push(result);
+    console.log(`\n${scenarioSection(result)}\n`);
+  }
+} finally {
+  await redis.stop();
+}
+if (!options['without-ours']) console.log(targetSection(results));
+
+const whole = options.scenario === undefined && !options.quick && !options['without-ours'];
+if (whole) writeResults(results, describeMachine(redis.version));
+else console.log('\nOnly a whole run, without options but --rounds, is written to README.md.');
+
+async function run(scenario) {
+  const names = scenario.contenders.filter((name) => !options['without-ours'] || !ours.includes(name));
+  const rounds = Number(options.rounds ?? (options.quick ? scenario.quickRounds : scenario.rounds));
+  const size = options.quick ? { ...scenario.size, ...scenario.quickSize } : scenario.size;
+  process.stderr.write(`${scenario.name} `);
+  const comparison = compare(await runRounds(scenario, { names, rounds, size, redis }));
+  return { scenario, rounds, comparison, targets: options['without-ours'] ? [] : scenario.targets(comparison) };
+}
+
+async function checkBuild() {
+  if (options['without-ours']) {
+    console.error('WITHOUT reenlock (--without-ours): the peers only, no targets.');
+    return;
+  }
+  await import('reenlock').catch((cause) => {
+    throw new Error('reenlock is not built: run "npm run build" in the package, or give --without-ours', { cause });
+  });
+}

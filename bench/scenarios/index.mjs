@@ -1,0 +1,14 @@
+import { expressMemory } from './express-memory.mjs';
+import { expressRedis } from './express-redis.mjs';
+import { handOff } from './hand-off.mjs';
+import { hotKey } from './hot-key.mjs';
+import { hotKeyProcesses } from './hot-key-processes.mjs';
+import { oneAtATime } from './one-at-a-time.mjs';
+import { reEntry } from './re-entry.mjs';
+import { wide } from './wide.mjs';
+
+/**
+ * All scenarios, in the order in which they run. Each says what is measured (`what`, `columns`), of whom (`contenders`),
+ * how (`open` → session, `measure(session)` → figures of one round), and what this package promises (`targets`).
+ */
+export const scenarios = [oneAtATime, wide, reEntry, hotKey, hotKeyProcesses, handOff, expressMemory, expressRedis];

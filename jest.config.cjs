@@ -1,0 +1,25 @@
+/** @type {import('jest').Config} */
+module.exports = {
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/bench/', '<rootDir>/test/package/consumers/'],
+  transform: {
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        swcrc: false,
+        jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+        module: { type: 'commonjs' },
+      },
+    ],
+  },
+  moduleNameMapper: {
+    '^reenlock$': '<rootDir>/src/core/index.ts',
+    '^reenlock/redis$': '<rootDir>/src/core/store/redis.ts',
+    '^reenlock/express$': '<rootDir>/src/express/index.ts',
+    '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
+  },
+  globalSetup: '<rootDir>/test/helpers/global-setup.ts',
+  testTimeout: 30_000,
+  maxWorkers: 2,
+};

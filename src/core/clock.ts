@@ -1,0 +1,64 @@
+import { randomFillSync } from 'node:crypto';
+
+/** A point in time on both clocks of this machine, in milliseconds. */
+export interface Instant {
+  /** Monotonic: never steps, may stand still while the machine sleeps. */
+  readonly monoMs: number;
+  /** Wall clock: goes on while the machine sleeps, may step. */
+  readonly wallMs: number;
+}
+
+/** A timer that was started; `cancel` may be called at any time, more than once. */
+export interface Timer {
+  cancel(): void;
+}
+
+/** Where the core gets time, timers and randomness from; tests put a manual one in its place. */
+export interface Clock {
+  now(): Instant;
+  /** Calls `run` once after `ms`; the timer never keeps the process alive. */
+  after(ms: number, run: () => void): Timer;
+  /** 128 random bits from a cryptographic source, as 32 hex digits. */
+  randomId(): string;
+  /** A number in [0, 1) for jitter; not for secrets. */
+  jitter(): number;
+}
+
+/** The longest delay that Node's timers take without wrapping around. */
+export const maxTimerMs: number = 2 ** 31 - 1;
+
+/** The real clock. */
+export const systemClock: Clock = {
+  now: () => ({ monoMs: performance.now(), wallMs: Date.now() }),
+  after(ms, run) {
+    const timeout = setTimeout(run, Math.min(Math.max(ms, 0), maxTimerMs));
+    timeout.unref();
+    return { cancel: () => clearTimeout(timeout) };
+  },
+  randomId: pooledIds(),
+  jitter: Math.random,
+};
+
+/**
+ * Milliseconds since `start`: the larger of what the two clocks say, so that neither a machine that slept
+ * (monotonic stands still) nor a wall clock set back hides time that has passed.
+ */
+export function elapsedMs(clock: Clock, start: Instant): number {
+  const now = clock.now();
+  return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
+}
+
+/** One system call fills many ids: a request takes several, and the call costs more than the id. */
+function pooledIds(): () => string {
+  const idBytes = 16;
+  const pool = Buffer.alloc(idBytes * 256);
+  let used = pool.length;
+  return () => {
+    if (used === pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    used += idBytes;
+    return pool.toString('hex', used - idBytes, used);
+  };
+}

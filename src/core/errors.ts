@@ -1,0 +1,206 @@
+/** What tells the kinds of lock errors apart; stable, one heading each in the README. */
+export type LockErrorCode =
+  | 'ERR_LOCK_CONFIG'
+  | 'ERR_LOCK_KEY'
+  | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_LOCK_LIMIT'
+  | 'ERR_LOCK_ABORTED'
+  | 'ERR_LOCK_DEADLOCK'
+  | 'ERR_LOCK_LOST'
+  | 'ERR_LOCK_NOT_HELD'
+  | 'ERR_LOCK_SCOPE'
+  | 'ERR_LOCK_STORE'
+  | 'ERR_LOCK_CLOSED';
+
+/** What an error may say beside its message. */
+export interface LockErrorDetails {
+  /** The key as the application wrote it; never part of the message. */
+  readonly key?: string | undefined;
+  readonly cause?: unknown;
+}
+
+interface Shape {
+  readonly code: LockErrorCode;
+  readonly status: number;
+  readonly expose: boolean;
+  readonly retryable: boolean;
+  /** Refusals are answers, not bugs: Express logs each stack, so theirs is one line. */
+  readonly refusal?: boolean;
+  readonly retryAfterMs?: number;
+}
+
+const brand = Symbol.for('reenlock.error');
+
+/**
+ * The base of every error of this package, shaped like http-errors, so that the default error handlers of Express and
+ * Koa answer with `status` and `headers`, and show the message only where `expose` is true.
+ */
+export class LockError extends Error {
+  readonly code: LockErrorCode;
+  readonly status: number;
+  readonly statusCode: number;
+  readonly expose: boolean;
+  /** Whether the same call may succeed when it is made again later. */
+  readonly retryable: boolean;
+  readonly headers: Readonly<Record<string, string>>;
+  // Private, so that `res.json(error)` in an application's handler can't send it.
+  readonly #key: string | undefined;
+
+  constructor(message: string, details: LockErrorDetails, shape: Shape) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.name = new.target.name;
+    this.code = shape.code;
+    this.status = shape.status;
+    this.statusCode = shape.status;
+    this.expose = shape.expose;
+    this.retryable = shape.retryable;
+    this.headers = shape.retryAfterMs === undefined ? {} : { 'Retry-After': retryAfter(shape.retryAfterMs) };
+    this.#key = details.key;
+    if (shape.refusal) this.stack = `${this.name}: ${message}`;
+  }
+
+  /** The key that the call was about, as the application wrote it. */
+  get key(): string | undefined {
+    return this.#key;
+  }
+}
+Object.defineProperty(LockError.prototype, brand, { value: true });
+
+/** Tells whether a value is an error of this package, also of another installed copy of it. */
+export function isLockError(value: unknown): value is LockError {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true;
+}
+
+/** Options, keys or middleware were put together wrongly; thrown when they are built. */
+export class LockConfigError extends LockError {
+  constructor(message: string, details: LockErrorDetails = {}) {
+    super(message, details, { code: 'ERR_LOCK_CONFIG', status: 500, expose: false, retryable: false });
+  }
+}
+
+/** The key is empty, not a string or number, or too long. */
+export class LockKeyError extends LockError {
+  constructor(message: string, details: LockErrorDetails = {}) {
+    super(message, details, { code: 'ERR_LOCK_KEY', status: 400, expose: true, retryable: false });
+  }
+}
+
+/** The key was not free within `waitMs`. */
+export class LockTimeoutError extends LockError {
+  /** How long the call waited, in milliseconds. */
+  readonly waitedMs: number;
+  /** When another try is worth it, in milliseconds: what is left of the holder's lease when it was last seen. */
+  readonly retryAfterMs: number;
+
+  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number }) {
+    super(`The lock was not free within ${Math.round(details.waitedMs)} ms`, details, {
+      code: 'ERR_LOCK_TIMEOUT',
+      status: 423,
+      expose: true,
+      retryable: true,
+      refusal: true,
+      retryAfterMs: details.retryAfterMs,
+    });
+    this.waitedMs = details.waitedMs;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+}
+
+/** A cap was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
+export class LockLimitError extends LockError {
+  constructor(message: string, details: LockErrorDetails = {}) {
+    super(message, details, {
+      code: 'ERR_LOCK_LIMIT',
+      status: 503,
+      expose: true,
+      retryable: true,
+      refusal: true,
+      retryAfterMs: 1000,
+    });
+  }
+}
+
+/** The caller's signal was aborted, or its client left, before the lock was granted. */
+export class LockAbortedError extends LockError {
+  constructor(details: LockErrorDetails = {}) {
+    // Nothing is sent: nobody is there to read it. 499 is what logs know this case by.
+    super('The wait for the lock was aborted', details, {
+      code: 'ERR_LOCK_ABORTED',
+      status: 499,
+      expose: true,
+      retryable: false,
+      refusal: true,
+    });
+  }
+}
+
+/** The lease ended, or the key changed hands, while the hold thought that it held. */
+export class LockLostError extends LockError {
+  /** The fencing token of the hold that was lost. */
+  readonly fence: number;
+  /** What the routine of `run` returned, where it ended well although its hold was lost. */
+  readonly value: unknown;
+
+  constructor(message: string, details: LockErrorDetails & { fence: number; value?: unknown }) {
+    super(message, details, { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true });
+    this.fence = details.fence;
+    Object.defineProperty(this, 'value', { value: details.value });
+  }
+}
+
+/** The current scope has no hold on the key. */
+export class LockNotHeldError extends LockError {
+  constructor(details: LockErrorDetails = {}) {
+    super('The current scope does not hold this lock', details, {
+      code: 'ERR_LOCK_NOT_HELD',
+      status: 500,
+      expose: false,
+      retryable: false,
+    });
+  }
+}
+
+/** A lock was asked for outside a scope, or in one that has ended; an owner is never invented. */
+export class LockScopeError extends LockError {
+  constructor(message: string, details: LockErrorDetails = {}) {
+    super(message, details, { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false });
+  }
+}
+
+/** What is known of a store call that failed: it had no effect, or it may have had one. */
+export type StoreOutcome = 'not-applied' | 'unknown';
+
+/** The store failed or did not answer in time. */
+export class LockStoreError extends LockError {
+  readonly outcome: StoreOutcome;
+
+  constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome }) {
+    super(message, details, {
+      code: 'ERR_LOCK_STORE',
+      status: 503,
+      expose: false,
+      retryable: true,
+      retryAfterMs: 1000,
+    });
+    this.outcome = details.outcome;
+  }
+}
+
+/** The `Locks` is closing or closed. */
+export class LocksClosedError extends LockError {
+  constructor(details: LockErrorDetails = {}) {
+    super('The server is shutting down', details, {
+      code: 'ERR_LOCK_CLOSED',
+      status: 503,
+      expose: true,
+      retryable: true,
+      refusal: true,
+      retryAfterMs: 1000,
+    });
+  }
+}
+
+/** RFC 9110 §10.2.3: whole seconds; zero would invite the client to come back at once. */
+function retryAfter(ms: number): string {
+  return String(Math.max(1, Math.ceil(ms / 1000)));
+}

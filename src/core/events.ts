@@ -1,0 +1,40 @@
+import { EventEmitter } from 'node:events';
+import type { LockEvents } from './types.ts';
+
+/** A listener of one event. */
+export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
+
+/** The events of one `Locks`. A listener that throws never breaks a request: its error becomes a process warning. */
+export class Events {
+  readonly #emitter = new EventEmitter();
+
+  /** Adds a listener and returns the function that removes it. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    this.#emitter.on(event, listener);
+    return () => {
+      this.#emitter.off(event, listener);
+    };
+  }
+
+  /** Asked first where building the event costs something on a hot path. */
+  has(event: keyof LockEvents): boolean {
+    return this.#emitter.listenerCount(event) > 0;
+  }
+
+  emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
+    if (!this.has(event)) return;
+    for (const listener of this.#emitter.listeners(event)) {
+      try {
+        const returned: unknown = listener(payload);
+        if (returned instanceof Promise) returned.catch(reportListener);
+      } catch (error) {
+        reportListener(error);
+      }
+    }
+  }
+}
+
+function reportListener(error: unknown): void {
+  const words = error instanceof Error ? error.message : String(error);
+  process.emitWarning(`A listener of lock events threw: ${words}`, { type: 'ReenlockWarning', code: 'LOCK_LISTENER' });
+}

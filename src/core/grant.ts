@@ -1,0 +1,140 @@
+import type { Clock, Instant } from './clock.ts';
+import { LockLostError } from './errors.ts';
+import { type Deadline, earlierDeadline, laterDeadline, remainingMs } from './lease.ts';
+import type { AcquireSettings } from './options.ts';
+import type { Ticket } from './ticket.ts';
+import type { LockEvent, OwnerKind } from './types.ts';
+
+/** What the store said when it granted, on this machine's clocks. */
+export interface Granted {
+  readonly fence: number;
+  readonly deadline: Deadline;
+  /** Handed off: the lease is a claim until its first renewal. */
+  readonly isClaim: boolean;
+}
+
+/**
+ * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's
+ * release. It goes one way: held, then lost or released.
+ */
+export class Grant {
+  readonly key: string;
+  readonly request: Ticket;
+  readonly fence: number;
+  readonly grantedAt: Instant;
+  readonly ownerKind: OwnerKind;
+  /** Whether the store still counts it as a claim. */
+  isClaim: boolean;
+  /** When the watchdog renews it next, on the monotonic clock; never, for a fixed lease. */
+  renewAtMs: number = Number.POSITIVE_INFINITY;
+  isRenewing = false;
+  /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
+  isFinal: boolean;
+  leaseMs: number;
+  readonly maxHold: Deadline;
+  readonly #clock: Clock;
+  #deadline: Deadline;
+  #holds = 0;
+  #renewingHolds = 0;
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #lostError: LockLostError | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(
+    clock: Clock,
+    key: string,
+    request: Ticket,
+    ownerKind: OwnerKind,
+    terms: AcquireSettings,
+    granted: Granted,
+  ) {
+    this.#clock = clock;
+    this.key = key;
+    this.request = request;
+    this.ownerKind = ownerKind;
+    this.fence = granted.fence;
+    this.grantedAt = clock.now();
+    this.isClaim = granted.isClaim;
+    this.leaseMs = terms.leaseMs;
+    this.isFinal = !granted.isClaim && terms.leaseMs >= terms.maxHoldMs;
+    this.maxHold = { start: this.grantedAt, spanMs: terms.maxHoldMs };
+    this.#deadline = earlierDeadline(clock, granted.deadline, this.maxHold);
+  }
+
+  /** What every event about it says. */
+  get event(): LockEvent {
+    return { key: this.key, owner: this.request.owner, holdId: this.request.holdId };
+  }
+
+  get holdCount(): number {
+    return this.#holds;
+  }
+
+  get lostError(): LockLostError | undefined {
+    return this.#lostError;
+  }
+
+  /** Whether nobody has ended it yet; the lease may have run out all the same, see `isHeld`. */
+  get isOpen(): boolean {
+    return this.#state === 'held';
+  }
+
+  get isHeld(): boolean {
+    return this.isOpen && this.remainingMs > 0;
+  }
+
+  /** Milliseconds until the local deadline; 0 when it has passed. */
+  get remainingMs(): number {
+    return Math.max(0, remainingMs(this.#clock, this.#deadline));
+  }
+
+  /** Whether any of its holds wants the watchdog. */
+  get wantsRenewal(): boolean {
+    return this.#renewingHolds > 0;
+  }
+
+  /** Made when first asked for: most holds are never watched. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
+    }
+    return this.#controller.signal;
+  }
+
+  /** One more hold; it can make the lease longer and start its renewal, never the opposite. */
+  addHold(leaseMs: number, renew: boolean): void {
+    this.#holds += 1;
+    if (renew) this.#renewingHolds += 1;
+    this.leaseMs = Math.max(this.leaseMs, leaseMs);
+  }
+
+  /** One hold less; answers whether it was the last. */
+  removeHold(renew: boolean): boolean {
+    this.#holds -= 1;
+    if (renew) this.#renewingHolds -= 1;
+    return this.#holds === 0;
+  }
+
+  /** Takes over a lease end that the store confirmed, if it is later; never beyond `maxHoldMs`. */
+  prolong(deadline: Deadline, isFinal: boolean): void {
+    const later = laterDeadline(this.#clock, this.#deadline, deadline);
+    this.#deadline = earlierDeadline(this.#clock, later, this.maxHold);
+    this.isClaim = false;
+    this.isFinal ||= isFinal;
+  }
+
+  /** Answers the error when this call made it lost, undefined when it was over before. */
+  lose(why: string): LockLostError | undefined {
+    if (!this.isOpen) return undefined;
+    this.#state = 'lost';
+    this.#lostError = new LockLostError(why, { key: this.key, fence: this.fence });
+    this.#controller?.abort(this.#lostError);
+    return this.#lostError;
+  }
+
+  /** From here on it can't be re-entered, and no renewal's answer counts. */
+  close(): void {
+    if (this.isOpen) this.#state = 'released';
+  }
+}

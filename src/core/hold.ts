@@ -1,0 +1,93 @@
+import { LockConfigError, LockLostError, LockNotHeldError } from './errors.ts';
+import type { Grant } from './grant.ts';
+import type { Keeper } from './keeper.ts';
+import type { Hold } from './types.ts';
+import { milliseconds } from './validate.ts';
+
+/** Where a hold lives: it ends there, and is given back there at the latest. */
+export interface HoldHome {
+  forget(hold: ScopedHold): void;
+  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void;
+}
+
+const duration = milliseconds(1);
+
+/** A hold of one scope. Re-entrant holds of a key share one grant. */
+export class ScopedHold implements Hold {
+  readonly grant: Grant;
+  readonly #keeper: Keeper;
+  readonly #home: HoldHome;
+  readonly #renew: boolean;
+  #released: Promise<void> | undefined;
+
+  constructor(grant: Grant, keeper: Keeper, home: HoldHome, renew: boolean) {
+    this.grant = grant;
+    this.#keeper = keeper;
+    this.#home = home;
+    this.#renew = renew;
+  }
+
+  get key(): string {
+    return this.grant.key;
+  }
+
+  get owner(): string {
+    return this.grant.request.owner;
+  }
+
+  get fence(): number {
+    return this.grant.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.grant.signal;
+  }
+
+  isHeld(): boolean {
+    return this.#released === undefined && this.grant.isHeld;
+  }
+
+  remainingMs(): number {
+    return this.isHeld() ? this.grant.remainingMs : 0;
+  }
+
+  assertHeld(minRemainingMs = 0): void {
+    if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
+    const leftMs = this.remainingMs();
+    if (leftMs > 0 && leftMs >= minRemainingMs) return;
+    const why =
+      leftMs > 0 ? `it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for` : 'its lease has ended';
+    throw (
+      this.grant.lostError ??
+      new LockLostError(`The lock can't be relied on: ${why}`, { key: this.key, fence: this.fence })
+    );
+  }
+
+  async extend(leaseMs: number): Promise<void> {
+    if (!duration.accepts(leaseMs)) throw new LockConfigError(`Expected \`leaseMs\` to be ${duration.expected}`);
+    this.assertHeld();
+    await this.#keeper.extend(this.grant, leaseMs);
+    this.assertHeld();
+  }
+
+  waitUntil(promise: PromiseLike<unknown>): void {
+    this.#home.postpone(this, promise);
+  }
+
+  release(): Promise<void> {
+    if (this.#released === undefined) {
+      this.#home.forget(this);
+      const isLast = this.grant.removeHold(this.#renew);
+      this.#released = isLast ? this.#keeper.release(this.grant) : done;
+      // Told to whoever awaits it; a release that nobody awaits must not end the process.
+      this.#released.catch(() => {});
+    }
+    return this.#released;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+}
+
+const done = Promise.resolve();

@@ -1,0 +1,126 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { acquire } from '../acquire.ts';
+import { currentScope, warnOnce } from '../context.ts';
+import {
+  isLockError,
+  LockConfigError,
+  type LockError,
+  LockKeyError,
+  LockScopeError,
+  LockTimeoutError,
+} from '../errors.ts';
+import type { ScopedHold } from '../hold.ts';
+import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
+import { checkedName } from '../lock.ts';
+import { acquireRules } from '../options.ts';
+import type { Scope } from '../scope.ts';
+import type { AcquireOptions, Hold } from '../types.ts';
+import { callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
+import { tracedRequest } from './trace-request.ts';
+
+/** What a guard takes on every framework. */
+export interface CommonGuardOptions extends AcquireOptions {
+  /** The status of the answer when the key was not free in time. Default 423. */
+  readonly statusCode?: number | undefined;
+  /**
+   * When the hold is given back: when the work is over (`'end'`, default), or when the response is closed, all of it sent
+   * or its client gone.
+   */
+  readonly releaseOn?: 'end' | 'close' | undefined;
+}
+
+/** The options that each framework types for itself. */
+interface FrameworkOptions {
+  readonly skip?: unknown;
+  readonly handler?: unknown;
+}
+
+const rules = {
+  ...acquireRules,
+  statusCode: wholeNumber(400, 599),
+  releaseOn: oneOf('end', 'close'),
+  skip: callable,
+  handler: callable,
+};
+
+/** What a guard does on every framework: name the keys, acquire them, hand them to the request, refuse. */
+export class RequestGuard {
+  readonly #options: AcquireOptions;
+  readonly #statusCode: number | undefined;
+  readonly #releaseOn: 'end' | 'close';
+
+  /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
+  constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
+    if (typeof key === 'string') assertConstantKey(key);
+    else if (typeof key !== 'function') {
+      throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${typeof key}`);
+    }
+    const { statusCode, releaseOn, skip: _, handler: __, ...acquireOptions } = checkOptions(options, rules, 'lockOn');
+    this.#options = Object.freeze(acquireOptions);
+    this.#statusCode = statusCode;
+    this.#releaseOn = releaseOn ?? 'end';
+    if (typeof key === 'string') checkedName(key, this.#options.category);
+  }
+
+  /** Acquires for a request, all keys or none. Rejects with a `LockError`. */
+  async enter(req: IncomingMessage, keys: LockKeys): Promise<readonly Hold[]> {
+    const traced = tracedRequest(req);
+    const scope = traced?.scope ?? currentScope();
+    if (scope === undefined) throw noScope();
+    const holds: ScopedHold[] = [];
+    try {
+      for (const name of this.#names(keys)) holds.push(await this.#acquire(scope, name));
+    } catch (error) {
+      for (const hold of holds.reverse()) void hold.release();
+      throw error;
+    }
+    if (this.#releaseOn === 'close' && traced !== undefined)
+      for (const hold of holds) hold.waitUntil(traced.watch.closed);
+    return holds;
+  }
+
+  /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
+  refusal(error: unknown, res: ServerResponse): LockError | undefined {
+    if (!isLockError(error)) return undefined;
+    if (error instanceof LockTimeoutError && this.#statusCode !== undefined) {
+      Object.assign(error, { status: this.#statusCode, statusCode: this.#statusCode });
+    }
+    // Error middleware often drops `error.headers`.
+    if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+    return error;
+  }
+
+  /** Deduplicated, and in one order whatever the caller's, so that two batches never wait for each other. */
+  #names(keys: LockKeys): LockName[] {
+    if (!Array.isArray(keys)) return [checkedName(keys, this.#options.category)];
+    if (keys.length === 0) throw new LockKeyError('Expected the guard to have at least one key, got an empty list');
+    const names = new Map<string, LockName>();
+    for (const key of keys) {
+      const name = checkedName(key, this.#options.category);
+      names.set(name.id, name);
+    }
+    return [...names.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  async #acquire(scope: Scope, name: LockName): Promise<ScopedHold> {
+    const hold = await acquire(scope, name, this.#options, true);
+    if (hold !== undefined) return hold;
+    throw new LockTimeoutError({ key: name.key, waitedMs: 0, retryAfterMs: scope.runtime.settings.pollMs });
+  }
+}
+
+/** Puts what a guard acquired where handlers look for it: the newest hold, and all by key. */
+export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, Hold> }, holds: readonly Hold[]): void {
+  const all = new Map(target.locks);
+  for (const hold of holds) {
+    all.set(hold.key, hold);
+    target.lock = hold;
+  }
+  target.locks = all;
+}
+
+function noScope(): LockScopeError {
+  const message = 'A guard stands before a request that no `traceContext()` has seen: mount it first, at the top';
+  warnOnce('LOCK_NO_CONTEXT', message);
+  return new LockScopeError(message);
+}

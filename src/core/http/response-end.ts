@@ -1,0 +1,131 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { onSocketClose, wasDestroyedHere } from './socket-close.ts';
+
+/** What a watch tells; each at most once. */
+export interface ResponseEvents {
+  /** Right before the response's end is handed on; its headers may still be changed. */
+  ending(): void;
+  /** The work on the request is over. Called in a microtask, so that what follows in the same turn still counts. */
+  over(): void;
+  /** The client has left while the work goes on. */
+  left(): void;
+}
+
+export interface WatchOptions {
+  /** Whether middleware is awaited (Koa): the work is not over before it has settled. */
+  readonly awaitsMiddleware: boolean;
+  /** Whether the application answers by itself, past the framework (`ctx.respond = false`). */
+  readonly isDetached?: () => boolean;
+}
+
+/**
+ * Tells when the *work* on a request is over, which is neither `finish` (slow readers, pipelining and aborted HTTP/2
+ * streams have their own ideas of it) nor `close` (the client's hanging up ends no handler). It is over when the server's
+ * code has ended or destroyed the response, or, where a stream was piped into it, when it is closed: after an abort,
+ * pipes call neither. The wrappers stay on, and keep arguments, `this` and return value.
+ */
+export class ResponseWatch {
+  readonly #events: ResponseEvents;
+  readonly #options: WatchOptions;
+  #isEnded = false;
+  #isClosed = false;
+  #isOver = false;
+  #hasPipe = false;
+  #running = 0;
+  #hasFailed = false;
+  #begun: boolean;
+  #closed: Promise<void> | undefined;
+  #onClosed: (() => void) | undefined;
+
+  constructor(req: IncomingMessage, res: ServerResponse, options: WatchOptions, events: ResponseEvents) {
+    this.#events = events;
+    this.#options = options;
+    this.#begun = !options.awaitsMiddleware;
+    this.#wrapEnd(res);
+    this.#wrapDestroy(req, res);
+    res.once('pipe', () => {
+      this.#hasPipe = true;
+    });
+    const isHttp1 = req.httpVersionMajor === 1;
+    const close = (): void => {
+      forget();
+      res.removeListener('close', close);
+      this.#close(isHttp1 && wasDestroyedHere(req.socket));
+    };
+    res.once('close', close);
+    // A pipelined response that is aborted may emit neither `finish` nor `close`.
+    const forget = isHttp1 ? onSocketClose(req.socket, close) : () => {};
+    if (isHttp1 && req.socket.destroyed) queueMicrotask(close);
+  }
+
+  /** Resolves when the response or its connection is closed. */
+  get closed(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => {
+      if (this.#isClosed) resolve();
+      else this.#onClosed = resolve;
+    });
+    return this.#closed;
+  }
+
+  /** Middleware begins; the function that comes back says that it has settled, and whether by an error. */
+  enter(): (failed: boolean) => void {
+    this.#begun = true;
+    this.#running += 1;
+    let isIn = true;
+    return (failed) => {
+      if (!isIn) return;
+      isIn = false;
+      this.#running -= 1;
+      this.#hasFailed = failed;
+      this.#look();
+    };
+  }
+
+  #wrapEnd(res: ServerResponse): void {
+    const watch = this;
+    const end = res.end;
+    res.end = function (this: unknown, ...args: unknown[]): ServerResponse {
+      watch.#events.ending();
+      const returned = Reflect.apply(end, this, args);
+      watch.#isEnded = true;
+      watch.#look();
+      return returned;
+    };
+  }
+
+  #wrapDestroy(req: IncomingMessage, res: ServerResponse): void {
+    const watch = this;
+    const { destroy } = res;
+    // HTTP/2's compatibility response has none.
+    if (typeof destroy !== 'function') return;
+    res.destroy = function (this: unknown, ...args: unknown[]): ServerResponse {
+      // With the socket gone before, it is Node that cleans up behind an aborted response, not the handler.
+      const isByHandler = watch.#isClosed || !req.socket?.destroyed;
+      const returned = Reflect.apply(destroy, this, args);
+      if (isByHandler) watch.#isEnded = true;
+      watch.#look();
+      return returned;
+    };
+  }
+
+  #close(isByServer: boolean): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (isByServer || this.#hasPipe) this.#isEnded = true;
+    this.#look();
+    if (!this.#isOver) this.#events.left();
+    this.#onClosed?.();
+  }
+
+  #look(): void {
+    if (this.#isOver || !this.#isDone()) return;
+    this.#isOver = true;
+    queueMicrotask(() => this.#events.over());
+  }
+
+  #isDone(): boolean {
+    if (!this.#options.awaitsMiddleware) return this.#isEnded;
+    if (!this.#begun || this.#running > 0) return false;
+    return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
+  }
+}

@@ -1,0 +1,61 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+interface Watched {
+  readonly listeners: Set<() => void>;
+  readonly close: () => void;
+  readonly timeout: () => void;
+  hasTimedOut: boolean;
+}
+
+const slot: unique symbol = Symbol('reenlock.socket');
+
+type WatchedSocket = Socket & { [slot]?: Watched; server?: Server };
+
+/**
+ * Calls `listener` when the connection closes; the function that comes back ends that. One pair of listeners a socket,
+ * however many requests are pipelined on it; taken off with the last of them.
+ */
+export function onSocketClose(socket: Socket, listener: () => void): () => void {
+  const watched = watch(socket);
+  watched.listeners.add(listener);
+  return () => {
+    watched.listeners.delete(listener);
+    if (watched.listeners.size === 0) unwatch(socket, watched);
+  };
+}
+
+/**
+ * Whether server code destroyed the connection: neither the client ended or reset it, nor a timeout or a closing server
+ * did.
+ */
+export function wasDestroyedHere(socket: WatchedSocket): boolean {
+  const isClients = socket.readableEnded || socket.errored != null;
+  return socket.destroyed && !isClients && socket[slot]?.hasTimedOut !== true && socket.server?.listening !== false;
+}
+
+function watch(socket: WatchedSocket): Watched {
+  const known = socket[slot];
+  if (known !== undefined) return known;
+  const watched: Watched = {
+    listeners: new Set(),
+    close: () => {
+      for (const listener of [...watched.listeners]) listener();
+    },
+    timeout: () => {
+      watched.hasTimedOut = true;
+    },
+    hasTimedOut: false,
+  };
+  socket[slot] = watched;
+  socket.once('close', watched.close);
+  socket.once('timeout', watched.timeout);
+  return watched;
+}
+
+function unwatch(socket: WatchedSocket, watched: Watched): void {
+  socket.removeListener('close', watched.close);
+  socket.removeListener('timeout', watched.timeout);
+  // What a timeout did is asked for once more, right after the close.
+  if (!watched.hasTimedOut) delete socket[slot];
+}

@@ -1,0 +1,135 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
+import { LockConfigError } from '../errors.ts';
+import { defaultLocks, type Locks, runtimeOf } from '../locks.ts';
+import { type TraceOptions, traceRules } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
+import { Scope } from '../scope.ts';
+import { traceIdPattern } from '../trace.ts';
+import { checkOptions, objectWith } from '../validate.ts';
+import { ResponseWatch, type WatchOptions } from './response-end.ts';
+import { isTrusted } from './trust.ts';
+
+/** What `traceContext` takes; the rest comes from its `Locks`. */
+export interface TraceContextOptions extends TraceOptions {
+  /** Where this application's locks live. Default: the configured ones. */
+  readonly locks?: Locks | undefined;
+}
+
+/** One request, as its guards find it again. */
+export interface TracedRequest {
+  readonly scope: Scope;
+  readonly watch: ResponseWatch;
+}
+
+const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
+
+/** Checks the options of `traceContext` once. The `Locks` is looked up with the first request, when all is set up. */
+export class Tracing {
+  readonly #options: TraceContextOptions;
+  #runtime: Runtime | undefined;
+
+  constructor(options: TraceContextOptions | undefined) {
+    this.#options = checkOptions(options, rules, 'traceContext');
+    if (this.#options.locks !== undefined) this.#runtime = runtimeOf(this.#options.locks);
+  }
+
+  /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */
+  open(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
+    const known = tracedRequest(req);
+    if (known === undefined) return this.#begin(req, res, options);
+    if (this.#options.locks !== undefined && known.scope.runtime !== this.#runtime) {
+      throw new LockConfigError('Expected every `traceContext` on one request to have the same `locks`, got two');
+    }
+    return known;
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
+    this.#runtime ??= runtimeOf(defaultLocks());
+    const runtime = this.#runtime;
+    const headerName = this.#options.headerName ?? runtime.settings.headerName;
+    const traceparent = req.headers.traceparent;
+    const scope = new Scope(
+      runtime,
+      this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(),
+      typeof traceparent === 'string' ? traceparent : undefined,
+    );
+    const echo = (): void => {
+      if (!res.headersSent && !res.hasHeader(headerName)) res.setHeader(headerName, scope.traceId);
+    };
+    echo();
+    const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
+    const grace = new AbortGrace(scope, graceMs);
+    // Koa's error handler takes off all headers that were set before: the id is put on again with the answer.
+    const watch = new ResponseWatch(req, res, options, {
+      ending: echo,
+      over: () => {
+        grace.stop();
+        scope.end();
+      },
+      left: () => grace.start(),
+    });
+    const request = { scope, watch };
+    processState().requests.set(req, request);
+    return request;
+  }
+
+  /** The id that the request came with, if it is well formed and its sender is trusted. A bad one never fails a request. */
+  #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
+    const sent: unknown = req.headers[headerName.toLowerCase()];
+    if (sent === undefined) return undefined;
+    if (typeof sent !== 'string' || !traceIdPattern.test(sent)) {
+      runtime.events.emit('headerRefused', { reason: 'malformed' });
+      return undefined;
+    }
+    const trust = this.#options.trust ?? runtime.settings.trust;
+    if (trust === undefined && process.env.NODE_ENV === 'production') {
+      warnOnce(
+        'LOCK_TRUST',
+        "`trust` is not set: trace ids are adopted from private addresses. Set it to 'internal' where every proxy in front strips the header or names its client, else to 'none'",
+      );
+    }
+    if (isTrusted(req, trust ?? 'internal')) return sent;
+    runtime.events.emit('headerRefused', { reason: 'untrusted' });
+    return undefined;
+  }
+}
+
+/** What `traceContext` knows of a request: also where a library has lost the async context on the way. */
+export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
+  return processState().requests.get(req) as TracedRequest | undefined;
+}
+
+/** The trace id of a request that `traceContext` has seen. */
+export function traceIdOf(req: IncomingMessage): string | undefined {
+  return tracedRequest(req)?.scope.traceId;
+}
+
+/** How long a handler may work on after its client left. The timer is started then, and stopped when the work is over. */
+class AbortGrace {
+  readonly #scope: Scope;
+  readonly #ms: number;
+  #stop = (): void => {};
+
+  constructor(scope: Scope, ms: number) {
+    this.#scope = scope;
+    this.#ms = ms;
+  }
+
+  start(): void {
+    this.#scope.abort(new DOMException('The client has left', 'AbortError'));
+    const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
+    const timer = this.#scope.runtime.clock.after(this.#ms, () => this.#scope.abandon(why));
+    this.#stop = () => timer.cancel();
+  }
+
+  stop(): void {
+    this.#stop();
+  }
+}
+
+/** Runs what comes next in the scope of its request. */
+export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
+  const scope = tracedRequest(req)?.scope;
+  return scope === undefined || currentScope() === scope ? run() : runInScope(scope, run);
+}

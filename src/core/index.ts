@@ -1,0 +1,63 @@
+/** The core of the package: `reenlock`. */
+
+// Errors: each with a stable code.
+export {
+  isLockError,
+  LockAbortedError,
+  LockConfigError,
+  LockError,
+  type LockErrorCode,
+  type LockErrorDetails,
+  LockKeyError,
+  LockLimitError,
+  LockLostError,
+  LockNotHeldError,
+  LockScopeError,
+  LockStoreError,
+  LocksClosedError,
+  LockTimeoutError,
+  type StoreOutcome,
+} from './errors.ts';
+// Seeing: events and their listeners.
+export type { LockListener } from './events.ts';
+export type { LockKey, LockKeys } from './key.ts';
+
+// Locking: deep in services.
+export { getLock, lock } from './lock.ts';
+// Set-up: where locks live, and how they behave by default.
+export { configureLocks, createLocks, type Locks } from './locks.ts';
+export type { LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
+export { MemoryStore } from './store/memory-store.ts';
+// For those who write a store of their own.
+export type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreGrant,
+  StoreListener,
+  StoreMessage,
+  Unsubscribe,
+} from './store/store.ts';
+// Traces: who the owner is, in jobs and in outgoing calls.
+export { currentTrace, type RunInTraceOptions, runInTrace, traceHeaders } from './trace.ts';
+export type {
+  AcquireOptions,
+  Hold,
+  HoldInfo,
+  Lock,
+  LockEvent,
+  LockEvents,
+  LockFunctions,
+  LockInfo,
+  OwnerKind,
+  Trace,
+  TryOptions,
+  WaiterInfo,
+} from './types.ts';

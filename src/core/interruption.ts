@@ -1,0 +1,44 @@
+import { LockAbortedError, LockScopeError } from './errors.ts';
+import type { Scope } from './scope.ts';
+
+/** What makes an acquire give up before its time: its signal, its scope's end and, for a guard, its client's leaving. */
+export class Interruption {
+  readonly #key: string;
+  readonly #scope: Scope;
+  readonly #signal: AbortSignal | undefined;
+  readonly #leavesWithClient: boolean;
+
+  constructor(key: string, scope: Scope, signal: AbortSignal | undefined, leavesWithClient: boolean) {
+    this.#key = key;
+    this.#scope = scope;
+    this.#signal = signal;
+    this.#leavesWithClient = leavesWithClient;
+  }
+
+  /** The error to give up with now, if there is one. */
+  get error(): Error | undefined {
+    const key = this.#key;
+    if (this.#signal?.aborted) return new LockAbortedError({ key, cause: this.#signal.reason });
+    if (this.#leavesWithClient && this.#scope.hasClientLeft) {
+      return new LockAbortedError({ key, cause: this.#scope.abortReason });
+    }
+    return this.#scope.isOver ? new LockScopeError(scopeIsOver, { key }) : undefined;
+  }
+
+  /** Calls `giveUp` when it is time; the function that comes back ends the listening. */
+  listen(giveUp: (error: Error) => void): () => void {
+    const check = (): void => {
+      const { error } = this;
+      if (error !== undefined) giveUp(error);
+    };
+    this.#signal?.addEventListener('abort', check, { once: true });
+    const forget = this.#scope.onChange(check);
+    return () => {
+      this.#signal?.removeEventListener('abort', check);
+      forget();
+    };
+  }
+}
+
+const scopeIsOver =
+  'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the answer; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';

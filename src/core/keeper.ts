@@ -1,0 +1,104 @@
+import { type Clock, elapsedMs } from './clock.ts';
+import { LockLostError } from './errors.ts';
+import type { Events } from './events.ts';
+import type { Grant } from './grant.ts';
+import type { Releases } from './releases.ts';
+import type { LockStore } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
+import { Watchdog } from './watchdog.ts';
+
+/** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
+export class Keeper {
+  readonly #clock: Clock;
+  readonly #events: Events;
+  readonly #releases: Releases;
+  readonly #watchdog: Watchdog;
+  #idle: (() => void)[] = [];
+
+  constructor(
+    store: LockStore,
+    calls: StoreCalls,
+    clock: Clock,
+    events: Events,
+    releases: Releases,
+    storeTimeoutMs: number,
+  ) {
+    this.#clock = clock;
+    this.#events = events;
+    this.#releases = releases;
+    this.#watchdog = new Watchdog(store, calls, clock, events, storeTimeoutMs, (grant, why) => {
+      this.lose(grant, why);
+    });
+  }
+
+  get grants(): ReadonlySet<Grant> {
+    return this.#watchdog.grants;
+  }
+
+  /** Takes a grant in, with its first hold. */
+  keep(grant: Grant): void {
+    this.#watchdog.watch(grant);
+  }
+
+  /** Re-entry: one more hold on a grant that is held. */
+  reenter(grant: Grant, leaseMs: number, renew: boolean): void {
+    const isLonger = leaseMs > grant.leaseMs;
+    const startsRenewal = renew && !grant.wantsRenewal;
+    grant.addHold(leaseMs, renew);
+    if (isLonger || startsRenewal) this.#watchdog.replan(grant, isLonger);
+  }
+
+  extend(grant: Grant, leaseMs: number): Promise<void> {
+    return this.#watchdog.renew(grant, leaseMs);
+  }
+
+  /** Declares a grant lost, and releases it all the same: the store may have renewed it. */
+  lose(grant: Grant, why: string): void {
+    const error = grant.lose(why);
+    if (error === undefined) return;
+    this.#forget(grant);
+    this.#releases.giveInBackground(grant.request, grant.leaseMs);
+    this.#events.emit('lost', { ...grant.event, error });
+  }
+
+  /** The store said so: another call took the key from a hold of this process. */
+  loseById(holdId: string): void {
+    for (const grant of this.grants) {
+      if (grant.request.holdId === holdId) this.lose(grant, 'The lock was lost: it was released by force');
+    }
+  }
+
+  /**
+   * Gives a grant back after its last hold. Rejects with `LockLostError` where it had been lost, unless the store says
+   * that nobody had taken the key; with `LockStoreError` where the store did not answer in time.
+   */
+  release(grant: Grant): Promise<void> {
+    grant.close();
+    this.#forget(grant);
+    return this.#releases.give(grant.request, grant.leaseMs, grant.remainingMs).then((status) => {
+      if (status === 'absent') throw grant.lostError ?? lostAtRelease(grant);
+      if (!this.#events.has('released')) return;
+      this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock, grant.grantedAt) });
+    });
+  }
+
+  /** Resolves when nothing is held any more. */
+  async idle(): Promise<void> {
+    if (this.grants.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  close(): void {
+    this.#watchdog.close();
+  }
+
+  #forget(grant: Grant): void {
+    this.#watchdog.unwatch(grant);
+    if (this.grants.size > 0 || this.#idle.length === 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
+
+function lostAtRelease(grant: Grant): LockLostError {
+  const message = 'The lock was lost: when it was released, the key had changed hands';
+  return new LockLostError(message, { key: grant.key, fence: grant.fence });
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { LockConfigError, LockKeyError } from './errors.ts';
+
+/** One key: `42`, `42n` and `'42'` are the same. */
+export type LockKey = string | number | bigint;
+
+/** What a key function may return; `undefined`, `null` and `''` are in the type, and refused at run time. */
+export type LockKeys = LockKey | null | undefined | readonly (LockKey | null | undefined)[];
+
+/** A key, checked: what the application wrote, and what stores and maps know it by. */
+export interface LockName {
+  readonly key: string;
+  /** Category and key, encoded: not empty, free of `{`, `}`, white space and control characters, 256 bytes at most. */
+  readonly id: string;
+}
+
+const maxKeyBytes = 4096;
+const maxIdBytes = 256;
+
+/** Checks a key and names it within its category; two different pairs never have the same name. */
+export function lockName(key: unknown, category?: string): LockName {
+  const text = keyText(key);
+  return { key: text, id: category === undefined ? encode(text) : encodePair(category, text) };
+}
+
+/** Refuses a constant guard key that was meant as a template: it would be one lock for all requests. */
+export function assertConstantKey(key: string): void {
+  if (/(^|[/:]):[A-Za-z_]|\$\{|\{[^}]*\}/.test(key)) {
+    throw new LockConfigError(
+      `Expected the guard's key to be a function of the request, or a constant; got a constant that looks like a template, which would be one lock for every request. Write \`lockOn((req) => req.params.id)\` instead`,
+      { key },
+    );
+  }
+}
+
+/** The part of a key that was probably a value that is missing (`order:undefined`), if there is one. */
+export function suspiciousSegment(key: string): string | undefined {
+  return /(?:^|[:/|,.])(undefined|null|NaN|\[object Object\])(?=$|[:/|,.])/.exec(key)?.[1];
+}
+
+function keyText(key: unknown): string {
+  if (typeof key === 'bigint') return key.toString();
+  if (typeof key === 'number') {
+    if (Number.isFinite(key)) return String(key);
+    throw new LockKeyError(`Expected the lock key to be a string or a finite number, got \`${key}\` (number)`);
+  }
+  if (typeof key !== 'string') {
+    const got = key === null ? 'null' : typeof key;
+    throw new LockKeyError(`Expected the lock key to be a string, number or bigint, got ${got}`);
+  }
+  if (key === '') throw new LockKeyError('Expected the lock key to be a non-empty string, got an empty one');
+  // A UTF-16 unit is at most three bytes: most keys need not be measured.
+  if (key.length * 3 > maxKeyBytes && Buffer.byteLength(key) > maxKeyBytes) {
+    throw new LockKeyError(`Expected the lock key to be ${maxKeyBytes} bytes at most, got ${Buffer.byteLength(key)}`);
+  }
+  return key;
+}
+
+function encodePair(category: string, key: string): string {
+  return shorten(`${escapeUnsafe(category)}|${escapeUnsafe(key)}`);
+}
+
+function encode(key: string): string {
+  return shorten(escapeUnsafe(key));
+}
+
+// What would break a Redis hash tag, a script's argument lists or a log line; a lone surrogate would not survive UTF-8.
+const unsafe =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  /[\u0000-\u0020\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+function escapeUnsafe(text: string): string {
+  return text.replace(unsafe, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** `%h` begins no escape, so that a hash is never mistaken for a key. */
+function shorten(encoded: string): string {
+  if (encoded.length * 3 <= maxIdBytes || Buffer.byteLength(encoded) <= maxIdBytes) return encoded;
+  return `%h${createHash('sha256').update(encoded).digest('hex')}`;
+}

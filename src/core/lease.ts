@@ -1,0 +1,34 @@
+import { type Clock, elapsedMs, type Instant } from './clock.ts';
+
+/** A local deadline: `spanMs` after `start`, judged on both clocks. */
+export interface Deadline {
+  readonly start: Instant;
+  readonly spanMs: number;
+}
+
+/** What clocks may drift apart during a lease, and a little for the last step. */
+const driftShare = 0.01;
+const driftMs = 2;
+
+/**
+ * The local deadline of a lease that the store says ends `spanMs` after it read its clock. `sent` is from before the call
+ * was sent, so that the store can only have read its clock later: the deadline errs to the early side.
+ */
+export function leaseDeadline(sent: Instant, spanMs: number): Deadline {
+  return { start: sent, spanMs: spanMs - spanMs * driftShare - driftMs };
+}
+
+/** Milliseconds left; negative when the deadline has passed. */
+export function remainingMs(clock: Clock, deadline: Deadline): number {
+  return deadline.spanMs - elapsedMs(clock, deadline.start);
+}
+
+/** The later of two deadlines: no operation moves a lease end nearer. */
+export function laterDeadline(clock: Clock, a: Deadline, b: Deadline): Deadline {
+  return remainingMs(clock, a) >= remainingMs(clock, b) ? a : b;
+}
+
+/** The earlier of two deadlines. */
+export function earlierDeadline(clock: Clock, a: Deadline, b: Deadline): Deadline {
+  return remainingMs(clock, a) < remainingMs(clock, b) ? a : b;
+}

@@ -1,0 +1,141 @@
+import { acquire } from './acquire.ts';
+import { elapsedMs } from './clock.ts';
+import { currentScope, warnOnce } from './context.ts';
+import { isLockError, LockLostError, LockNotHeldError, LockScopeError, LockTimeoutError } from './errors.ts';
+import type { ScopedHold } from './hold.ts';
+import { type LockKey, type LockName, lockName, suspiciousSegment } from './key.ts';
+import { currentRuntime } from './locks.ts';
+import { checkAcquireOptions } from './options.ts';
+import type { Scope } from './scope.ts';
+import type { AcquireOptions, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
+
+/**
+ * The lock on a key. It may be kept, in a singleton too: scope and `Locks` are read at each call. Throws `LockKeyError`
+ * for a bad key, `LockConfigError` for bad options.
+ */
+export function getLock(key: LockKey, options?: AcquireOptions): Lock {
+  const ofLock = checkAcquireOptions(options, 'getLock');
+  const name = checkedName(key, ofLock.category);
+  const merged = (ofCall: AcquireOptions | undefined, where: string): AcquireOptions =>
+    ofCall === undefined ? ofLock : { ...ofLock, ...checkAcquireOptions(ofCall, where) };
+  return {
+    key: name.key,
+    acquire: (ofCall) => acquireNow(name, merged(ofCall, 'acquire')),
+    tryAcquire: (ofCall) => tryNow(name, merged(ofCall, 'tryAcquire')),
+    run: (routine, ofCall) => runNow(name, routine, merged(ofCall, 'run')),
+    release: () => releaseNewest(name),
+    isLocked: async () => (await inspect(name)).holds.length > 0,
+    isHeld: () => currentScope()?.newestHold(name.id)?.isHeld() ?? false,
+    holdCount: () =>
+      [...(currentScope()?.holds ?? [])].filter((hold) => hold.grant.request.id === name.id && hold.isHeld()).length,
+    inspect: () => inspect(name),
+    forceRelease: () => forceRelease(name),
+  };
+}
+
+/** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
+export const lock: LockFunctions = {
+  acquire: async (key, options) => acquireNow(...target(key, options, 'acquire')),
+  tryAcquire: async (key, options) => tryNow(...target(key, options, 'tryAcquire')),
+  run: async (key, routine, options) => {
+    const [name, checked] = target(key, options, 'run');
+    return runNow(name, routine, checked);
+  },
+  release: async (key, options) => releaseNewest(target(key, options, 'release')[0]),
+};
+
+function target(key: LockKey, options: AcquireOptions | undefined, where: string): [LockName, AcquireOptions] {
+  const checked = checkAcquireOptions(options, where);
+  return [checkedName(key, checked.category), checked];
+}
+
+/** Checks a key, and warns once when a part of it was probably a missing value. */
+export function checkedName(key: unknown, category: string | undefined): LockName {
+  const name = lockName(key, category);
+  const suspect = suspiciousSegment(name.key);
+  if (suspect !== undefined) {
+    warnOnce(
+      'LOCK_KEY_SEGMENT',
+      `A lock key has a part that reads "${suspect}": a value that it was made from was probably missing`,
+    );
+  }
+  return name;
+}
+
+function ownScope(name: LockName): Scope {
+  const scope = currentScope();
+  if (scope !== undefined) return scope;
+  throw new LockScopeError(
+    'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, which needs `runInTrace`',
+    { key: name.key },
+  );
+}
+
+async function acquireNow(name: LockName, options: AcquireOptions): Promise<Hold> {
+  const scope = ownScope(name);
+  const { clock, settings } = scope.runtime;
+  const startedAt = clock.now();
+  const hold = await acquire(scope, name, options);
+  if (hold !== undefined) return hold;
+  throw new LockTimeoutError({ key: name.key, waitedMs: elapsedMs(clock, startedAt), retryAfterMs: settings.pollMs });
+}
+
+async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null> {
+  return (await acquire(ownScope(name), name, { ...options, waitMs: 0 })) ?? null;
+}
+
+async function runNow<T>(
+  name: LockName,
+  routine: (hold: Hold) => T | PromiseLike<T>,
+  options: AcquireOptions,
+): Promise<T> {
+  const hold = (await acquireNow(name, options)) as ScopedHold;
+  let value: T;
+  try {
+    value = await routine(hold);
+  } catch (error) {
+    // What the release says is in the events; the routine's own error is what matters.
+    await hold.release().catch(() => {});
+    throw error;
+  }
+  await assertKept(hold, value);
+  return value;
+}
+
+/** After a routine that went well: its result is only good if the lock was held all along. */
+async function assertKept(hold: ScopedHold, value: unknown): Promise<void> {
+  const { grant } = hold;
+  const wasHeld = !grant.isOpen || grant.isHeld;
+  let lost = grant.lostError ?? (wasHeld ? undefined : lostError(hold, value));
+  await hold.release().catch((error: unknown) => {
+    // Only a loss is an answer; a store that did not answer is told in the events, and asked again.
+    if (isLockError(error) && error.code === 'ERR_LOCK_LOST') lost ??= lostError(hold, value);
+  });
+  if (lost !== undefined) throw lostError(hold, value, lost);
+}
+
+function lostError(hold: ScopedHold, value: unknown, cause?: LockLostError): LockLostError {
+  const message = cause?.message ?? 'The lock was lost while the routine ran: its lease had ended';
+  return new LockLostError(message, { key: hold.key, fence: hold.fence, value, cause });
+}
+
+async function releaseNewest(name: LockName): Promise<void> {
+  const hold = ownScope(name).newestHold(name.id);
+  if (hold === undefined) throw new LockNotHeldError({ key: name.key });
+  await hold.release();
+}
+
+async function inspect(name: LockName): Promise<LockInfo> {
+  const { nowMs, holds, waiters } = await currentRuntime().store.inspect(name.id);
+  return {
+    key: name.key,
+    holds: holds.map(({ holdId, owner, fence, endMs }) => ({ holdId, owner, fence, remainingMs: endMs - nowMs })),
+    waiters: waiters.map(({ holdId, owner, sinceMs }) => ({ holdId, owner, waitedMs: nowMs - sinceMs })),
+  };
+}
+
+async function forceRelease(name: LockName): Promise<boolean> {
+  const { store } = currentRuntime();
+  const holder = (await store.inspect(name.id)).holds[0];
+  return holder !== undefined && store.forceRelease(name.id, holder.fence);
+}

@@ -1,0 +1,148 @@
+import { type Clock, systemClock } from './clock.ts';
+import { currentScope, processState, warnOnce } from './context.ts';
+import { LockConfigError } from './errors.ts';
+import { Events, type LockListener } from './events.ts';
+import { Keeper } from './keeper.ts';
+import { type LocksOptions, type LocksSettings, resolveLocksOptions } from './options.ts';
+import { Releases } from './releases.ts';
+import type { Runtime } from './runtime.ts';
+import { MemoryStore } from './store/memory-store.ts';
+import type { LockStore } from './store/store.ts';
+import { StoreCalls } from './store-calls.ts';
+import type { LockEvents } from './types.ts';
+import { checkOptions, milliseconds } from './validate.ts';
+import { Waiting } from './waiting.ts';
+
+/** A store with its options, and this process's part in it: what waits, what is held, what is renewed. */
+export interface Locks {
+  readonly settings: LocksSettings;
+  /** Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /**
+   * Refuses new acquires with `LocksClosedError`, cancels who waits, waits `drainMs` (default 10 000) for what is held,
+   * then declares the rest lost and gives it back. Closes what the store opened for it, not the application's client.
+   */
+  close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
+}
+
+/** Builds a `Locks`. Throws `LockConfigError`, naming what was expected and what came. */
+export function createLocks(options?: LocksOptions): Locks {
+  return buildLocks(options, systemClock);
+}
+
+/** As `createLocks`, and makes it the one that this process uses where none is named. A second call replaces it. */
+export function configureLocks(options?: LocksOptions): Locks {
+  const locks = createLocks(options);
+  processState().configured = locks;
+  return locks;
+}
+
+/** As `createLocks`, on a clock of the caller's. */
+export function buildLocks(options: LocksOptions | undefined, clock: Clock): Locks {
+  const locks = new ProcessLocks(resolveLocksOptions(options), clock);
+  processState().created.add(locks);
+  return locks;
+}
+
+/** The configured `Locks`; else one in memory, with a warning, unless another was created and would stand unused. */
+export function defaultLocks(): Locks {
+  const state = processState();
+  if (state.configured !== undefined) return state.configured;
+  if (state.created.size > 0) {
+    throw new LockConfigError(
+      'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }`, or create it with `configureLocks`',
+    );
+  }
+  if (process.env.NODE_ENV !== 'test') {
+    warnOnce('LOCK_MEMORY', 'No `Locks` was configured: locks are kept in memory and exclude no other process');
+  }
+  return configureLocks();
+}
+
+/** What the parts of a `Locks` see of it. Throws `LockConfigError` for anything else. */
+export function runtimeOf(locks: Locks): Runtime {
+  const runtime = (locks as Partial<ProcessLocks> | null)?.[runtimeSlot];
+  if (runtime !== undefined) return runtime;
+  throw new LockConfigError('Expected `locks` to be what `createLocks` or `configureLocks` returned');
+}
+
+/** The runtime of the calling code's scope, or else of the default `Locks`: for calls that need no owner. */
+export function currentRuntime(): Runtime {
+  return currentScope()?.runtime ?? runtimeOf(defaultLocks());
+}
+
+/** Also found on a `Locks` of another installed copy of this package. */
+const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
+
+class ProcessLocks implements Locks {
+  readonly settings: LocksSettings;
+  readonly [runtimeSlot]: Runtime;
+  readonly #events = new Events();
+  readonly #releases: Releases;
+  readonly #calls: StoreCalls;
+  #closing: Promise<void> | undefined;
+
+  constructor(settings: LocksSettings, clock: Clock) {
+    this.settings = settings;
+    const store: LockStore = settings.store ?? new MemoryStore({ clock });
+    const events = this.#events;
+    const process = clock.randomId();
+    const { storeTimeoutMs } = settings;
+    const calls = new StoreCalls(clock);
+    const releases = new Releases(store, calls, clock, events, storeTimeoutMs, (id, sent, reply) =>
+      waiting.takeClaims(id, sent, reply),
+    );
+    const keeper = new Keeper(store, calls, clock, events, releases, storeTimeoutMs);
+    const onLost = (holdId: string): void => keeper.loseById(holdId);
+    const waiting = new Waiting(store, calls, clock, events, settings, process, releases, onLost);
+    const isClosing = (): boolean => this.#closing !== undefined;
+    this.#releases = releases;
+    this.#calls = calls;
+    this[runtimeSlot] = {
+      settings,
+      clock,
+      events,
+      store,
+      process,
+      waiting,
+      keeper,
+      get isClosing() {
+        return isClosing();
+      },
+    };
+  }
+
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    return this.#events.on(event, listener);
+  }
+
+  close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
+    const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
+    this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    const { waiting, keeper, clock } = this[runtimeSlot];
+    const state = processState();
+    state.created.delete(this);
+    if (state.configured === this) state.configured = undefined;
+    waiting.close();
+    await within(clock, drainMs, keeper.idle());
+    for (const grant of [...keeper.grants]) keeper.lose(grant, 'The lock was lost: the server has shut down');
+    await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
+    await waiting.unsubscribe();
+    keeper.close();
+    this.#calls.close();
+  }
+}
+
+function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve);
+    void work.then(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,166 @@
+import type { IncomingMessage } from 'node:http';
+import { maxTimerMs } from './clock.ts';
+import { LockConfigError } from './errors.ts';
+import type { LockStore } from './store/store.ts';
+import type { AcquireOptions, OwnerKind } from './types.ts';
+import {
+  boolean,
+  checkOptions,
+  milliseconds,
+  millisecondsOrInfinity,
+  objectWith,
+  oneOf,
+  type Rule,
+  type Rules,
+  text,
+  wholeNumber,
+} from './validate.ts';
+
+/**
+ * Whose trace header is adopted: of peers inside (in-process, loopback, private, link-local; default), of everybody, of
+ * nobody, or of whom a predicate says.
+ */
+export type Trust = 'internal' | 'all' | 'none' | ((request: IncomingMessage) => boolean);
+
+/** What `traceContext` takes by default from its `Locks`. */
+export interface TraceOptions {
+  /** Default `'internal'`; in production it should be set. */
+  readonly trust?: Trust | undefined;
+  /** The request and response header of the trace id. Default `X-Trace-Id`. */
+  readonly headerName?: string | undefined;
+  /** How long a handler may work on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
+  readonly abortGraceMs?: number | undefined;
+}
+
+/** What `createLocks` takes; the durations are milliseconds, and the defaults of every acquire. */
+export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs'> {
+  /** Where the locks live. Default: a `MemoryStore` of its own, which excludes no other process. */
+  readonly store?: LockStore | undefined;
+  /** How long a handed-off grant lasts until its first renewal. Default 3 000. */
+  readonly claimMs?: number | undefined;
+  /** How often a waiter asks for itself, in case a message got lost. Default 1 000. */
+  readonly pollMs?: number | undefined;
+  /** The deadline of every store call. Default 2 000. */
+  readonly storeTimeoutMs?: number | undefined;
+  /** How long `close` waits for holds. Default 10 000. */
+  readonly drainMs?: number | undefined;
+  /** How many waiters a key's queue takes. Default 1 000. */
+  readonly maxWaitersPerKey?: number | undefined;
+  /** How many acquires of this process may wait at once. Default 10 000. */
+  readonly maxWaiters?: number | undefined;
+  /** How deep one scope may re-enter one key. Default 64. */
+  readonly maxReentry?: number | undefined;
+}
+
+/** The options of one `Locks`, complete but for the store and the trust. */
+export type LocksSettings = AcquireSettings & {
+  readonly [K in Exclude<keyof LocksOptions, keyof AcquireSettings | 'store' | 'trust'>]-?: NonNullable<
+    LocksOptions[K]
+  >;
+} & Pick<LocksOptions, 'store' | 'trust'>;
+
+/** The options of one acquire, complete. */
+export interface AcquireSettings {
+  readonly waitMs: number;
+  readonly leaseMs: number;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+}
+
+/** The options of one acquire that have no default in `Locks`. */
+export interface AcquireTarget {
+  readonly category: string | undefined;
+  readonly owner: OwnerKind;
+  readonly signal: AbortSignal | undefined;
+}
+
+const trust: Rule = {
+  expected: `'internal', 'all', 'none' or a function of the request`,
+  accepts: (value) => typeof value === 'function' || ['internal', 'all', 'none'].includes(value as string),
+};
+
+export const traceRules: Rules<TraceOptions> = {
+  trust,
+  headerName: text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
+  abortGraceMs: milliseconds(0),
+};
+
+export const acquireRules: Rules<AcquireOptions> = {
+  waitMs: millisecondsOrInfinity,
+  leaseMs: milliseconds(10),
+  renew: boolean,
+  maxHoldMs: milliseconds(10),
+  signal: objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
+  category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
+  owner: oneOf('trace', 'request', 'hold'),
+};
+
+const locksRules: Rules<LocksOptions> = {
+  ...traceRules,
+  waitMs: acquireRules.waitMs,
+  leaseMs: acquireRules.leaseMs,
+  renew: acquireRules.renew,
+  maxHoldMs: acquireRules.maxHoldMs,
+  store: objectWith('a lock store', 'acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'),
+  claimMs: milliseconds(10),
+  pollMs: milliseconds(10),
+  storeTimeoutMs: milliseconds(10),
+  drainMs: milliseconds(0),
+  maxWaitersPerKey: wholeNumber(1),
+  maxWaiters: wholeNumber(1),
+  maxReentry: wholeNumber(1, maxTimerMs),
+};
+
+const defaults = {
+  waitMs: 10_000,
+  leaseMs: 30_000,
+  renew: true,
+  maxHoldMs: 300_000,
+  claimMs: 3_000,
+  pollMs: 1_000,
+  storeTimeoutMs: 2_000,
+  drainMs: 10_000,
+  maxWaitersPerKey: 1_000,
+  maxWaiters: 10_000,
+  maxReentry: 64,
+  trust: undefined,
+  headerName: 'X-Trace-Id',
+  abortGraceMs: 30_000,
+  store: undefined,
+};
+
+/** Checks, completes and freezes the options of `createLocks`. Throws `LockConfigError`. */
+export function resolveLocksOptions(options: LocksOptions | undefined): LocksSettings {
+  const settings = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') } as LocksSettings;
+  assertLeaseFits(settings);
+  return Object.freeze(settings);
+}
+
+/** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */
+export function checkAcquireOptions(options: AcquireOptions | undefined, where: string): AcquireOptions {
+  return options === undefined ? noOptions : Object.freeze(checkOptions(options, acquireRules, where));
+}
+
+const noOptions: AcquireOptions = Object.freeze({});
+
+/** Puts what an acquire asks for over what its `Locks` says. Both were checked. */
+export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {
+  const settings = {
+    waitMs: options.waitMs ?? defaultsOf.waitMs,
+    leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
+    renew: options.renew ?? defaultsOf.renew,
+    maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
+    category: options.category,
+    owner: options.owner ?? 'trace',
+    signal: options.signal,
+  };
+  assertLeaseFits(settings);
+  return settings;
+}
+
+function assertLeaseFits({ leaseMs, maxHoldMs }: AcquireSettings): void {
+  if (leaseMs <= maxHoldMs) return;
+  throw new LockConfigError(
+    `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,
+  );
+}

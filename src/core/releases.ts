@@ -1,0 +1,127 @@
+import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import type { LockStoreError } from './errors.ts';
+import type { Events } from './events.ts';
+import type { LockStore, ReleaseReply } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
+import type { Ticket } from './ticket.ts';
+
+const firstRetryMs = 50;
+const lastRetryMs = 1_000;
+
+/** Called with every answer: grants to this process ride in it. */
+type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
+
+/** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
+export class Releases {
+  readonly #store: LockStore;
+  readonly #calls: StoreCalls;
+  readonly #clock: Clock;
+  readonly #events: Events;
+  readonly #storeTimeoutMs: number;
+  readonly #onReply: OnReply;
+  #running = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(
+    store: LockStore,
+    calls: StoreCalls,
+    clock: Clock,
+    events: Events,
+    storeTimeoutMs: number,
+    onReply: OnReply,
+  ) {
+    this.#store = store;
+    this.#calls = calls;
+    this.#clock = clock;
+    this.#events = events;
+    this.#storeTimeoutMs = storeTimeoutMs;
+    this.#onReply = onReply;
+  }
+
+  /**
+   * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Answers the
+   * store's status; rejects with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
+   * `heldMs` is how long the hold is certainly good for: a repeat that finds it gone within that time finds what the
+   * first try did.
+   */
+  give(request: Ticket, leaseMs: number, heldMs = 0): Promise<ReleaseReply['status']> {
+    this.#running += 1;
+    return this.#try(request, leaseMs).then(
+      (status) => {
+        this.#ended();
+        return status;
+      },
+      (error: LockStoreError) =>
+        new Promise((resolve, reject) => void this.#retry(request, leaseMs, heldMs, error, resolve, reject)),
+    );
+  }
+
+  /** As `give`, where nobody waits for the answer. */
+  giveInBackground(request: Ticket, leaseMs: number): void {
+    this.give(request, leaseMs).catch(() => {
+      // Each failed try was reported as a `storeError` event.
+    });
+  }
+
+  /** Resolves when no release is on its way. */
+  async idle(): Promise<void> {
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #try(request: Ticket, leaseMs: number): Promise<ReleaseReply['status']> {
+    const sent = this.#clock.now();
+    // Only what may still arrive after this needs to be remembered there.
+    const tombstoneMs = request.unanswered > 0 ? Math.max(leaseMs, 3 * this.#storeTimeoutMs) : 0;
+    const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
+    return this.#calls.run('release', this.#storeTimeoutMs, call).then((reply) => {
+      this.#onReply(request.id, sent, reply);
+      return reply.status;
+    });
+  }
+
+  async #retry(
+    request: Ticket,
+    leaseMs: number,
+    heldMs: number,
+    firstError: LockStoreError,
+    resolve: (status: ReleaseReply['status']) => void,
+    reject: (error: LockStoreError) => void,
+  ): Promise<void> {
+    const start = this.#clock.now();
+    let error = firstError;
+    for (
+      let pauseMs = firstRetryMs;
+      elapsedMs(this.#clock, start) < leaseMs;
+      pauseMs = Math.min(2 * pauseMs, lastRetryMs)
+    ) {
+      this.#events.emit('storeError', { operation: 'release', error });
+      // A call that ran into its deadline has used the caller's time up; one that failed at once has not.
+      if (elapsedMs(this.#clock, start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
+      await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
+      try {
+        const status = await this.#try(request, leaseMs);
+        if (status !== 'absent') resolve(status);
+        else if (elapsedMs(this.#clock, start) < heldMs) resolve('released');
+        else reject(error);
+        this.#ended();
+        return;
+      } catch (next) {
+        error = next as LockStoreError;
+      }
+    }
+    reject(error);
+    this.#ended();
+  }
+
+  #ended(): void {
+    this.#running -= 1;
+    if (this.#running > 0 || this.#idle.length === 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.after(ms, resolve);
+    });
+  }
+}

@@ -1,0 +1,19 @@
+import type { Clock } from './clock.ts';
+import type { Events } from './events.ts';
+import type { Keeper } from './keeper.ts';
+import type { LocksSettings } from './options.ts';
+import type { LockStore } from './store/store.ts';
+import type { Waiting } from './waiting.ts';
+
+/** The parts of one `Locks`, as its locks and scopes use them. */
+export interface Runtime {
+  readonly settings: LocksSettings;
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly store: LockStore;
+  /** The random name of this process in the store. */
+  readonly process: string;
+  readonly waiting: Waiting;
+  readonly keeper: Keeper;
+  readonly isClosing: boolean;
+}

@@ -1,0 +1,159 @@
+import type { Clock } from './clock.ts';
+import type { Grant } from './grant.ts';
+import type { HoldHome, ScopedHold } from './hold.ts';
+import type { Runtime } from './runtime.ts';
+import type { Trace } from './types.ts';
+
+/**
+ * One request's or job's life: its owner, its holds and its signal. It is over when its work is: then what is left of its
+ * holds is given back, newest first.
+ */
+export class Scope implements Trace, HoldHome {
+  readonly traceId: string;
+  readonly runtime: Runtime;
+  /** The header that services called from here should get as well, if the request came with one. */
+  readonly traceparent: string | undefined;
+  readonly #clock: Clock;
+  /** In the order of their acquires. */
+  readonly #holds = new Set<ScopedHold>();
+  /** Work that was handed to `waitUntil`, by hold. */
+  readonly #postponed = new Map<ScopedHold, number>();
+  /** Acquires that wait: asked to look again when the client leaves or the scope is over. */
+  readonly #watchers = new Set<() => void>();
+  #requestOwner: string | undefined;
+  #controller: AbortController | undefined;
+  #abortReason: unknown;
+  #state: 'open' | 'ending' | 'over' = 'open';
+
+  constructor(runtime: Runtime, traceId: string, traceparent?: string) {
+    this.runtime = runtime;
+    this.traceId = traceId;
+    this.traceparent = traceparent;
+    this.#clock = runtime.clock;
+  }
+
+  /** The trace's id is the identity that may re-enter. */
+  get owner(): string {
+    return this.traceId;
+  }
+
+  /** An owner that no other scope has. */
+  get requestOwner(): string {
+    this.#requestOwner ??= this.#clock.randomId();
+    return this.#requestOwner;
+  }
+
+  get isOver(): boolean {
+    return this.#state === 'over';
+  }
+
+  get hasClientLeft(): boolean {
+    return this.#abortReason !== undefined && this.#abortReason !== overReason;
+  }
+
+  get abortReason(): unknown {
+    return this.#abortReason;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
+    }
+    return this.#controller.signal;
+  }
+
+  get holds(): ReadonlySet<ScopedHold> {
+    return this.#holds;
+  }
+
+  /** The newest hold on a lock that this scope may re-enter. */
+  newestHold(id: string): ScopedHold | undefined {
+    let newest: ScopedHold | undefined;
+    for (const hold of this.#holds) if (hold.grant.request.id === id) newest = hold;
+    return newest;
+  }
+
+  /** The grant that an acquire of a lock re-enters: one that was lost counts until its holds are released. */
+  reentrantGrant(id: string): Grant | undefined {
+    let found: Grant | undefined;
+    for (const { grant } of this.#holds) {
+      if (grant.request.id !== id || grant.ownerKind === 'hold') continue;
+      if (found === undefined || grant.lostError !== undefined) found = grant;
+    }
+    return found;
+  }
+
+  add(hold: ScopedHold): void {
+    this.#holds.add(hold);
+  }
+
+  forget(hold: ScopedHold): void {
+    this.#holds.delete(hold);
+  }
+
+  /** Calls `look` when the client has left and when the scope is over; the function that comes back ends that. */
+  onChange(look: () => void): () => void {
+    this.#watchers.add(look);
+    return () => {
+      this.#watchers.delete(look);
+    };
+  }
+
+  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void {
+    this.#postponed.set(hold, (this.#postponed.get(hold) ?? 0) + 1);
+    const settled = (): void => {
+      const left = (this.#postponed.get(hold) ?? 1) - 1;
+      if (left > 0) {
+        this.#postponed.set(hold, left);
+        return;
+      }
+      this.#postponed.delete(hold);
+      if (this.#state === 'ending') this.#giveBack();
+    };
+    Promise.resolve(promise).then(settled, (cause: unknown) => {
+      const message = 'Work that was handed to waitUntil failed';
+      this.runtime.events.emit('warning', { code: 'LOCK_WAIT_UNTIL', message, cause });
+      settled();
+    });
+  }
+
+  /** The work is done: holds are given back, but for those that `waitUntil` postpones. Safe to call again. */
+  end(): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'ending';
+    this.#giveBack();
+  }
+
+  /** The client has left: nothing is taken from the handler, it is only told. */
+  abort(reason: unknown): void {
+    if (this.#abortReason !== undefined) return;
+    this.#abortReason = reason;
+    this.#controller?.abort(reason);
+    for (const look of [...this.#watchers]) look();
+  }
+
+  /** Ends it although its work is not known to be: what it holds is lost. */
+  abandon(why: string): void {
+    if (this.isOver) return;
+    for (const hold of this.#newestFirst()) this.runtime.keeper.lose(hold.grant, why);
+    this.#postponed.clear();
+    this.#state = 'ending';
+    this.#giveBack();
+  }
+
+  #giveBack(): void {
+    if (this.#postponed.size === 0) {
+      this.#state = 'over';
+      if (this.#abortReason === undefined) this.abort(overReason);
+      else for (const look of [...this.#watchers]) look();
+    }
+    for (const hold of this.#newestFirst()) if (!this.#postponed.has(hold)) void hold.release();
+  }
+
+  #newestFirst(): ScopedHold[] {
+    return [...this.#holds].reverse();
+  }
+}
+
+const overReason: Error = new DOMException('The request or job is over', 'AbortError');

@@ -1,0 +1,88 @@
+import type { Clock, Timer } from './clock.ts';
+import { LockStoreError } from './errors.ts';
+import type { Ticket } from './ticket.ts';
+
+interface PendingCall {
+  readonly operation: string;
+  readonly dueMs: number;
+  readonly ms: number;
+  readonly reject: (error: LockStoreError) => void;
+}
+
+/**
+ * Makes store calls, each with a deadline of its own; the client library is never trusted to settle. One timer for all of
+ * them: started with a call, armed anew while any is pending, cleared by `close`, unref'd.
+ */
+export class StoreCalls {
+  readonly #clock: Clock;
+  readonly #pending = new Set<PendingCall>();
+  #timer: Timer | undefined;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Rejects with a `LockStoreError`. A call that was given up may still have its effect: whoever made it must undo it.
+   * With a ticket, the call counts as unanswered on it until the store has answered, however late.
+   */
+  run<T>(operation: string, ms: number, call: () => Promise<T>, ticket?: Ticket): Promise<T> {
+    if (ticket !== undefined) ticket.unanswered += 1;
+    return new Promise((resolve, reject) => {
+      const pending = { operation, ms, dueMs: this.#clock.now().monoMs + ms, reject };
+      this.#pending.add(pending);
+      this.#arm(pending.dueMs);
+      call().then(
+        (reply) => {
+          this.#pending.delete(pending);
+          if (ticket !== undefined) ticket.unanswered -= 1;
+          resolve(reply);
+        },
+        (error: unknown) => {
+          this.#pending.delete(pending);
+          const storeError = asStoreError(operation, error);
+          if (ticket !== undefined && storeError.outcome === 'not-applied') ticket.unanswered -= 1;
+          reject(storeError);
+        },
+      );
+    });
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+  }
+
+  #arm(dueMs: number): void {
+    if (dueMs >= this.#timerDueMs) return;
+    this.#timer?.cancel();
+    this.#timerDueMs = dueMs;
+    const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
+    // One turn more than the deadline: after a blocked event loop, timers come first, and the answer may be there.
+    this.#timer = this.#clock.after(ms, () => {
+      this.#timer = this.#clock.after(0, () => this.#expire());
+    });
+  }
+
+  #expire(): void {
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.now().monoMs;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const call of this.#pending) {
+      if (call.dueMs > nowMs) {
+        nextMs = Math.min(nextMs, call.dueMs);
+        continue;
+      }
+      this.#pending.delete(call);
+      const message = `The lock store did not answer to ${call.operation} within ${Math.round(call.ms)} ms`;
+      call.reject(new LockStoreError(message, { outcome: 'unknown' }));
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) this.#arm(nextMs);
+  }
+}
+
+function asStoreError(operation: string, cause: unknown): LockStoreError {
+  if (cause instanceof LockStoreError) return cause;
+  return new LockStoreError(`The lock store failed at ${operation}`, { cause, outcome: 'unknown' });
+}

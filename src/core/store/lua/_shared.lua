@@ -1,0 +1,173 @@
+-- What the operations share: the lock's structures, and the hand-off. Needs `time`, the reply of TIME.
+--
+-- ARGV[1] hold id   ARGV[2] "<owner> <process>"   ARGV[3] "<claim ms> <most waiters> <liveness ms> <channel prefix>"
+-- record  string  "<last fence> <q, if somebody waits, or ->", then a line a hold: "<hold id> <end> <fence> <kind> <owner>
+--                 <process>", kind is claim or lease
+-- queue   zset    "<hold id> <owner> <process> <claim ms>" -> time queued, µs; the member is all that is known of a waiter
+-- meta    hash    'p'<process> -> "<live until> <state>", state is live, suspended or owed; 'o'<owner> -> its waiters
+-- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
+local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
+local holdId, whose = ARGV[1], ARGV[2]
+local owner, caller = string.match(whose, '^(%S+) (%S+)$')
+local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
+-- All that is known of a waiter, as a member of the queue.
+local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1000000 + time[2]
+-- A call looks at no more waiters than this; the next call goes on.
+local scanLimit = 4096
+
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local function unpackWaiter(member)
+  local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
+  return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+end
+
+local function readProcess(name)
+  local value = redis.call('HGET', meta, 'p' .. name)
+  if not value then return nil end
+  local untilMs, state = string.match(value, '^(%d+) (%a+)$')
+  return {untilMs = tonumber(untilMs), state = state}
+end
+
+local function writeProcess(name, process)
+  redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
+end
+
+local function suspend(name)
+  local process = readProcess(name)
+  if process then
+    process.state = 'suspended'
+    writeProcess(name, process)
+  end
+end
+
+-- Other processes that let a claim lapse, found by reading the record; the next write of it suspends them.
+local lapsed = {}
+
+-- The holds of a record's text, and the last fence. Holds that expired are left out.
+local function readRecord(text)
+  local holds = {}
+  if not text then return holds, 0 end
+  for id, ends, fence, kind, owner, process in string.gmatch(text, '\n(%S+) (%d+) (%d+) (%a+) (%S+) (%S+)') do
+    local hold = {id = id, ends = tonumber(ends), fence = tonumber(fence), kind = kind, owner = owner, process = process}
+    if hold.ends > nowMs then
+      holds[#holds + 1] = hold
+    elseif kind == 'claim' and process ~= caller then
+      lapsed[process] = true
+    end
+  end
+  return holds, tonumber(string.match(text, '^%d+'))
+end
+
+-- Deleted before it is set, so that it works at maxmemory. The last fence outlives the last hold by an hour, so that it
+-- rises even where the clock is set back.
+local function writeRecord(holds, last)
+  local lines = {digits(last) .. (redis.call('EXISTS', queue) == 1 and ' q' or ' -')}
+  local latest = math.max(nowMs, math.ceil(last / 1000))
+  for _, hold in ipairs(holds) do
+    latest = math.max(latest, hold.ends)
+    lines[#lines + 1] = table.concat({hold.id, hold.ends, digits(hold.fence), hold.kind, hold.owner, hold.process}, ' ')
+  end
+  redis.call('DEL', record)
+  redis.call('SET', record, table.concat(lines, '\n'), 'PX', latest - nowMs + 3600000)
+  for name in pairs(lapsed) do suspend(name) end
+end
+
+-- Removes a queue entry; false where there is none.
+local function dequeue(member, owner)
+  if redis.call('ZREM', queue, member) == 0 then return false end
+  if redis.call('EXISTS', queue) == 0 then
+    redis.call('DEL', meta)
+  elseif redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then
+    redis.call('HDEL', meta, 'o' .. owner)
+  end
+  return true
+end
+
+local function judge(process, name)
+  if not process or process.untilMs <= nowMs then return 'gone' end
+  if name == caller then return 'live' end
+  if process.state == 'suspended' or lapsed[name] then return 'passed' end
+  if process.state == 'owed' then return 'live' end
+  return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+end
+
+-- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
+local function nextLive()
+  local verdicts, from, size, seen = {}, 0, 1, 0
+  while seen < scanLimit do
+    local page = redis.call('ZRANGE', queue, from, from + size - 1)
+    if #page == 0 then break end
+    for _, member in ipairs(page) do
+      local waiter = unpackWaiter(member)
+      local verdict = verdicts[waiter.process]
+      if not verdict then
+        local process = readProcess(waiter.process)
+        verdict = judge(process, waiter.process)
+        verdicts[waiter.process] = verdict
+        waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
+      end
+      if verdict == 'live' then return waiter, verdicts end
+      if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
+    end
+    seen = seen + #page
+    size = 64
+  end
+  return nil, verdicts
+end
+
+-- Who is granted with the first: every other waiter of its owner.
+local function withOwner(first)
+  local granted = {first}
+  if tonumber(redis.call('HGET', meta, 'o' .. first.owner) or 1) > 1 then
+    for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+      local waiter = unpackWaiter(member)
+      if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+    end
+  end
+  return granted
+end
+
+-- Makes the next live waiter the holder, with every other waiter of its owner: each has a claim and the next fence.
+-- Writes the record in any case. The calling process's claims are in `holds`; others are told after the last write.
+local function handOff(last)
+  local holds, fence = {}, math.max(last + 1, nowUs)
+  local first, verdicts = nextLive()
+  local granted = first and withOwner(first) or {}
+  for _, waiter in ipairs(granted) do
+    dequeue(waiter.member, waiter.owner)
+    holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, fence = fence, kind = 'claim', owner = waiter.owner, process = waiter.process}
+  end
+  writeRecord(holds, first and fence or last)
+  if redis.call('EXISTS', meta) == 1 then
+    for name, verdict in pairs(verdicts) do
+      if verdict == 'unreachable' then suspend(name) end
+    end
+    if first and first.wasOwed then
+      first.wasOwed.state = 'live'
+      writeProcess(first.process, first.wasOwed)
+    end
+  end
+  for _, hold in ipairs(holds) do
+    if hold.process ~= caller then
+      redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+    end
+  end
+  return holds
+end
+
+-- Appends the calling process's open claims, but for the hold that the reply is about.
+local function withClaims(reply, holds)
+  for _, hold in ipairs(holds) do
+    if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+      reply[#reply + 1] = hold.id
+      reply[#reply + 1] = hold.fence
+      reply[#reply + 1] = hold.ends
+    end
+  end
+  return reply
+end

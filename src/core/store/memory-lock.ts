@@ -1,0 +1,142 @@
+import type { AcquireTerms, HoldRequest, StoreGrant } from './store.ts';
+
+/** A hold in memory. */
+export interface MemoryHold {
+  readonly request: HoldRequest;
+  readonly fence: number;
+  endMs: number;
+  isClaim: boolean;
+}
+
+interface MemoryProcess {
+  liveUntilMs: number;
+  /** `suspended`: passed over until it polls. `owed`: it polled since, and is granted the next time without being asked for. */
+  state: 'live' | 'suspended' | 'owed';
+}
+
+/** What one call on a lock needs from its surroundings. */
+export interface LockContext {
+  readonly nowMs: number;
+  /** The process that calls: it hears of its grants in the reply. */
+  readonly caller: string | undefined;
+  nextFence(): number;
+  isReachable(process: string): boolean;
+}
+
+/** One lock of the memory store: its holds, its queue and the processes that wait in it. */
+export class MemoryLock {
+  readonly holds: Map<string, MemoryHold> = new Map();
+  readonly queue: Map<string, { request: HoldRequest; sinceMs: number }> = new Map();
+  readonly #processes = new Map<string, MemoryProcess>();
+  /** How many waiters an owner has: the queue is only searched for more of them where there are any. */
+  readonly #waitersOf = new Map<string, number>();
+
+  get isUnused(): boolean {
+    return this.holds.size === 0 && this.queue.size === 0;
+  }
+
+  /** The holder's fence and owner come from any of its holds: in write mode all have the same. */
+  get holder(): MemoryHold | undefined {
+    return this.holds.values().next().value;
+  }
+
+  freeInMs(nowMs: number): number {
+    let lastMs = nowMs;
+    for (const hold of this.holds.values()) lastMs = Math.max(lastMs, hold.endMs);
+    return lastMs - nowMs;
+  }
+
+  dropExpired(nowMs: number): void {
+    for (const [holdId, hold] of this.holds) {
+      if (hold.endMs > nowMs) continue;
+      this.holds.delete(holdId);
+      if (hold.isClaim) this.#suspend(hold.request.process);
+    }
+  }
+
+  markLive(process: string, untilMs: number): void {
+    const known = this.#processes.get(process);
+    const state = known === undefined || known.state === 'live' ? 'live' : 'owed';
+    this.#processes.set(process, { liveUntilMs: Math.max(untilMs, known?.liveUntilMs ?? 0), state });
+  }
+
+  enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): void {
+    this.queue.set(request.holdId, { request, sinceMs: nowMs });
+    this.#waitersOf.set(request.owner, (this.#waitersOf.get(request.owner) ?? 0) + 1);
+    this.markLive(request.process, nowMs + terms.livenessMs);
+  }
+
+  dequeue(holdId: string): boolean {
+    const waiter = this.queue.get(holdId);
+    if (waiter === undefined) return false;
+    this.queue.delete(holdId);
+    const { owner } = waiter.request;
+    const others = (this.#waitersOf.get(owner) ?? 1) - 1;
+    if (others === 0) this.#waitersOf.delete(owner);
+    else this.#waitersOf.set(owner, others);
+    if (this.queue.size === 0) this.#processes.clear();
+    return true;
+  }
+
+  /** Grants without a queue: a free key, or re-entry. */
+  grant(request: HoldRequest, endMs: number, fence: number, isClaim: boolean): MemoryHold {
+    const hold = { request, fence, endMs, isClaim };
+    this.holds.set(request.holdId, hold);
+    return hold;
+  }
+
+  /** Makes the first live waiter the holder, with every other waiter of its owner; answers whom it granted. */
+  handOff(context: LockContext): readonly MemoryHold[] {
+    const next = this.#nextLive(context);
+    if (next === undefined) return [];
+    const fence = context.nextFence();
+    const isAlone = this.#waitersOf.get(next.owner) === 1;
+    const chosen = isAlone ? [next] : this.#waitersWithOwner(next.owner);
+    return chosen.map((request) => {
+      this.dequeue(request.holdId);
+      return this.grant(request, context.nowMs + request.claimMs, fence, true);
+    });
+  }
+
+  /** The calling process's open claims, but for the one that the reply is about. */
+  claimsOf(process: string, exceptHoldId: string): readonly StoreGrant[] {
+    const claims: StoreGrant[] = [];
+    for (const hold of this.holds.values()) {
+      if (hold.isClaim && hold.request.process === process && hold.request.holdId !== exceptHoldId)
+        claims.push(asGrant(hold));
+    }
+    return claims;
+  }
+
+  #waitersWithOwner(owner: string): HoldRequest[] {
+    const requests = [...this.queue.values()].map(({ request }) => request);
+    return requests.filter((request) => request.owner === owner);
+  }
+
+  #nextLive(context: LockContext): HoldRequest | undefined {
+    for (const { request } of this.queue.values()) {
+      const process = this.#processes.get(request.process);
+      if (process === undefined || process.liveUntilMs <= context.nowMs) {
+        this.dequeue(request.holdId);
+      } else if (request.process === context.caller) {
+        return request;
+      } else if (process.state === 'owed') {
+        process.state = 'live';
+        return request;
+      } else if (process.state === 'live') {
+        if (context.isReachable(request.process)) return request;
+        process.state = 'suspended';
+      }
+    }
+    return undefined;
+  }
+
+  #suspend(process: string): void {
+    const known = this.#processes.get(process);
+    if (known !== undefined) known.state = 'suspended';
+  }
+}
+
+export function asGrant(hold: MemoryHold): StoreGrant {
+  return { holdId: hold.request.holdId, fence: hold.fence, endMs: hold.endMs, isClaim: hold.isClaim };
+}

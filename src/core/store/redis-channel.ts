@@ -1,0 +1,95 @@
+import type { Redis } from 'ioredis';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
+import type { RedisClient } from './redis-scripts.ts';
+import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
+
+const pingEveryMs = 5_000;
+const pingDeadlineMs = 2_000;
+
+/**
+ * The messages of a Redis store: one connection of its own, opened with the first subscription and closed with the last.
+ * It reconnects for ever, and is pinged, so that a half-open connection is noticed.
+ */
+export class RedisChannel {
+  readonly #client: RedisClient;
+  readonly #prefix: string;
+  readonly #clock: Clock;
+  readonly #listeners = new Map<string, StoreListener>();
+  #connection: Redis | undefined;
+  #pingTimer: Timer | undefined;
+
+  constructor(client: RedisClient, prefix: string, clock: Clock = systemClock) {
+    this.#client = client;
+    this.#prefix = prefix;
+    this.#clock = clock;
+  }
+
+  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    const channel = this.#prefix + process;
+    this.#listeners.set(channel, listener);
+    this.#connection ??= this.#open();
+    await this.#connection.subscribe(channel);
+    return () => this.#unsubscribe(channel);
+  }
+
+  async #unsubscribe(channel: string): Promise<void> {
+    this.#listeners.delete(channel);
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    if (this.#listeners.size > 0) {
+      await connection.unsubscribe(channel);
+      return;
+    }
+    this.#connection = undefined;
+    this.#pingTimer?.cancel();
+    connection.disconnect();
+  }
+
+  #open(): Redis {
+    const connection = this.#client.duplicate({
+      // Channels are named in full by the scripts: a key prefix must not be put before them.
+      keyPrefix: '',
+      maxRetriesPerRequest: null,
+      autoResubscribe: true,
+      lazyConnect: false,
+      retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000),
+    });
+    connection.on('message', (channel: string, text: string) => {
+      const message = parse(text);
+      if (message !== undefined) this.#listeners.get(channel)?.(message);
+    });
+    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error }));
+    // 'ready' comes before ioredis subscribes again; its ping is answered after, on the same connection.
+    connection.on('ready', () => {
+      connection.ping().then(
+        () => this.#tellAll({ kind: 'resubscribed' }),
+        (error: Error) => this.#tellAll({ kind: 'fault', error }),
+      );
+    });
+    this.#pingLater(connection);
+    return connection;
+  }
+
+  #tellAll(message: StoreMessage): void {
+    for (const listener of this.#listeners.values()) listener(message);
+  }
+
+  #pingLater(connection: Redis): void {
+    this.#pingTimer = this.#clock.after(pingEveryMs, () => {
+      const deadline = this.#clock.after(pingDeadlineMs, () => connection.disconnect(true));
+      const answered = (): void => {
+        deadline.cancel();
+        if (this.#connection === connection) this.#pingLater(connection);
+      };
+      connection.ping().then(answered, answered);
+    });
+  }
+}
+
+function parse(text: string): StoreMessage | undefined {
+  const [kind, holdId, fence, end] = text.split(' ');
+  if (holdId === undefined) return undefined;
+  if (kind === 'lost') return { kind, holdId };
+  if (kind !== 'granted') return undefined;
+  return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };
+}

@@ -1,0 +1,168 @@
+import { checkOptions, objectWith, text } from '../validate.ts';
+import { RedisChannel } from './redis-channel.ts';
+import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
+import { type RedisClient, runScript } from './redis-scripts.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreGrant,
+  StoreListener,
+  Unsubscribe,
+} from './store.ts';
+
+export interface RedisStoreOptions {
+  /** An ioredis client of the application's; it is neither changed nor closed. */
+  readonly client: RedisClient;
+  /** Before every key and channel; without `{` and `}`. Default `reenlock:`. */
+  readonly prefix?: string | undefined;
+}
+
+type Item = string | number;
+
+/**
+ * Locks on one Redis server, for any number of processes. Every operation is one script call on the primary; grants come
+ * through one subscription a process, on a connection that the store opens beside the client's and closes when the last
+ * `Locks` on it is closed. Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`.
+ */
+export class RedisStore implements LockStore {
+  readonly capabilities: StoreCapabilities = {
+    queue: true,
+    handOff: true,
+    reachability: true,
+    modes: false,
+    shared: true,
+  };
+  readonly #client: RedisClient;
+  readonly #prefix: string;
+  readonly #channels: string;
+  readonly #channel: RedisChannel;
+
+  constructor(options: RedisStoreOptions) {
+    const checked = checkOptions(options, rules, 'RedisStore');
+    if (checked.client === undefined) checkOptions({ client: null }, rules, 'RedisStore');
+    this.#client = checked.client as RedisClient;
+    this.#prefix = checked.prefix ?? 'reenlock:';
+    this.#channels = `${this.#prefix}grants:`;
+    this.#channel = new RedisChannel(this.#client, this.#channels);
+  }
+
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const { holdId, claimMs } = request;
+    const rest = `${claimMs} ${terms.maxWaiters} ${terms.livenessMs} ${this.#channels}`;
+    const args = [holdId, whose(request), rest, terms.leaseMs, terms.queue ? 1 : 0];
+    return runScript(this.#client, acquire, this.#keys(request), args, (reply) => readAcquire(holdId, reply as Item[]));
+  }
+
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    const args = [request.holdId, '- -', '0 0 0 -', terms.fence, terms.leaseMs];
+    return runScript(this.#client, renew, this.#lockKeys(request.id), args, readRenew);
+  }
+
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    const rest = `${request.claimMs} 0 0 ${this.#channels}`;
+    const args = [request.holdId, whose(request), rest, terms.tombstoneMs];
+    return runScript(this.#client, release, this.#keys(request), args, readRelease);
+  }
+
+  inspect(id: string): Promise<InspectReply> {
+    return runScript(this.#client, inspect, this.#lockKeys(id).slice(0, 2), [], readInspect);
+  }
+
+  forceRelease(id: string, fence: number): Promise<boolean> {
+    const args = ['-', '- -', `0 0 0 ${this.#channels}`, fence];
+    return runScript(this.#client, forceRelease, this.#lockKeys(id), args, (reply) => Number(reply) === 1);
+  }
+
+  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return this.#channel.subscribe(process, listener);
+  }
+
+  #keys(request: HoldRequest): string[] {
+    const keys: string[] = this.#lockKeys(request.id);
+    keys.push(`${this.#prefix}{${request.id}}:gone:${request.holdId}`);
+    return keys;
+  }
+
+  /** The hash tag keeps all keys of one lock in one slot; an encoded name is never empty and has no braces. */
+  #lockKeys(id: string): [string, string, string] {
+    const lock = `${this.#prefix}{${id}}`;
+    return [`${lock}:lock`, `${lock}:queue`, `${lock}:meta`];
+  }
+}
+
+const rules = {
+  client: objectWith('an ioredis client', 'evalsha', 'eval', 'duplicate'),
+  prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
+};
+
+function whose(request: HoldRequest): string {
+  return `${request.owner} ${request.process}`;
+}
+
+function readAcquire(holdId: string, reply: Item[]): AcquireReply {
+  const [status, now, third, fourth, kind] = reply as [AcquireReply['status'], Item, Item, Item, string];
+  const nowMs = Number(now);
+  const claims = readClaims(reply, 5);
+  if (status === 'granted') {
+    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: kind === 'claim' };
+    return { status, grant, nowMs, claims };
+  }
+  if (status === 'cancelled') return { status, nowMs, claims };
+  const freeInMs = Number(third) - nowMs;
+  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, nowMs, claims };
+  return { status, freeInMs, nowMs, claims };
+}
+
+function readRenew(reply: unknown): RenewReply {
+  const [status, now, end] = reply as [RenewReply['status'], Item, Item];
+  return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
+}
+
+function readRelease(reply: unknown): ReleaseReply {
+  const items = reply as Item[];
+  const [status, now] = items as [ReleaseReply['status'], Item];
+  return { status, nowMs: Number(now), claims: readClaims(items, 2) };
+}
+
+function readInspect(reply: unknown): InspectReply {
+  const [now, holds, waiters] = reply as [Item, Item[], Item[]];
+  return {
+    nowMs: Number(now),
+    holds: rows(holds, 5).map(([holdId, owner, fence, end, kind]) => ({
+      holdId: String(holdId),
+      owner: String(owner),
+      fence: Number(fence),
+      endMs: Number(end),
+      isClaim: kind === 'claim',
+    })),
+    waiters: rows(waiters, 3).map(([holdId, owner, since]) => ({
+      holdId: String(holdId),
+      owner: String(owner),
+      sinceMs: Number(since) / 1000,
+    })),
+  };
+}
+
+function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {
+  if (reply.length <= from) return none;
+  return rows(reply.slice(from), 3).map(([holdId, fence, end]) => ({
+    holdId: String(holdId),
+    fence: Number(fence),
+    endMs: Number(end),
+    isClaim: true,
+  }));
+}
+
+const none: readonly StoreGrant[] = [];
+
+function rows(items: readonly Item[], width: number): Item[][] {
+  return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));
+}

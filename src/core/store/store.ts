@@ -1,0 +1,151 @@
+/**
+ * The contract of a store. `test/contract/` has a test under each number, and runs unchanged against every store.
+ *
+ * C1  A free key is granted at once: a fence, the lease's end and the store's time.
+ * C2  While the lease of one owner's hold lasts, no other owner is granted the key.
+ * C3  The holding owner is granted at once, with the fence it has: re-entry overtakes the queue.
+ * C4  Every operation is idempotent by hold id: a repeated acquire answers the grant that it got, and adds nothing.
+ * C5  A key that is not free: with `queue`, the hold id is queued; without, it is refused and leaves nothing.
+ * C6  First in, first out among live waiters; a newcomer never overtakes them, not by an acquire without `queue` either.
+ * C7  The release of an owner's last hold makes the next live waiter the holder in the same step: a new fence and a lease
+ *     of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or, where the releasing
+ *     process is its own, in the reply; never from inside the call.
+ * C8  An acquire is also the poll: it answers granted, queued or cancelled; queues anew, at the tail, what the store does
+ *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
+ * C9  A release removes the hold or the queue entry of its hold id. With `tombstoneMs` it is remembered: a repeat answers
+ *     the same, an acquire that arrives later answers cancelled. A caller gives 0 only when every acquire was answered.
+ * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
+ *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
+ * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
+ * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls, keeps its place meanwhile, and is
+ *     not passed over as unreachable twice in a row once it polled. Entries of a process that has not polled for
+ *     `livenessMs` go.
+ * C13 The store's clock decides, by the lease's end, not by presence.
+ * C14 Waiters of the owner that was just granted are granted with it.
+ * C15 A force release does nothing when the fence is not the one named; else every hold goes, the next waiter is granted,
+ *     and the holders' processes are told in the stream.
+ * C16 A queue of `maxWaiters` takes no more: `full`.
+ * C17 `inspect` changes nothing and tells holds and waiters, in order.
+ * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
+ *
+ * A hold request carries all that is known of it, so that modes and priorities are fields to add, not calls.
+ */
+export interface LockStore {
+  readonly capabilities: StoreCapabilities;
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
+  inspect(id: string): Promise<InspectReply>;
+  forceRelease(id: string, fence: number): Promise<boolean>;
+  /**
+   * The stream of messages to one process. Resolves when it is in force, with the function that ends it; what the store
+   * opened for it is closed with the last one.
+   */
+  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe>;
+}
+
+/** What a store lacks or has; nothing ever asks which store it is. */
+export interface StoreCapabilities {
+  /** Whether waiters are queued in order; without, an acquire is only ever granted or refused. */
+  readonly queue: boolean;
+  /** Whether a release makes the next waiter the holder. */
+  readonly handOff: boolean;
+  /** Whether it can tell that nobody listens to a process's messages. */
+  readonly reachability: boolean;
+  /** Whether readers can share. */
+  readonly modes: boolean;
+  /** Whether its locks exclude other processes. */
+  readonly shared: boolean;
+}
+
+/** One hold, asked for or had: the same object goes with every call about it. */
+export interface HoldRequest {
+  /** The lock's encoded name, `LockName.id`. */
+  readonly id: string;
+  readonly holdId: string;
+  readonly owner: string;
+  /** The random name of the asking process, on which it can be told of grants. */
+  readonly process: string;
+  /** How long a handed-off grant lasts until its first renewal. */
+  readonly claimMs: number;
+}
+
+export interface AcquireTerms {
+  readonly leaseMs: number;
+  /** Whether to wait in the queue when the key is not free. */
+  readonly queue: boolean;
+  readonly maxWaiters: number;
+  /** How long the process counts as live after this call. */
+  readonly livenessMs: number;
+}
+
+export interface RenewTerms {
+  readonly fence: number;
+  readonly leaseMs: number;
+}
+
+export interface ReleaseTerms {
+  /** How long to remember the hold id; 0: not at all. */
+  readonly tombstoneMs: number;
+}
+
+/** What was granted; times are milliseconds on the store's clock. */
+export interface StoreGrant {
+  readonly holdId: string;
+  readonly fence: number;
+  readonly endMs: number;
+  /** Handed off and not renewed yet: it lasts `claimMs`. */
+  readonly isClaim: boolean;
+}
+
+interface Reply {
+  /** The store's clock when it answered. */
+  readonly nowMs: number;
+  /** Other claims on this key that the calling process has open. */
+  readonly claims: readonly StoreGrant[];
+}
+
+export type AcquireReply = Reply &
+  (
+    | { readonly status: 'granted'; readonly grant: StoreGrant }
+    | {
+        readonly status: 'queued';
+        /** Whether the store did not know the hold id before this call. */
+        readonly isNew: boolean;
+        /** What is left of the holder's lease. */
+        readonly freeInMs: number;
+      }
+    | { readonly status: 'refused' | 'full'; readonly freeInMs: number }
+    | { readonly status: 'cancelled' }
+  );
+
+export type RenewReply =
+  | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
+  | { readonly status: 'lost' };
+
+/**
+ * `released`: it held. `expired`: its lease had ended, but nobody had taken the key. `cancelled`: it was queued.
+ * `absent`: neither; the key may have changed hands.
+ */
+export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
+
+export interface InspectReply {
+  readonly nowMs: number;
+  readonly holds: readonly (StoreGrant & { readonly owner: string })[];
+  readonly waiters: readonly { readonly holdId: string; readonly owner: string; readonly sinceMs: number }[];
+}
+
+export type StoreMessage =
+  /** A waiter of this process was granted. */
+  | { readonly kind: 'granted'; readonly grant: StoreGrant }
+  /** A hold of this process was taken from it. */
+  | { readonly kind: 'lost'; readonly holdId: string }
+  /** Messages may have been missed. */
+  | { readonly kind: 'resubscribed' }
+  /** The stream has a fault; it mends itself. */
+  | { readonly kind: 'fault'; readonly error: Error };
+
+/** Called in a turn of its own, never from inside a store call. Must not throw. */
+export type StoreListener = (message: StoreMessage) => void;
+
+export type Unsubscribe = () => Promise<void>;

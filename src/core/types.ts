@@ -1,0 +1,174 @@
+import type { LockLostError } from './errors.ts';
+import type { LockKey } from './key.ts';
+
+/** Who may re-enter: the trace, this one request, or nobody. */
+export type OwnerKind = 'trace' | 'request' | 'hold';
+
+/** How one acquire behaves. All durations are milliseconds. */
+export interface AcquireOptions {
+  /** How long to wait for the key; `0` tries once, `Infinity` waits until the signal or the process ends it. Default 10 000. */
+  readonly waitMs?: number | undefined;
+  /** How long the grant lasts without renewal. Default 30 000. */
+  readonly leaseMs?: number | undefined;
+  /** Whether the watchdog renews the lease while the hold lives; `false` is a fixed lease. Default true. */
+  readonly renew?: boolean | undefined;
+  /** How long a hold may live at most, renewals included; then it is lost. Default 300 000. */
+  readonly maxHoldMs?: number | undefined;
+  /** Gives up the wait when aborted, with a `LockAbortedError`. One that is already aborted refuses even a free key. */
+  readonly signal?: AbortSignal | undefined;
+  /** A namespace for keys: the same key in two categories is two locks. */
+  readonly category?: string | undefined;
+  /**
+   * `'trace'` (default): every scope of the trace re-enters. `'request'`: only this scope does, so that a called service
+   * that locks the key waits. `'hold'`: nobody does, so that branches of one request exclude each other.
+   */
+  readonly owner?: OwnerKind | undefined;
+}
+
+/** `tryAcquire` takes what `acquire` takes, but for the waiting. */
+export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
+
+/** One successful acquire that is not yet released. */
+export interface Hold extends AsyncDisposable {
+  /** The key, as the application wrote it. */
+  readonly key: string;
+  readonly owner: string;
+  /**
+   * The fencing token: strictly rises with each change of the key's owner, and is equal on re-entry. Write it beside what
+   * the lock protects, and refuse a write with a smaller one.
+   */
+  readonly fence: number;
+  /** Aborted with a `LockLostError` as its reason, when the lease ended or the key changed hands. */
+  readonly signal: AbortSignal;
+  /** Whether the hold is neither released nor lost, by the local deadline; no store call. */
+  isHeld(): boolean;
+  /** Milliseconds until the local deadline, 0 when not held. Conservative: counted from before the grant was asked for. */
+  remainingMs(): number;
+  /**
+   * Throws unless the hold has `minRemainingMs` left (default: anything at all); call it right before a write.
+   * Throws `LockLostError` when the lease is lost or has less left, `LockNotHeldError` after the release.
+   */
+  assertHeld(minRemainingMs?: number): void;
+  /**
+   * Makes the lease end no earlier than `leaseMs` from now; it never shortens it, and never reaches beyond `maxHoldMs`.
+   * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer.
+   */
+  extend(leaseMs: number): Promise<void>;
+  /**
+   * Postpones the automatic release of this hold, at the end of its request or job, until `promise` has settled. Also
+   * counts when it is called in the same turn in which the response was ended. A rejection is reported as a `warning`
+   * event, never thrown.
+   */
+  waitUntil(promise: PromiseLike<unknown>): void;
+  /**
+   * Gives the hold back; with the scope's last one on the key, the store hears of it. Safe to call more than once: every
+   * call answers the same. Rejects with `LockLostError` when the key had changed hands before, and with `LockStoreError`
+   * when the store did not answer in `storeTimeoutMs`; the release is then tried again until the lease is over.
+   */
+  release(): Promise<void>;
+}
+
+/** What the store knows of a key. */
+export interface LockInfo {
+  readonly key: string;
+  readonly holds: readonly HoldInfo[];
+  readonly waiters: readonly WaiterInfo[];
+}
+
+/** A hold, as the store sees it. */
+export interface HoldInfo {
+  readonly holdId: string;
+  readonly owner: string;
+  readonly fence: number;
+  /** Milliseconds until the lease ends, by the store's clock. */
+  readonly remainingMs: number;
+}
+
+/** A waiter, as the store sees it, in queue order. */
+export interface WaiterInfo {
+  readonly holdId: string;
+  readonly owner: string;
+  /** Milliseconds since it was queued, by the store's clock. */
+  readonly waitedMs: number;
+}
+
+/** The lock on one key. It binds neither scope nor `Locks`: both are read at each call. */
+export interface Lock {
+  readonly key: string;
+  /**
+   * Takes the lock for the current scope, or re-enters it without a store call when the scope already holds it.
+   * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold),
+   * `LockScopeError`, `LockStoreError` or `LocksClosedError`; nothing is held or queued then.
+   */
+  acquire(options?: AcquireOptions): Promise<Hold>;
+  /** As `acquire`, but answers null at once when somebody else holds the key or stands in its queue. */
+  tryAcquire(options?: TryOptions): Promise<Hold | null>;
+  /**
+   * Acquires, runs `routine` and releases, whatever it does. The routine's result or error is never masked by the
+   * release's; a hold that was lost while the routine went well rejects with `LockLostError`, the result in `value`.
+   */
+  run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
+  /** Releases the current scope's newest hold on the key; rejects with `LockNotHeldError` when there is none. */
+  release(): Promise<void>;
+  /** Whether anybody holds the key, by the store. */
+  isLocked(): Promise<boolean>;
+  /** Whether the current scope holds the key; no store call. */
+  isHeld(): boolean;
+  /** How many holds the current scope has on the key; no store call. */
+  holdCount(): number;
+  /** Who holds the key and who waits for it, by the store. Needs no scope. */
+  inspect(): Promise<LockInfo>;
+  /**
+   * Takes the lock from whoever holds it now; their holds are lost, and say so. Needs no scope. Answers false when
+   * nobody held it, or when it had changed hands in between.
+   */
+  forceRelease(): Promise<boolean>;
+}
+
+/** The lock, by key. Works when destructured. */
+export interface LockFunctions {
+  acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
+  tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
+  run<T>(key: LockKey, routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
+  release(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
+}
+
+/** What the current request or job is. */
+export interface Trace {
+  readonly traceId: string;
+  readonly owner: string;
+  /** Aborted when the client has left, or the scope has ended. */
+  readonly signal: AbortSignal;
+  readonly isOver: boolean;
+}
+
+/** What happened to a lock; given to listeners, never to clients. */
+export interface LockEvent {
+  readonly key: string;
+  readonly owner: string;
+  readonly holdId: string;
+}
+
+/** The events of a `Locks`, and what their listeners are called with. */
+export interface LockEvents {
+  /** The store granted a hold; not sent for local re-entry. */
+  granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
+  /** An acquire stands in the key's queue. */
+  waiting: LockEvent;
+  /** The watchdog, or `extend`, made a lease longer. */
+  renewed: LockEvent & { readonly remainingMs: number };
+  /** The store took the scope's last release of a key. */
+  released: LockEvent & { readonly heldMs: number };
+  /** A hold was lost: see the error. */
+  lost: LockEvent & { readonly error: LockLostError };
+  /** An acquire gave up after `waitMs`. */
+  timeout: LockEvent & { readonly waitedMs: number };
+  /** An acquire gave up because its signal was aborted or its client left. */
+  aborted: LockEvent & { readonly waitedMs: number };
+  /** A store call failed; renewals and releases are tried again. */
+  storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
+  /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
+  headerRefused: { readonly reason: 'malformed' | 'untrusted' };
+  /** Something is probably not as it was meant. */
+  warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
+}

@@ -1,0 +1,91 @@
+import { maxTimerMs } from './clock.ts';
+import { LockConfigError } from './errors.ts';
+
+/** What one option must be: the words for the message, and the test. */
+export interface Rule {
+  readonly expected: string;
+  accepts(value: unknown): boolean;
+}
+
+/** A rule for each option that may be given. */
+export type Rules<T> = { readonly [K in keyof Required<T>]: Rule };
+
+/** A whole number of milliseconds, `min` to 2^31-1. */
+export function milliseconds(min: number): Rule {
+  return wholeNumber(min, maxTimerMs, 'milliseconds');
+}
+
+/** A whole number of milliseconds, or `Infinity`. */
+export const millisecondsOrInfinity: Rule = {
+  expected: `a whole number of milliseconds, 0 to ${maxTimerMs}, or Infinity`,
+  accepts: (value) => value === Number.POSITIVE_INFINITY || milliseconds(0).accepts(value),
+};
+
+/** A whole number within bounds. */
+export function wholeNumber(min: number, max: number = maxTimerMs, unit?: string): Rule {
+  return {
+    expected: `a whole number${unit === undefined ? '' : ` of ${unit}`}, ${min} to ${max}`,
+    accepts: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+  };
+}
+
+export const boolean: Rule = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+
+export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
+
+/** One of a few strings. */
+export function oneOf(...values: readonly string[]): Rule {
+  return {
+    expected: values.map((value) => `'${value}'`).join(' or '),
+    accepts: (value) => typeof value === 'string' && values.includes(value),
+  };
+}
+
+/** A string that matches. */
+export function text(pattern: RegExp, words: string): Rule {
+  return { expected: words, accepts: (value) => typeof value === 'string' && pattern.test(value) };
+}
+
+/** An object that has the methods named. */
+export function objectWith(words: string, ...methods: readonly string[]): Rule {
+  return {
+    expected: words,
+    accepts: (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
+  };
+}
+
+/**
+ * Checks options against their rules and returns a copy without the undefined ones.
+ * Throws `LockConfigError`, naming the option, what was expected and what came; also for an option that doesn't exist.
+ */
+export function checkOptions<T extends object>(options: T | undefined, rules: Rules<T>, where: string): Partial<T> {
+  if (options === undefined) return {};
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
+  }
+  const checked: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(rules, name)) {
+      const names = Object.keys(rules).map((known) => `\`${known}\``);
+      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got \`${name}\``);
+    }
+    const rule = (rules as Record<string, Rule>)[name] as Rule;
+    if (!rule.accepts(value)) {
+      throw new LockConfigError(`Expected \`${name}\` to be ${rule.expected}, got ${describe(value)}`);
+    }
+    checked[name] = value;
+  }
+  return checked as Partial<T>;
+}
+
+/** A value and its type, short enough for a message. */
+export function describe(value: unknown): string {
+  const kind = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol')
+    return `a value of type ${kind}`;
+  return `\`${String(value).slice(0, 100)}\` (${kind})`;
+}

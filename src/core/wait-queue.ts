@@ -1,0 +1,77 @@
+import type { Clock, Instant, Timer } from './clock.ts';
+import type { LockStoreError } from './errors.ts';
+import type { Granted } from './grant.ts';
+import type { StoreGrant } from './store/store.ts';
+import type { Ticket } from './ticket.ts';
+
+/** An acquire that has no answer for good yet. It waits once `grant` and `fail` are there; calling either ends it. */
+export interface Waiter {
+  readonly key: string;
+  readonly request: Ticket;
+  readonly leaseMs: number;
+  readonly startedAt: Instant;
+  grant?: (granted: Granted) => void;
+  fail?: (error: Error) => void;
+  /** A grant that overtook the reply to its own acquire. */
+  early?: { readonly grant: StoreGrant; readonly receivedAt: Instant };
+}
+
+/** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
+export class WaitQueue {
+  isPolling = false;
+  /** What the last poll failed with; undefined after one that was answered. */
+  fault: LockStoreError | undefined;
+  /** What was left of the holder's lease at the last answer. */
+  freeInMs = 0;
+  /** When the call of the latest reply was sent, and what the store's clock said then. */
+  seenAt: Instant = { monoMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
+  seenMs = 0;
+  readonly #clock: Clock;
+  readonly #pollMs: number;
+  readonly #onDue: (queue: WaitQueue) => void;
+  readonly #waiters = new Set<Waiter>();
+  #timer: Timer | undefined;
+
+  constructor(clock: Clock, pollMs: number, onDue: (queue: WaitQueue) => void) {
+    this.#clock = clock;
+    this.#pollMs = pollMs;
+    this.#onDue = onDue;
+  }
+
+  get oldest(): Waiter | undefined {
+    return this.#waiters.values().next().value;
+  }
+
+  others(than: Waiter): Waiter[] {
+    return [...this.#waiters].filter((waiter) => waiter !== than);
+  }
+
+  see(sent: Instant, nowMs: number): void {
+    if (sent.monoMs < this.seenAt.monoMs) return;
+    this.seenAt = sent;
+    this.seenMs = nowMs;
+  }
+
+  join(waiter: Waiter, freeInMs: number): void {
+    this.#waiters.add(waiter);
+    this.freeInMs = freeInMs;
+    if (this.#timer === undefined) this.pollLater();
+  }
+
+  /** Answers whether nobody waits any more; the timer is cleared then. */
+  leave(waiter: Waiter): boolean {
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size > 0) return false;
+    this.#timer?.cancel();
+    return true;
+  }
+
+  /** Starts the timer of the next poll: jittered, and sooner where the holder's lease ends sooner. */
+  pollLater(): void {
+    this.#timer?.cancel();
+    if (this.#waiters.size === 0) return;
+    const jitter = this.#clock.jitter();
+    const ms = Math.min(this.#pollMs * (0.75 + jitter / 2), this.freeInMs + 5 + 20 * jitter);
+    this.#timer = this.#clock.after(ms, () => this.#onDue(this));
+  }
+}

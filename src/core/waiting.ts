@@ -1,0 +1,252 @@
+import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
+import type { Events } from './events.ts';
+import type { Granted } from './grant.ts';
+import type { Interruption } from './interruption.ts';
+import { earlierDeadline, leaseDeadline, remainingMs } from './lease.ts';
+import type { LocksSettings } from './options.ts';
+import type { Releases } from './releases.ts';
+import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
+import { Subscription } from './subscription.ts';
+import type { Ticket } from './ticket.ts';
+import { type Waiter, WaitQueue } from './wait-queue.ts';
+
+/** How one acquire waits. */
+export interface WaitTerms {
+  readonly leaseMs: number;
+  /** 0 asks once and is not queued. */
+  readonly waitMs: number;
+  readonly interruption: Interruption;
+}
+
+type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
+type Queued = Extract<AcquireReply, { status: 'queued' }>;
+
+/**
+ * Gets grants from the store: at once, or by standing in its queue. A waiter's state goes one way, pending, waiting,
+ * gone; a grant for any other state changes nothing, and what may be left in the store is given back.
+ */
+export class Waiting {
+  readonly #store: LockStore;
+  readonly #calls: StoreCalls;
+  readonly #clock: Clock;
+  readonly #events: Events;
+  readonly #settings: LocksSettings;
+  readonly #releases: Releases;
+  readonly #onLost: (holdId: string) => void;
+  readonly #subscription: Subscription;
+  /** By hold id: asked for, and not yet answered for good. */
+  readonly #waiters = new Map<string, Waiter>();
+  /** By lock: whoever stands in its queue. */
+  readonly #queues = new Map<string, WaitQueue>();
+  #isClosed = false;
+
+  constructor(
+    store: LockStore,
+    calls: StoreCalls,
+    clock: Clock,
+    events: Events,
+    settings: LocksSettings,
+    process: string,
+    releases: Releases,
+    onLost: (holdId: string) => void,
+  ) {
+    this.#store = store;
+    this.#calls = calls;
+    this.#clock = clock;
+    this.#events = events;
+    this.#settings = settings;
+    this.#releases = releases;
+    this.#onLost = onLost;
+    const listener = (message: StoreMessage): void => this.take(message);
+    this.#subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
+  }
+
+  /**
+   * Asks for a lock and waits for it. Answers undefined where it is not free and `waitMs` is 0. Whatever it rejects with,
+   * nothing stays queued or held.
+   */
+  async acquire(key: string, request: Ticket, terms: WaitTerms): Promise<Granted | undefined> {
+    const startedAt = this.#clock.now();
+    const { maxWaiters, storeTimeoutMs } = this.#settings;
+    const isQueueing = terms.waitMs > 0;
+    if (isQueueing && this.#waiters.size >= maxWaiters) {
+      throw new LockLimitError('Too many requests of this process wait for locks', { key });
+    }
+    const waiter: Waiter = { key, request, leaseMs: terms.leaseMs, startedAt };
+    this.#waiters.set(request.holdId, waiter);
+    let reply: AcquireReply;
+    try {
+      if (isQueueing && !this.#subscription.isInForce) await this.#subscription.ensure(storeTimeoutMs / 2);
+      const sent = this.#clock.now();
+      reply = await this.#ask(waiter, isQueueing, storeTimeoutMs - elapsedMs(this.#clock, startedAt));
+      this.takeClaims(request.id, sent, reply);
+      if (this.#isClosed) throw new LocksClosedError({ key });
+      if (terms.interruption.error !== undefined) throw terms.interruption.error;
+      if (reply.status === 'granted') return this.#accept(key, reply.grant, sent, reply.nowMs);
+      if (reply.status === 'queued') return await this.#wait(waiter, terms, sent, reply);
+    } catch (error) {
+      // Whatever went wrong, the store may have queued or granted: the same call undoes either.
+      this.#releases.giveInBackground(request, terms.leaseMs);
+      throw error;
+    } finally {
+      this.#waiters.delete(request.holdId);
+    }
+    if (reply.status === 'refused') return undefined;
+    throw refusal(key, reply.status);
+  }
+
+  /** Grants to this process ride in the replies of any call on their key. */
+  takeClaims(id: string, sent: Instant, reply: Reply): void {
+    this.#queues.get(id)?.see(sent, reply.nowMs);
+    for (const grant of reply.claims) this.#offer(grant);
+  }
+
+  /** What the store's stream tells this process. */
+  take(message: StoreMessage): void {
+    if (message.kind === 'granted') this.#offer(message.grant);
+    else if (message.kind === 'lost') this.#onLost(message.holdId);
+    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#poll(queue);
+    else this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
+  }
+
+  /** Refuses whoever waits and whoever comes. */
+  close(): void {
+    this.#isClosed = true;
+    for (const waiter of [...this.#waiters.values()]) waiter.fail?.(new LocksClosedError({ key: waiter.key }));
+  }
+
+  /** Ends the stream. */
+  unsubscribe(): Promise<void> {
+    return this.#subscription.end();
+  }
+
+  #ask(waiter: Waiter, queue: boolean, deadlineMs: number): Promise<AcquireReply> {
+    const { maxWaitersPerKey, pollMs, storeTimeoutMs } = this.#settings;
+    const livenessMs = 3 * pollMs + storeTimeoutMs;
+    const terms = { leaseMs: waiter.leaseMs, queue, maxWaiters: maxWaitersPerKey, livenessMs };
+    const { request } = waiter;
+    return this.#calls.run('acquire', deadlineMs, () => this.#store.acquire(request, terms), request);
+  }
+
+  /** A grant that came in the reply to its own call. One that is over on arrival is no grant. */
+  #accept(key: string, grant: StoreGrant, sent: Instant, nowMs: number): Granted {
+    const deadline = leaseDeadline(sent, grant.endMs - nowMs);
+    if (remainingMs(this.#clock, deadline) <= 0) {
+      throw new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+    }
+    return { fence: grant.fence, deadline, isClaim: grant.isClaim };
+  }
+
+  /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
+  #wait(waiter: Waiter, terms: WaitTerms, sent: Instant, reply: Queued): Promise<Granted> {
+    const { request, startedAt } = waiter;
+    const queue = this.#join(waiter, sent, reply);
+    const leftMs = terms.waitMs - elapsedMs(this.#clock, startedAt);
+    const promise = new Promise<Granted>((resolve, reject) => {
+      waiter.grant = resolve;
+      waiter.fail = reject;
+    });
+    // Cleared when the waiter is gone; an endless wait needs none.
+    const timer =
+      leftMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(leftMs, () => this.#timeOut(queue, waiter));
+    const deafen = terms.interruption.listen((error) => {
+      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock, startedAt) });
+      waiter.fail?.(error);
+    });
+    this.#events.emit('waiting', eventOf(waiter));
+    if (waiter.early !== undefined) this.#offer(waiter.early.grant, waiter.early.receivedAt);
+    return promise.finally(() => {
+      timer?.cancel();
+      deafen();
+      if (queue.leave(waiter)) this.#queues.delete(request.id);
+    });
+  }
+
+  #join(waiter: Waiter, sent: Instant, reply: Queued): WaitQueue {
+    const { id } = waiter.request;
+    let queue = this.#queues.get(id);
+    if (queue === undefined) {
+      queue = new WaitQueue(this.#clock, this.#settings.pollMs, (due) => void this.#poll(due));
+      this.#queues.set(id, queue);
+    }
+    queue.see(sent, reply.nowMs);
+    queue.join(waiter, reply.freeInMs);
+    return queue;
+  }
+
+  #timeOut(queue: WaitQueue, waiter: Waiter): void {
+    const waitedMs = elapsedMs(this.#clock, waiter.startedAt);
+    this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
+    // Who could not ask can't say that somebody else has it.
+    waiter.fail?.(queue.fault ?? new LockTimeoutError({ key: waiter.key, waitedMs, retryAfterMs: queue.freeInMs }));
+  }
+
+  /**
+   * A grant that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
+   * key; one that can't be shown to be well alive is asked for again before it is used.
+   */
+  #offer(grant: StoreGrant, receivedAt: Instant = this.#clock.now()): void {
+    const waiter = this.#waiters.get(grant.holdId);
+    if (waiter === undefined) return;
+    const queue = this.#queues.get(waiter.request.id);
+    if (waiter.grant === undefined || queue === undefined) {
+      // It overtook the reply that says it was queued; it is kept until that reply.
+      waiter.early = { grant, receivedAt };
+      return;
+    }
+    const { claimMs } = waiter.request;
+    const byReply = leaseDeadline(queue.seenAt, grant.endMs - queue.seenMs);
+    const deadline = earlierDeadline(this.#clock, byReply, { start: receivedAt, spanMs: claimMs });
+    if (remainingMs(this.#clock, deadline) < claimMs / 3) void this.#askAgain(queue, waiter);
+    else waiter.grant({ fence: grant.fence, deadline, isClaim: true });
+  }
+
+  /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
+  async #poll(queue: WaitQueue): Promise<void> {
+    const oldest = queue.oldest;
+    if (oldest === undefined || queue.isPolling) return;
+    queue.isPolling = true;
+    const wasLost = await this.#askAgain(queue, oldest);
+    // The store did not know the oldest: it has lost its data, and knows none of the others.
+    if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.#askAgain(queue, waiter)));
+    queue.isPolling = false;
+    queue.pollLater();
+  }
+
+  /** Asks for a waiter; answers whether the store had lost it. */
+  async #askAgain(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
+    const sent = this.#clock.now();
+    try {
+      const reply = await this.#ask(waiter, true, this.#settings.pollMs);
+      this.takeClaims(waiter.request.id, sent, reply);
+      queue.fault = undefined;
+      if (reply.status === 'granted') {
+        const deadline = leaseDeadline(sent, reply.grant.endMs - reply.nowMs);
+        const granted = { fence: reply.grant.fence, deadline, isClaim: reply.grant.isClaim };
+        // Over already: the next poll finds it lapsed and queues again.
+        if (remainingMs(this.#clock, deadline) > 0) waiter.grant?.(granted);
+        return false;
+      }
+      if (reply.status === 'queued') {
+        queue.freeInMs = reply.freeInMs;
+        return reply.isNew;
+      }
+      waiter.fail?.(refusal(waiter.key, reply.status));
+    } catch (error) {
+      queue.fault = error as LockStoreError;
+      this.#events.emit('storeError', { operation: 'poll', key: waiter.key, error: error as LockStoreError });
+    }
+    return false;
+  }
+}
+
+function refusal(key: string, status: 'full' | 'cancelled' | 'refused'): Error {
+  if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
+  return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
+}
+
+function eventOf({ key, request }: Waiter): { key: string; owner: string; holdId: string } {
+  return { key, owner: request.owner, holdId: request.holdId };
+}

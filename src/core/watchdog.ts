@@ -1,0 +1,142 @@
+import { type Clock, elapsedMs, type Timer } from './clock.ts';
+import type { LockStoreError } from './errors.ts';
+import type { Events } from './events.ts';
+import type { Grant } from './grant.ts';
+import { leaseDeadline, remainingMs } from './lease.ts';
+import type { LockStore, RenewReply } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
+
+/** Renewals that fall due within this of each other travel together. */
+const slackMs = 500;
+const longestRetryMs = 1_000;
+
+/**
+ * Renews the leases of this process's grants at a third of their length, and says which were lost. One timer for all of
+ * them: started with a grant, armed anew while any is watched, cleared by `close`, unref'd.
+ */
+export class Watchdog {
+  readonly #store: LockStore;
+  readonly #calls: StoreCalls;
+  readonly #clock: Clock;
+  readonly #events: Events;
+  readonly #storeTimeoutMs: number;
+  readonly #onLost: (grant: Grant, why: string) => void;
+  readonly #grants = new Set<Grant>();
+  #timer: Timer | undefined;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+
+  constructor(
+    store: LockStore,
+    calls: StoreCalls,
+    clock: Clock,
+    events: Events,
+    storeTimeoutMs: number,
+    onLost: (grant: Grant, why: string) => void,
+  ) {
+    this.#store = store;
+    this.#calls = calls;
+    this.#clock = clock;
+    this.#events = events;
+    this.#storeTimeoutMs = storeTimeoutMs;
+    this.#onLost = onLost;
+  }
+
+  get grants(): ReadonlySet<Grant> {
+    return this.#grants;
+  }
+
+  watch(grant: Grant): void {
+    this.#grants.add(grant);
+    this.#schedule(grant, grant.remainingMs / 3);
+  }
+
+  /** After a hold was added, which may want a longer lease, or be the first that wants renewal. */
+  replan(grant: Grant, isLonger: boolean): void {
+    // A renewal on its way schedules the next one when it has ended.
+    if (!grant.isRenewing && grant.isOpen) this.#schedule(grant, isLonger ? 0 : grant.remainingMs / 3);
+  }
+
+  unwatch(grant: Grant): void {
+    this.#grants.delete(grant);
+  }
+
+  close(): void {
+    this.#disarm();
+  }
+
+  /** Renews now. Rejects with a `LockStoreError` when the store did not answer; a definite no makes the grant lost. */
+  async renew(grant: Grant, leaseMs: number, deadlineMs: number = this.#storeTimeoutMs): Promise<void> {
+    const sent = this.#clock.now();
+    const leftMs = remainingMs(this.#clock, grant.maxHold);
+    const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
+    const call = (): Promise<RenewReply> => this.#store.renew(grant.request, terms);
+    const reply = await this.#calls.run('renew', deadlineMs, call);
+    if (!grant.isOpen) return;
+    if (reply.status === 'lost') {
+      this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
+      return;
+    }
+    grant.prolong(leaseDeadline(sent, reply.endMs - reply.nowMs), leaseMs >= leftMs);
+    this.#events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
+  }
+
+  #schedule(grant: Grant, delayMs: number): void {
+    const nowMs = this.#clock.now().monoMs;
+    // A fixed lease is renewed once, if it began as a claim.
+    const isDone = !grant.isClaim && (grant.isFinal || !grant.wantsRenewal);
+    grant.renewAtMs = isDone ? Number.POSITIVE_INFINITY : nowMs + delayMs;
+    this.#arm(Math.min(grant.renewAtMs, nowMs + grant.remainingMs));
+  }
+
+  #arm(dueMs: number): void {
+    if (dueMs >= this.#timerDueMs) return;
+    this.#timer?.cancel();
+    this.#timerDueMs = dueMs;
+    this.#timer = this.#clock.after(Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs)), () => this.#tick());
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+  }
+
+  #tick(): void {
+    this.#disarm();
+    const nowMs = this.#clock.now().monoMs;
+    for (const grant of [...this.#grants]) {
+      // The deadline first: after a pause, nothing is sent for a lease that is over.
+      if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#clock, grant));
+      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.#renewInBackground(grant);
+      else
+        this.#arm(Math.min(grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs, nowMs + grant.remainingMs));
+    }
+  }
+
+  async #renewInBackground(grant: Grant): Promise<void> {
+    grant.isRenewing = true;
+    const leftMs = grant.remainingMs;
+    this.#arm(this.#clock.now().monoMs + leftMs);
+    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
+    const agedMs = grant.wantsRenewal ? 0 : elapsedMs(this.#clock, grant.grantedAt);
+    let retryMs: number | undefined;
+    try {
+      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#storeTimeoutMs, leftMs / 3));
+    } catch (error) {
+      this.#events.emit('storeError', { operation: 'renew', key: grant.key, error: error as LockStoreError });
+      retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#clock.jitter());
+    }
+    grant.isRenewing = false;
+    if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? grant.remainingMs / 3);
+  }
+}
+
+function slackOf(grant: Grant): number {
+  return Math.min(slackMs, (grant.isClaim ? grant.request.claimMs : grant.leaseMs) / 20);
+}
+
+function whyEnded(clock: Clock, grant: Grant): string {
+  return remainingMs(clock, grant.maxHold) <= 0
+    ? 'The lock was lost: it was held for longer than maxHoldMs'
+    : 'The lock was lost: its lease ended before it could be renewed';
+}

@@ -1,0 +1,11 @@
+/** Express: `reenlock/express`. The same names and options as `reenlock/koa`. */
+export type { TraceContextOptions } from '../core/http/trace-request.ts';
+export {
+  type Guard,
+  type GuardOptions,
+  type KeyFunction,
+  type KeyRequest,
+  lockOn,
+  sendProblem,
+  traceContext,
+} from './middleware.ts';

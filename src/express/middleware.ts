@@ -1,0 +1,104 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { expressMiddleware } from 'cls-rtracer';
+import type { NextFunction, Request, Response } from 'express';
+import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
+import { problemOf } from '../core/http/problem.ts';
+import { runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
+import type { Hold, LockError, LockKeys } from '../core/index.ts';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The newest hold that a guard acquired for this request. */
+      lock?: Hold;
+      /** All holds that guards acquired for this request, by key. */
+      locks?: ReadonlyMap<string, Hold>;
+    }
+  }
+}
+
+type AnyRequest = Request<unknown, unknown, unknown, unknown, Record<string, unknown>>;
+
+/** A request as a key function sees it: its route's parameters are strings. */
+export type KeyRequest = Request<Record<string, string>>;
+
+/** A middleware that leaves the parameter types of the handlers after it alone. */
+export type Guard = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+/** What to lock for a request: one key, or several, acquired in one order, all or none. */
+export type KeyFunction<R extends AnyRequest = KeyRequest> = (
+  req: R,
+  res: Response,
+) => LockKeys | PromiseLike<LockKeys>;
+
+export interface GuardOptions<R extends AnyRequest = KeyRequest> extends CommonGuardOptions {
+  /** Lets a request pass without the lock. */
+  readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;
+  /** Answers a refused request in place of the application's error handler. */
+  readonly handler?: ((error: LockError, req: R, res: Response, next: NextFunction) => unknown) | undefined;
+}
+
+/**
+ * Gives each request its trace id and its scope: locks taken below belong to it, and are given back when its work is
+ * over. Mount it first. Throws `LockConfigError` for bad options.
+ */
+export function traceContext(options?: TraceContextOptions): Guard {
+  const tracing = new Tracing(options);
+  // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
+  const trace = expressMiddleware({ requestIdFactory: traceIdOf });
+  return function traceContext(req, res, next) {
+    tracing.open(req, res, watchOptions);
+    runInRequest(req, () => trace(req, res, next));
+  };
+}
+
+const watchOptions = { awaitsMiddleware: false };
+
+/**
+ * Guards a route: the handlers after it run while the request holds the lock, which is released when their work is over.
+ * A request that can't have it in time is answered 423 with Retry-After, through the application's error handlers.
+ * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
+ */
+export function lockOn<R extends AnyRequest = KeyRequest>(
+  key: string | KeyFunction<R>,
+  options?: GuardOptions<R>,
+): Guard {
+  const guard = new RequestGuard(key, options);
+  const { skip, handler } = options ?? {};
+
+  async function enter(req: R, res: Response): Promise<readonly Hold[] | undefined> {
+    if (skip !== undefined && (await skip(req, res))) return undefined;
+    return guard.enter(req, typeof key === 'string' ? key : await key(req, res));
+  }
+
+  return function lockGuard(rawReq, rawRes, next) {
+    const req = rawReq as unknown as R;
+    const res = rawRes as Response;
+    enter(req, res).then(
+      (holds) => {
+        if (holds !== undefined) exposeHolds(req, holds);
+        runInRequest(rawReq, next);
+      },
+      (error: unknown) => {
+        const refusal = guard.refusal(error, rawRes);
+        if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
+        else answer(() => handler(refusal, req, res, next), next);
+      },
+    );
+  };
+}
+
+/** A `handler` that answers with an RFC 9457 problem document. */
+export function sendProblem(error: LockError, _req: IncomingMessage, res: ServerResponse, next: NextFunction): void {
+  if (res.headersSent) {
+    next(error);
+    return;
+  }
+  const { status, headers, body } = problemOf(error);
+  res.writeHead(status, headers).end(body);
+}
+
+/** What the application's handler throws or rejects with goes its own way. */
+function answer(handle: () => unknown, next: (error: unknown) => void): void {
+  new Promise((resolve) => resolve(handle())).catch(next);
+}

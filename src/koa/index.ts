@@ -1,0 +1,12 @@
+/** Koa: `reenlock/koa`. The same names and options as `reenlock/express`. */
+export type { TraceContextOptions } from '../core/http/trace-request.ts';
+export {
+  type Guard,
+  type GuardOptions,
+  type KeyContext,
+  type KeyFunction,
+  type LockState,
+  lockOn,
+  sendProblem,
+  traceContext,
+} from './middleware.ts';

@@ -1,0 +1,116 @@
+import { koaMiddleware } from 'cls-rtracer';
+import type { Context, ExtendableContext, Next } from 'koa';
+import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
+import { problemOf } from '../core/http/problem.ts';
+import {
+  runInRequest,
+  type TraceContextOptions,
+  Tracing,
+  tracedRequest,
+  traceIdOf,
+} from '../core/http/trace-request.ts';
+import type { Hold, LockError, LockKeys } from '../core/index.ts';
+
+declare module 'koa' {
+  interface DefaultState {
+    /** The newest hold that a guard acquired for this request. */
+    lock?: Hold;
+    /** All holds that guards acquired for this request, by key. */
+    locks?: ReadonlyMap<string, Hold>;
+  }
+}
+
+/** For an application that types its own state: `new Koa<MyState & LockState>()`. */
+export interface LockState {
+  lock?: Hold;
+  locks?: ReadonlyMap<string, Hold>;
+}
+
+/** A context as a key function sees it: its route's parameters are strings. */
+export type KeyContext = Context & { params: Record<string, string> };
+
+/** A middleware that leaves the context types of the handlers after it alone. */
+export type Guard = (ctx: ExtendableContext, next: Next) => Promise<void>;
+
+/** What to lock for a request: one key, or several, acquired in one order, all or none. */
+export type KeyFunction<C extends ExtendableContext = KeyContext> = (ctx: C) => LockKeys | PromiseLike<LockKeys>;
+
+export interface GuardOptions<C extends ExtendableContext = KeyContext> extends CommonGuardOptions {
+  /** Lets a request pass without the lock. */
+  readonly skip?: ((ctx: C) => boolean | PromiseLike<boolean>) | undefined;
+  /** Answers a refused request in place of the application's error handler. */
+  readonly handler?: ((error: LockError, ctx: C, next: Next) => unknown) | undefined;
+}
+
+/**
+ * Gives each request its trace id and its scope: locks taken below belong to it, and are given back when its work is
+ * over. Mount it first. Throws `LockConfigError` for bad options.
+ */
+export function traceContext(options?: TraceContextOptions): Guard {
+  const tracing = new Tracing(options);
+  // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
+  const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
+  return function traceContext(ctx, next) {
+    const isDetached = (): boolean => ctx.respond === false;
+    const { watch } = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
+    return runInRequest(ctx.req, () => within(watch, () => trace(ctx as unknown as RawContext, next)));
+  };
+}
+
+type RawContext = Parameters<ReturnType<typeof koaMiddleware>>[0];
+
+/**
+ * Guards a route: the middleware after it runs while the request holds the lock, which is released when its work is over.
+ * A request that can't have it in time is answered 423 with Retry-After, through the application's error handlers.
+ * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
+ */
+export function lockOn<C extends ExtendableContext = KeyContext>(
+  key: string | KeyFunction<C>,
+  options?: GuardOptions<C>,
+): Guard {
+  const guard = new RequestGuard(key, options);
+  const { skip, handler } = options ?? {};
+
+  async function enter(ctx: C): Promise<readonly Hold[] | undefined> {
+    if (skip !== undefined && (await skip(ctx))) return undefined;
+    return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx));
+  }
+
+  return async function lockGuard(rawCtx, next) {
+    const ctx = rawCtx as C;
+    let holds: readonly Hold[] | undefined;
+    try {
+      holds = await enter(ctx);
+    } catch (error) {
+      const refusal = guard.refusal(error, ctx.res);
+      if (refusal === undefined || handler === undefined) throw error;
+      await handler(refusal, ctx, next);
+      return;
+    }
+    if (holds !== undefined) exposeHolds((rawCtx as Context).state, holds);
+    await runInRequest(ctx.req, () => within(tracedRequest(ctx.req)?.watch, next));
+  };
+}
+
+/** A `handler` that answers with an RFC 9457 problem document. */
+export function sendProblem(error: LockError, ctx: ExtendableContext): void {
+  const { status, headers, body } = problemOf(error);
+  ctx.status = status;
+  ctx.set(headers);
+  ctx.body = body;
+}
+
+/** Runs middleware as a part of the request's work, which is not over before it has settled. */
+async function within(
+  watch: { enter(): (failed: boolean) => void } | undefined,
+  next: () => Promise<unknown>,
+): Promise<void> {
+  const leave = watch?.enter();
+  try {
+    await next();
+  } catch (error) {
+    leave?.(true);
+    throw error;
+  }
+  leave?.(false);
+}

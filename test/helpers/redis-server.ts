@@ -1,0 +1,191 @@
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { redisBinary } from './redis-binary.ts';
+
+export interface RedisOptions {
+  /** More command line arguments, e.g. `['--maxmemory', '8mb']`. */
+  readonly args?: readonly string[];
+  /** A fixed port; without it a free one is found. */
+  readonly port?: number;
+}
+
+/** A redis-server process of its own: nothing on disk, loopback only. */
+export interface RedisServer {
+  readonly port: number;
+  readonly pid: number;
+  readonly url: string;
+  /** Ends the process (SIGTERM, after two seconds SIGKILL), awaits its exit and removes its folder. */
+  stop(): Promise<void>;
+  /** Sends the signal (SIGKILL by default) and awaits the exit. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Ends the process, if it still runs, and starts a new one on the same port. */
+  restart(): Promise<void>;
+  /** Freezes the process: connections stay open and nothing is answered. */
+  pause(): void;
+  resume(): void;
+}
+
+const stopMs = 2_000;
+const readyMs = 10_000;
+const attempts = 5;
+
+/** Starts a Redis server and resolves when it answered a PING. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'reenlock-redis-'));
+  const start = (port: number) => startProcess(port, dir, options.args ?? []);
+  try {
+    const first = options.port === undefined ? await onFreePort(start) : await start(options.port);
+    return new LocalRedis(first, start, dir);
+  } catch (error) {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+class LocalRedis implements RedisServer {
+  readonly port: number;
+  readonly url: string;
+  readonly #start: (port: number) => Promise<RunningRedis>;
+  readonly #dir: string;
+  #running: RunningRedis;
+
+  constructor(running: RunningRedis, start: (port: number) => Promise<RunningRedis>, dir: string) {
+    this.port = running.port;
+    this.url = `redis://127.0.0.1:${running.port}`;
+    this.#running = running;
+    this.#start = start;
+    this.#dir = dir;
+  }
+
+  get pid(): number {
+    return this.#running.pid;
+  }
+
+  async stop(): Promise<void> {
+    await this.#end();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#running.child.kill(signal);
+    await this.#running.exited;
+  }
+
+  async restart(): Promise<void> {
+    await this.#end();
+    this.#running = await this.#start(this.port);
+  }
+
+  pause(): void {
+    this.#running.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#running.child.kill('SIGCONT');
+  }
+
+  async #end(): Promise<void> {
+    const { child, exited } = this.#running;
+    child.kill('SIGTERM');
+    // A paused process acts on SIGTERM only once it goes on.
+    child.kill('SIGCONT');
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    await exited;
+    clearTimeout(timer);
+  }
+}
+
+interface RunningRedis {
+  readonly port: number;
+  readonly pid: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+}
+
+async function onFreePort(start: (port: number) => Promise<RunningRedis>): Promise<RunningRedis> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      // Somebody may have taken the port between the look and the start.
+      if (attempt === attempts || !String(error).includes('Address already in use')) throw error;
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  // In cluster mode the bus takes port + 10000.
+  return port + 10_000 > 65_535 ? freePort() : port;
+}
+
+async function startProcess(port: number, dir: string, args: readonly string[]): Promise<RunningRedis> {
+  const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
+  const child = spawn(redisBinary(), [...own, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const output: string[] = [];
+  const keep = (chunk: Buffer) => output.push(chunk.toString());
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const guard = startGuard(child, dir);
+  // 'close' rather than 'exit': it comes after the last output.
+  const exited = once(child, 'close').then(async () => {
+    guard.kill('SIGKILL');
+    await once(guard, 'exit');
+  });
+
+  const timer = setTimeout(() => child.kill('SIGKILL'), readyMs);
+  try {
+    await Promise.race([ready(child, output, port), exited.then(() => failed(output))]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  child.stdout.off('data', keep).resume();
+  return { port, pid: child.pid as number, child, exited };
+}
+
+/**
+ * Kills the server when this process ends without having stopped it. The guard waits for the end of its input, which
+ * the system closes however this process ends; an 'exit' listener runs neither in a killed process nor in a jest worker.
+ */
+function startGuard({ pid }: ChildProcess, dir: string): ChildProcess {
+  const command = 'read _; kill -9 "$0"; rm -rf "$1"';
+  const guard = spawn('sh', ['-c', command, String(pid), dir], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  guard.unref();
+  return guard;
+}
+
+/** The log line says that it is *this* process which has the port; the PING, that it answers there. */
+async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
+  while (!/ready to accept connections/i.test(output.join('')))
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+  await ping(port);
+}
+
+async function ping(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    socket.write('PING\r\n');
+    const [reply] = await once(socket, 'data');
+    // A server with a password answers, too.
+    if (!/^(\+PONG|-NOAUTH)/.test(String(reply))) throw new Error(`Redis answered the PING with ${reply}`);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function failed(output: readonly string[]): never {
+  throw new Error(`redis-server did not start:\n${output.join('')}`);
+}

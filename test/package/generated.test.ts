@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = join(__dirname, '../..');
+const generated = 'src/core/store/redis-scripts.generated.ts';
+
+function buildLua(folder: string, ...args: string[]): { code: number | null; stderr: string } {
+  const { status, stderr } = spawnSync('node', [join(folder, 'scripts/build-lua.mjs'), ...args], { encoding: 'utf8' });
+  return { code: status, stderr };
+}
+
+it('the committed Redis scripts are what their .lua sources give', () => {
+  expect(buildLua(root, '--check')).toEqual({ code: 0, stderr: '' });
+});
+
+describe('build-lua', () => {
+  let folder: string;
+  const write = (name: string, source: string) => writeFileSync(join(folder, 'src/core/store/lua', name), source);
+  const read = () => readFileSync(join(folder, generated), 'utf8');
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'reenlock-lua-'));
+    mkdirSync(join(folder, 'src/core/store/lua'), { recursive: true });
+    cpSync(join(root, 'scripts'), join(folder, 'scripts'), { recursive: true });
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('includes shared parts, strips whole-line comments only, and names the hash of what is sent', () => {
+    write('_shared.lua', '-- shared\nlocal function now()\n  return 1\nend\n');
+    write('force-release.lua', '-- header\n--@include _shared\n\n  return "-- `kept` ${x} \\n" -- kept\n');
+    expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
+    const source = 'local function now()\nreturn 1\nend\nreturn "-- `kept` ${x} \\n" -- kept';
+    const sha1 = createHash('sha1').update(source).digest('hex');
+    const [, literal] = /export const forceRelease: RedisScript = [^`]*(`.*`)/s.exec(read()) as unknown as [
+      string,
+      string,
+    ];
+    expect(new Function(`return ${literal}`)()).toBe(source);
+    expect(read()).toContain(`sha1: '${sha1}'`);
+    expect(buildLua(folder, '--check').code).toBe(0);
+  });
+
+  it('reports drift without writing', () => {
+    write('acquire.lua', 'return 1\n');
+    expect(buildLua(folder, '--check')).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('Run: node scripts/build-lua.mjs'),
+    });
+    expect(buildLua(folder).code).toBe(0);
+    appendFileSync(join(folder, 'src/core/store/lua/acquire.lua'), 'return 2\n');
+    expect(buildLua(folder, '--check')).toEqual({ code: 1, stderr: expect.stringContaining('differs') });
+    expect(read()).not.toContain('return 2');
+  });
+
+  it.each([
+    ['no sources', {}, 'no .lua files in src/core/store/lua'],
+    ['an unknown part', { 'a.lua': '--@include _gone\nreturn 1' }, '_gone.lua does not exist'],
+    [
+      'a comment over several lines',
+      { 'a.lua': '--[[\n text\n]]\nreturn 1' },
+      'a.lua uses a text or comment over several lines',
+    ],
+  ])('refuses %s', (_, files, message) => {
+    for (const [name, source] of Object.entries(files)) write(name, source);
+    expect(buildLua(folder)).toEqual({ code: 1, stderr: expect.stringContaining(message) });
+  });
+});
