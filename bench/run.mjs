@@ -44,7 +44,9 @@ async function run(scenario) {
   const rounds = Number(options.rounds ?? (options.quick ? scenario.quickRounds : scenario.rounds));
   const size = options.quick ? { ...scenario.size, ...scenario.quickSize } : scenario.size;
   process.stderr.write(`${scenario.name} `);
+  const startedMs = Date.now();
   const comparison = compare(await runRounds(scenario, { names, rounds, size, redis }));
+  console.error(` ${Math.round((Date.now() - startedMs) / 1000)} s`);
   return { scenario, rounds, comparison, targets: options['without-ours'] ? [] : scenario.targets(comparison) };
 }
 

@@ -16,7 +16,7 @@ export async function runRounds(scenario, { names, rounds, ...context }) {
       if (round % Math.ceil(rounds / dots) === 0) process.stderr.write('.');
     }
   } finally {
-    process.stderr.write('\n');
+    process.stderr.write(' ');
     await session.close();
   }
   return figures;

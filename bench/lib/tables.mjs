@@ -1,22 +1,21 @@
-/** A Markdown table, its columns padded so that it also reads well in a terminal. */
+/** A Markdown table, numbers to the right, padded so that it also reads well in a terminal. */
 export function table(head, rows) {
-  const widths = head.map((title, i) => Math.max(...[title, ...rows.map((row) => row[i])].map((cell) => cell.length)));
-  const line = (cells) => `| ${cells.map((cell, i) => pad(cell, widths[i], i)).join(' | ')} |`;
-  const rule = `| ${widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
-  return [line(head), rule, ...rows.map(line)].join('\n');
+  const columns = head.map((title, i) => {
+    const cells = rows.map((row) => row[i]);
+    const width = Math.max(3, title.length, ...cells.map((cell) => cell.length));
+    const isNumeric = cells.every((cell) => /^([\d.,]+|n\/a)$/.test(cell));
+    return { width, pad: (cell) => (isNumeric ? cell.padStart(width) : cell.padEnd(width)), isNumeric };
+  });
+  const line = (cells) => `| ${cells.map((cell, i) => columns[i].pad(cell)).join(' | ')} |`;
+  const rule = columns.map(({ width, isNumeric }) => '-'.repeat(width - 1) + (isNumeric ? ':' : '-'));
+  return [line(head), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n');
 }
 
 /** A figure in as many digits as it is worth: three, or all before the point. */
 export function figure(value) {
   if (value === undefined || Number.isNaN(value)) return 'n/a';
-  if (value === 0 || Number.isInteger(value)) return value.toLocaleString('en');
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toLocaleString('en', {
-    minimumFractionDigits: Math.min(digits, 4),
-    maximumFractionDigits: Math.min(digits, 4),
-  });
-}
-
-function pad(cell, width, column) {
-  return column === 0 ? cell.padEnd(width) : cell.padStart(width);
+  if (Number.isInteger(value)) return value.toLocaleString('en');
+  const wanted = 2 - Math.floor(Math.log10(Math.abs(value)));
+  const digits = Math.min(4, Math.max(0, wanted));
+  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }

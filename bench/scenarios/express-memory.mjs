@@ -12,9 +12,9 @@ export const expressMemory = {
   columns: { perSecond: 'requests/s', cpuUs: 'CPU µs a request', p50Us: 'p50 µs', p99Us: 'p99 µs' },
   reference: { name: 'cls-rtracer alone', column: 'perSecond' },
   rounds: 11,
-  size: { connections: 32, amount: 10_000 },
+  size: { connections: 32, amount: 6_000 },
   quickRounds: 3,
-  quickSize: { amount: 4_000 },
+  quickSize: { amount: 3_000 },
 
   async open(names, { size }) {
     const session = await startApps(names, {});

@@ -1,5 +1,5 @@
 import { elapsedMs } from './clock.ts';
-import { LockConfigError, LockLimitError, LocksClosedError } from './errors.ts';
+import { LockConfigError, LockLimitError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import { Grant } from './grant.ts';
 import { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
@@ -8,27 +8,29 @@ import { type AcquireSettings, type AcquireTarget, acquireSettings } from './opt
 import type { Scope } from './scope.ts';
 import type { AcquireOptions } from './types.ts';
 
+/** Who asks: a guard gives up when its client leaves, a try does not wait. */
+type Caller = 'code' | 'guard' | 'try';
+
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
- * Answers undefined where the key is not free and `waitMs` is 0. The options were checked. With `leavesWithClient`, the
- * wait ends when the request's client has left.
+ * The options were checked. A try answers undefined where the key is not free; everybody else throws `LockTimeoutError`.
  */
-export async function acquire(
+export async function acquire<C extends Caller>(
   scope: Scope,
   name: LockName,
   options: AcquireOptions,
-  leavesWithClient = false,
-): Promise<ScopedHold | undefined> {
+  caller: C,
+): Promise<ScopedHold | (C extends 'try' ? undefined : never)> {
   const { runtime } = scope;
   const settings = acquireSettings(runtime.settings, options);
   const { key } = name;
-  const interruption = new Interruption(key, scope, settings.signal, leavesWithClient);
+  const interruption = new Interruption(key, scope, settings.signal, caller === 'guard');
   if (interruption.error !== undefined) throw interruption.error;
   const entered = settings.owner === 'hold' ? undefined : scope.reentrantGrant(name.id);
   if (entered !== undefined) return reenter(scope, entered, settings);
   if (runtime.isClosing) throw new LocksClosedError({ key });
 
-  const startedAt = runtime.clock.now();
+  const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
   const request = {
     id: name.id,
     holdId: runtime.clock.randomId(),
@@ -37,9 +39,12 @@ export async function acquire(
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
     unanswered: 0,
   };
-  const terms = { leaseMs: settings.leaseMs, waitMs: settings.waitMs, interruption };
+  const terms = { leaseMs: settings.leaseMs, waitMs: caller === 'try' ? 0 : settings.waitMs, interruption };
   const granted = await runtime.waiting.acquire(key, request, terms);
-  if (granted === undefined) return undefined;
+  if (granted === undefined) {
+    if (caller === 'try') return undefined as C extends 'try' ? undefined : never;
+    throw new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: runtime.settings.pollMs });
+  }
   const grant = new Grant(runtime.clock, key, request, settings.owner, settings, granted);
   grant.addHold(settings.leaseMs, settings.renew);
   const hold = addHold(scope, grant, settings);
@@ -50,12 +55,9 @@ export async function acquire(
     void hold.release();
     throw error;
   }
-  if (runtime.events.has('granted')) {
-    runtime.events.emit('granted', {
-      ...grant.event,
-      fence: grant.fence,
-      waitedMs: elapsedMs(runtime.clock, startedAt),
-    });
+  if (startedAt !== undefined) {
+    const waitedMs = elapsedMs(runtime.clock.now(), startedAt);
+    runtime.events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs });
   }
   return hold;
 }

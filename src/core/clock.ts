@@ -40,11 +40,10 @@ export const systemClock: Clock = {
 };
 
 /**
- * Milliseconds since `start`: the larger of what the two clocks say, so that neither a machine that slept
+ * Milliseconds from `start` to `now`: the larger of what the two clocks say, so that neither a machine that slept
  * (monotonic stands still) nor a wall clock set back hides time that has passed.
  */
-export function elapsedMs(clock: Clock, start: Instant): number {
-  const now = clock.now();
+export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 

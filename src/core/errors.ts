@@ -144,7 +144,8 @@ export class LockLostError extends LockError {
   constructor(message: string, details: LockErrorDetails & { fence: number; value?: unknown }) {
     super(message, details, { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true });
     this.fence = details.fence;
-    Object.defineProperty(this, 'value', { value: details.value });
+    // Not enumerable, so that `res.json(error)` can't send it.
+    Object.defineProperty(this, 'value', { value: details.value, enumerable: false });
   }
 }
 

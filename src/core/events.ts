@@ -26,7 +26,7 @@ export class Events {
     for (const listener of this.#emitter.listeners(event)) {
       try {
         const returned: unknown = listener(payload);
-        if (returned instanceof Promise) returned.catch(reportListener);
+        if (returned !== undefined) Promise.resolve(returned).catch(reportListener);
       } catch (error) {
         reportListener(error);
       }

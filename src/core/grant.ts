@@ -1,17 +1,10 @@
 import type { Clock, Instant } from './clock.ts';
 import { LockLostError } from './errors.ts';
+import type { Granted } from './granted.ts';
 import { type Deadline, earlierDeadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
 import type { Ticket } from './ticket.ts';
 import type { LockEvent, OwnerKind } from './types.ts';
-
-/** What the store said when it granted, on this machine's clocks. */
-export interface Granted {
-  readonly fence: number;
-  readonly deadline: Deadline;
-  /** Handed off: the lease is a claim until its first renewal. */
-  readonly isClaim: boolean;
-}
 
 /**
  * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's
@@ -28,6 +21,8 @@ export class Grant {
   /** When the watchdog renews it next, on the monotonic clock; never, for a fixed lease. */
   renewAtMs: number = Number.POSITIVE_INFINITY;
   isRenewing = false;
+  /** Whether a re-entry asked for a longer lease, and the store was not asked for it yet. */
+  wantsLonger = false;
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
   isFinal: boolean;
   leaseMs: number;
@@ -53,12 +48,12 @@ export class Grant {
     this.request = request;
     this.ownerKind = ownerKind;
     this.fence = granted.fence;
-    this.grantedAt = clock.now();
     this.isClaim = granted.isClaim;
     this.leaseMs = terms.leaseMs;
     this.isFinal = !granted.isClaim && terms.leaseMs >= terms.maxHoldMs;
+    this.grantedAt = granted.receivedAt;
     this.maxHold = { start: this.grantedAt, spanMs: terms.maxHoldMs };
-    this.#deadline = earlierDeadline(clock, granted.deadline, this.maxHold);
+    this.#deadline = earlierDeadline(this.grantedAt, granted.deadline, this.maxHold);
   }
 
   /** What every event about it says. */
@@ -85,7 +80,7 @@ export class Grant {
 
   /** Milliseconds until the local deadline; 0 when it has passed. */
   get remainingMs(): number {
-    return Math.max(0, remainingMs(this.#clock, this.#deadline));
+    return Math.max(0, remainingMs(this.#clock.now(), this.#deadline));
   }
 
   /** Whether any of its holds wants the watchdog. */
@@ -106,6 +101,7 @@ export class Grant {
   addHold(leaseMs: number, renew: boolean): void {
     this.#holds += 1;
     if (renew) this.#renewingHolds += 1;
+    this.wantsLonger ||= leaseMs > this.leaseMs;
     this.leaseMs = Math.max(this.leaseMs, leaseMs);
   }
 
@@ -118,8 +114,9 @@ export class Grant {
 
   /** Takes over a lease end that the store confirmed, if it is later; never beyond `maxHoldMs`. */
   prolong(deadline: Deadline, isFinal: boolean): void {
-    const later = laterDeadline(this.#clock, this.#deadline, deadline);
-    this.#deadline = earlierDeadline(this.#clock, later, this.maxHold);
+    const now = this.#clock.now();
+    const later = laterDeadline(now, this.#deadline, deadline);
+    this.#deadline = earlierDeadline(now, later, this.maxHold);
     this.isClaim = false;
     this.isFinal ||= isFinal;
   }

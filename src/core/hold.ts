@@ -2,7 +2,7 @@ import { LockConfigError, LockLostError, LockNotHeldError } from './errors.ts';
 import type { Grant } from './grant.ts';
 import type { Keeper } from './keeper.ts';
 import type { Hold } from './types.ts';
-import { milliseconds } from './validate.ts';
+import { describe, milliseconds } from './validate.ts';
 
 /** Where a hold lives: it ends there, and is given back there at the latest. */
 export interface HoldHome {
@@ -12,7 +12,10 @@ export interface HoldHome {
 
 const duration = milliseconds(1);
 
-/** A hold of one scope. Re-entrant holds of a key share one grant. */
+/**
+ * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they can be
+ * taken off it, and cost nothing when a hold is made.
+ */
 export class ScopedHold implements Hold {
   readonly grant: Grant;
   readonly #keeper: Keeper;
@@ -43,17 +46,45 @@ export class ScopedHold implements Hold {
     return this.grant.signal;
   }
 
-  isHeld(): boolean {
+  get isHeld(): () => boolean {
+    return () => this.#isHeld();
+  }
+
+  get remainingMs(): () => number {
+    return () => this.#remainingMs();
+  }
+
+  get assertHeld(): (minRemainingMs?: number) => void {
+    return (minRemainingMs = 0) => this.#assertHeld(minRemainingMs);
+  }
+
+  get extend(): (leaseMs: number) => Promise<void> {
+    return (leaseMs) => this.#extend(leaseMs);
+  }
+
+  get waitUntil(): (promise: PromiseLike<unknown>) => void {
+    return (promise) => this.#home.postpone(this, promise);
+  }
+
+  get release(): () => Promise<void> {
+    return () => this.#release();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#release();
+  }
+
+  #isHeld(): boolean {
     return this.#released === undefined && this.grant.isHeld;
   }
 
-  remainingMs(): number {
-    return this.isHeld() ? this.grant.remainingMs : 0;
+  #remainingMs(): number {
+    return this.#isHeld() ? this.grant.remainingMs : 0;
   }
 
-  assertHeld(minRemainingMs = 0): void {
+  #assertHeld(minRemainingMs: number): void {
     if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
-    const leftMs = this.remainingMs();
+    const leftMs = this.#remainingMs();
     if (leftMs > 0 && leftMs >= minRemainingMs) return;
     const why =
       leftMs > 0 ? `it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for` : 'its lease has ended';
@@ -63,18 +94,16 @@ export class ScopedHold implements Hold {
     );
   }
 
-  async extend(leaseMs: number): Promise<void> {
-    if (!duration.accepts(leaseMs)) throw new LockConfigError(`Expected \`leaseMs\` to be ${duration.expected}`);
-    this.assertHeld();
+  async #extend(leaseMs: number): Promise<void> {
+    if (!duration.accepts(leaseMs)) {
+      throw new LockConfigError(`Expected \`leaseMs\` to be ${duration.expected}, got ${describe(leaseMs)}`);
+    }
+    this.#assertHeld(0);
     await this.#keeper.extend(this.grant, leaseMs);
-    this.assertHeld();
+    this.#assertHeld(0);
   }
 
-  waitUntil(promise: PromiseLike<unknown>): void {
-    this.#home.postpone(this, promise);
-  }
-
-  release(): Promise<void> {
+  #release(): Promise<void> {
     if (this.#released === undefined) {
       this.#home.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
@@ -83,10 +112,6 @@ export class ScopedHold implements Hold {
       this.#released.catch(() => {});
     }
     return this.#released;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.release();
   }
 }
 

@@ -78,7 +78,7 @@ export class Keeper {
     return this.#releases.give(grant.request, grant.leaseMs, grant.remainingMs).then((status) => {
       if (status === 'absent') throw grant.lostError ?? lostAtRelease(grant);
       if (!this.#events.has('released')) return;
-      this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock, grant.grantedAt) });
+      this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock.now(), grant.grantedAt) });
     });
   }
 

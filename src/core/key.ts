@@ -25,7 +25,7 @@ export function lockName(key: unknown, category?: string): LockName {
 
 /** Refuses a constant guard key that was meant as a template: it would be one lock for all requests. */
 export function assertConstantKey(key: string): void {
-  if (/(^|[/:]):[A-Za-z_]|\$\{|\{[^}]*\}/.test(key)) {
+  if (/(^|\/):[A-Za-z_]|\$\{|\{[^}]*\}/.test(key)) {
     throw new LockConfigError(
       `Expected the guard's key to be a function of the request, or a constant; got a constant that looks like a template, which would be one lock for every request. Write \`lockOn((req) => req.params.id)\` instead`,
       { key },
@@ -67,7 +67,7 @@ function encode(key: string): string {
 // What would break a Redis hash tag, a script's argument lists or a log line; a lone surrogate would not survive UTF-8.
 const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  /[\u0000-\u0020\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+  /[\s\u0000-\u001f\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function escapeUnsafe(text: string): string {
   return text.replace(unsafe, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { elapsedMs, type Instant } from './clock.ts';
 
 /** A local deadline: `spanMs` after `start`, judged on both clocks. */
 export interface Deadline {
@@ -19,16 +19,16 @@ export function leaseDeadline(sent: Instant, spanMs: number): Deadline {
 }
 
 /** Milliseconds left; negative when the deadline has passed. */
-export function remainingMs(clock: Clock, deadline: Deadline): number {
-  return deadline.spanMs - elapsedMs(clock, deadline.start);
+export function remainingMs(now: Instant, deadline: Deadline): number {
+  return deadline.spanMs - elapsedMs(now, deadline.start);
 }
 
 /** The later of two deadlines: no operation moves a lease end nearer. */
-export function laterDeadline(clock: Clock, a: Deadline, b: Deadline): Deadline {
-  return remainingMs(clock, a) >= remainingMs(clock, b) ? a : b;
+export function laterDeadline(now: Instant, a: Deadline, b: Deadline): Deadline {
+  return remainingMs(now, a) >= remainingMs(now, b) ? a : b;
 }
 
 /** The earlier of two deadlines. */
-export function earlierDeadline(clock: Clock, a: Deadline, b: Deadline): Deadline {
-  return remainingMs(clock, a) < remainingMs(clock, b) ? a : b;
+export function earlierDeadline(now: Instant, a: Deadline, b: Deadline): Deadline {
+  return remainingMs(now, a) < remainingMs(now, b) ? a : b;
 }

@@ -1,12 +1,12 @@
 import { acquire } from './acquire.ts';
-import { elapsedMs } from './clock.ts';
 import { currentScope, warnOnce } from './context.ts';
-import { isLockError, LockLostError, LockNotHeldError, LockScopeError, LockTimeoutError } from './errors.ts';
+import { isLockError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { currentRuntime } from './locks.ts';
 import { checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
+import type { LockStore } from './store/store.ts';
 import type { AcquireOptions, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
 
 /**
@@ -16,37 +16,44 @@ import type { AcquireOptions, Hold, Lock, LockFunctions, LockInfo, TryOptions } 
 export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   const ofLock = checkAcquireOptions(options, 'getLock');
   const name = checkedName(key, ofLock.category);
-  const merged = (ofCall: AcquireOptions | undefined, where: string): AcquireOptions =>
-    ofCall === undefined ? ofLock : { ...ofLock, ...checkAcquireOptions(ofCall, where) };
+  const target = (ofCall: AcquireOptions | undefined, where: string): Target =>
+    ofCall === undefined ? [name, ofLock] : targetOf(key, { ...ofLock, ...checkAcquireOptions(ofCall, where) }, where);
   return {
     key: name.key,
-    acquire: (ofCall) => acquireNow(name, merged(ofCall, 'acquire')),
-    tryAcquire: (ofCall) => tryNow(name, merged(ofCall, 'tryAcquire')),
-    run: (routine, ofCall) => runNow(name, routine, merged(ofCall, 'run')),
-    release: () => releaseNewest(name),
+    acquire: (ofCall) => rejecting(() => acquireNow(...target(ofCall, 'acquire'))),
+    tryAcquire: (ofCall) => rejecting(() => tryNow(...target(ofCall, 'tryAcquire'))),
+    run: (routine, ofCall) => rejecting(() => runNow(routine, ...target(ofCall, 'run'))),
+    release: () => rejecting(() => releaseNewest(name)),
     isLocked: async () => (await inspect(name)).holds.length > 0,
     isHeld: () => currentScope()?.newestHold(name.id)?.isHeld() ?? false,
-    holdCount: () =>
-      [...(currentScope()?.holds ?? [])].filter((hold) => hold.grant.request.id === name.id && hold.isHeld()).length,
-    inspect: () => inspect(name),
-    forceRelease: () => forceRelease(name),
+    holdCount: () => currentScope()?.holdCount(name.id) ?? 0,
+    inspect: () => rejecting(() => inspect(name)),
+    forceRelease: () => rejecting(() => forceRelease(name)),
   };
 }
 
 /** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
 export const lock: LockFunctions = {
-  acquire: async (key, options) => acquireNow(...target(key, options, 'acquire')),
-  tryAcquire: async (key, options) => tryNow(...target(key, options, 'tryAcquire')),
-  run: async (key, routine, options) => {
-    const [name, checked] = target(key, options, 'run');
-    return runNow(name, routine, checked);
-  },
-  release: async (key, options) => releaseNewest(target(key, options, 'release')[0]),
+  acquire: (key, options) => rejecting(() => acquireNow(...targetOf(key, options, 'acquire'))),
+  tryAcquire: (key, options) => rejecting(() => tryNow(...targetOf(key, options, 'tryAcquire'))),
+  run: (key, routine, options) => rejecting(() => runNow(routine, ...targetOf(key, options, 'run'))),
+  release: (key, options) => rejecting(() => releaseNewest(targetOf(key, options, 'release')[0])),
 };
 
-function target(key: LockKey, options: AcquireOptions | undefined, where: string): [LockName, AcquireOptions] {
+type Target = [LockName, AcquireOptions];
+
+function targetOf(key: LockKey, options: AcquireOptions | undefined, where: string): Target {
   const checked = checkAcquireOptions(options, where);
   return [checkedName(key, checked.category), checked];
+}
+
+/** A promise for whatever `call` throws: without the one more promise that an async function would make. */
+function rejecting<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call();
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** Checks a key, and warns once when a part of it was probably a missing value. */
@@ -71,25 +78,20 @@ function ownScope(name: LockName): Scope {
   );
 }
 
-async function acquireNow(name: LockName, options: AcquireOptions): Promise<Hold> {
-  const scope = ownScope(name);
-  const { clock, settings } = scope.runtime;
-  const startedAt = clock.now();
-  const hold = await acquire(scope, name, options);
-  if (hold !== undefined) return hold;
-  throw new LockTimeoutError({ key: name.key, waitedMs: elapsedMs(clock, startedAt), retryAfterMs: settings.pollMs });
+function acquireNow(name: LockName, options: AcquireOptions): Promise<ScopedHold> {
+  return acquire(ownScope(name), name, options, 'code');
 }
 
 async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null> {
-  return (await acquire(ownScope(name), name, { ...options, waitMs: 0 })) ?? null;
+  return (await acquire(ownScope(name), name, options, 'try')) ?? null;
 }
 
 async function runNow<T>(
-  name: LockName,
   routine: (hold: Hold) => T | PromiseLike<T>,
+  name: LockName,
   options: AcquireOptions,
 ): Promise<T> {
-  const hold = (await acquireNow(name, options)) as ScopedHold;
+  const hold = await acquireNow(name, options);
   let value: T;
   try {
     value = await routine(hold);
@@ -126,7 +128,7 @@ async function releaseNewest(name: LockName): Promise<void> {
 }
 
 async function inspect(name: LockName): Promise<LockInfo> {
-  const { nowMs, holds, waiters } = await currentRuntime().store.inspect(name.id);
+  const { nowMs, holds, waiters } = await ask('inspect', (store) => store.inspect(name.id));
   return {
     key: name.key,
     holds: holds.map(({ holdId, owner, fence, endMs }) => ({ holdId, owner, fence, remainingMs: endMs - nowMs })),
@@ -135,7 +137,12 @@ async function inspect(name: LockName): Promise<LockInfo> {
 }
 
 async function forceRelease(name: LockName): Promise<boolean> {
-  const { store } = currentRuntime();
-  const holder = (await store.inspect(name.id)).holds[0];
-  return holder !== undefined && store.forceRelease(name.id, holder.fence);
+  const [holder] = (await ask('inspect', (store) => store.inspect(name.id))).holds;
+  return holder !== undefined && ask('forceRelease', (store) => store.forceRelease(name.id, holder.fence));
+}
+
+/** A store call that needs no owner, with a deadline as every other. */
+async function ask<T>(operation: string, call: (store: LockStore) => Promise<T>): Promise<T> {
+  const { store, calls, clock, settings } = currentRuntime();
+  return calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store));
 }

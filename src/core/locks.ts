@@ -103,6 +103,7 @@ class ProcessLocks implements Locks {
       clock,
       events,
       store,
+      calls,
       process,
       waiting,
       keeper,
@@ -131,7 +132,7 @@ class ProcessLocks implements Locks {
     await within(clock, drainMs, keeper.idle());
     for (const grant of [...keeper.grants]) keeper.lose(grant, 'The lock was lost: the server has shut down');
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
-    await waiting.unsubscribe();
+    await within(clock, this.settings.storeTimeoutMs, waiting.unsubscribe());
     keeper.close();
     this.#calls.close();
   }
@@ -140,9 +141,10 @@ class ProcessLocks implements Locks {
 function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(ms, resolve);
-    void work.then(() => {
+    const settled = (): void => {
       timer.cancel();
       resolve();
-    });
+    };
+    work.then(settled, settled);
   });
 }

@@ -47,9 +47,9 @@ export class Releases {
   give(request: Ticket, leaseMs: number, heldMs = 0): Promise<ReleaseReply['status']> {
     this.#running += 1;
     return this.#try(request, leaseMs).then(
-      (status) => {
+      (reply) => {
         this.#ended();
-        return status;
+        return reply.status;
       },
       (error: LockStoreError) =>
         new Promise((resolve, reject) => void this.#retry(request, leaseMs, heldMs, error, resolve, reject)),
@@ -68,15 +68,15 @@ export class Releases {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #try(request: Ticket, leaseMs: number): Promise<ReleaseReply['status']> {
+  #try(request: Ticket, leaseMs: number): Promise<ReleaseReply> {
     const sent = this.#clock.now();
     // Only what may still arrive after this needs to be remembered there.
     const tombstoneMs = request.unanswered > 0 ? Math.max(leaseMs, 3 * this.#storeTimeoutMs) : 0;
+    const onAnswer = (reply?: ReleaseReply): void => {
+      if (reply !== undefined) this.#onReply(request.id, sent, reply);
+    };
     const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
-    return this.#calls.run('release', this.#storeTimeoutMs, call).then((reply) => {
-      this.#onReply(request.id, sent, reply);
-      return reply.status;
-    });
+    return this.#calls.run('release', sent, this.#storeTimeoutMs, call, onAnswer);
   }
 
   async #retry(
@@ -91,17 +91,17 @@ export class Releases {
     let error = firstError;
     for (
       let pauseMs = firstRetryMs;
-      elapsedMs(this.#clock, start) < leaseMs;
+      elapsedMs(this.#clock.now(), start) < leaseMs;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
       this.#events.emit('storeError', { operation: 'release', error });
       // A call that ran into its deadline has used the caller's time up; one that failed at once has not.
-      if (elapsedMs(this.#clock, start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
+      if (elapsedMs(this.#clock.now(), start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
       await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
       try {
-        const status = await this.#try(request, leaseMs);
+        const { status } = await this.#try(request, leaseMs);
         if (status !== 'absent') resolve(status);
-        else if (elapsedMs(this.#clock, start) < heldMs) resolve('released');
+        else if (elapsedMs(this.#clock.now(), start) < heldMs) resolve('released');
         else reject(error);
         this.#ended();
         return;

@@ -3,6 +3,7 @@ import type { Events } from './events.ts';
 import type { Keeper } from './keeper.ts';
 import type { LocksSettings } from './options.ts';
 import type { LockStore } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
 import type { Waiting } from './waiting.ts';
 
 /** The parts of one `Locks`, as its locks and scopes use them. */
@@ -11,6 +12,7 @@ export interface Runtime {
   readonly clock: Clock;
   readonly events: Events;
   readonly store: LockStore;
+  readonly calls: StoreCalls;
   /** The random name of this process in the store. */
   readonly process: string;
   readonly waiting: Waiting;

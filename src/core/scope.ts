@@ -67,7 +67,14 @@ export class Scope implements Trace, HoldHome {
     return this.#holds;
   }
 
-  /** The newest hold on a lock that this scope may re-enter. */
+  /** How many holds on a lock are neither released nor lost. */
+  holdCount(id: string): number {
+    let count = 0;
+    for (const hold of this.#holds) if (hold.grant.request.id === id && hold.isHeld()) count += 1;
+    return count;
+  }
+
+  /** The newest hold on a lock. */
   newestHold(id: string): ScopedHold | undefined {
     let newest: ScopedHold | undefined;
     for (const hold of this.#holds) if (hold.grant.request.id === id) newest = hold;

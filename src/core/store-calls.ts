@@ -1,6 +1,5 @@
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Instant, Timer } from './clock.ts';
 import { LockStoreError } from './errors.ts';
-import type { Ticket } from './ticket.ts';
 
 interface PendingCall {
   readonly operation: string;
@@ -25,24 +24,30 @@ export class StoreCalls {
 
   /**
    * Rejects with a `LockStoreError`. A call that was given up may still have its effect: whoever made it must undo it.
-   * With a ticket, the call counts as unanswered on it until the store has answered, however late.
+   * `onAnswer` is called when the store has answered, however late: with its reply, or with nothing where it certainly did
+   * not apply the call.
    */
-  run<T>(operation: string, ms: number, call: () => Promise<T>, ticket?: Ticket): Promise<T> {
-    if (ticket !== undefined) ticket.unanswered += 1;
+  run<T>(
+    operation: string,
+    sent: Instant,
+    ms: number,
+    call: () => Promise<T>,
+    onAnswer?: (reply?: T) => void,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
-      const pending = { operation, ms, dueMs: this.#clock.now().monoMs + ms, reject };
+      const pending = { operation, ms, dueMs: sent.monoMs + ms, reject };
       this.#pending.add(pending);
       this.#arm(pending.dueMs);
-      call().then(
+      started(call).then(
         (reply) => {
           this.#pending.delete(pending);
-          if (ticket !== undefined) ticket.unanswered -= 1;
+          onAnswer?.(reply);
           resolve(reply);
         },
         (error: unknown) => {
           this.#pending.delete(pending);
           const storeError = asStoreError(operation, error);
-          if (ticket !== undefined && storeError.outcome === 'not-applied') ticket.unanswered -= 1;
+          if (storeError.outcome === 'not-applied') onAnswer?.();
           reject(storeError);
         },
       );
@@ -79,6 +84,15 @@ export class StoreCalls {
       call.reject(new LockStoreError(message, { outcome: 'unknown' }));
     }
     if (nextMs < Number.POSITIVE_INFINITY) this.#arm(nextMs);
+  }
+}
+
+/** A store that throws instead of rejecting has failed the same. */
+function started<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call();
+  } catch (error) {
+    return Promise.reject(error);
   }
 }
 

@@ -41,10 +41,11 @@ export class Subscription {
   /** Waits until it is in force, but not beyond `budgetMs` after it was asked for: without it, waiters live by polling. */
   async ensure(budgetMs: number): Promise<void> {
     const pending = this.#pending ?? this.#ask();
-    const leftMs = budgetMs - elapsedMs(this.#clock, this.#askedAt ?? this.#clock.now());
+    const now = this.#clock.now();
+    const leftMs = budgetMs - elapsedMs(now, this.#askedAt ?? now);
     if (leftMs <= 0) return;
     await this.#calls
-      .run('subscribe', leftMs, () => pending)
+      .run('subscribe', now, leftMs, () => pending)
       .catch(() => {
         // Late: it may still come. Refused: `#ask` has told.
       });
@@ -62,7 +63,7 @@ export class Subscription {
 
   #ask(): Promise<Unsubscribe> {
     this.#askedAt = this.#clock.now();
-    const pending = this.#store.subscribe(this.#process, this.#listener);
+    const pending = (async () => this.#store.subscribe(this.#process, this.#listener))();
     this.#pending = pending;
     pending.then(
       () => {

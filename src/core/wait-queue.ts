@@ -1,6 +1,6 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
-import type { Granted } from './grant.ts';
+import type { Granted, Seen } from './granted.ts';
 import type { StoreGrant } from './store/store.ts';
 import type { Ticket } from './ticket.ts';
 
@@ -23,18 +23,17 @@ export class WaitQueue {
   fault: LockStoreError | undefined;
   /** What was left of the holder's lease at the last answer. */
   freeInMs = 0;
-  /** When the call of the latest reply was sent, and what the store's clock said then. */
-  seenAt: Instant = { monoMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
-  seenMs = 0;
   readonly #clock: Clock;
   readonly #pollMs: number;
   readonly #onDue: (queue: WaitQueue) => void;
   readonly #waiters = new Set<Waiter>();
+  #latest: Seen;
   #timer: Timer | undefined;
 
-  constructor(clock: Clock, pollMs: number, onDue: (queue: WaitQueue) => void) {
+  constructor(clock: Clock, pollMs: number, latest: Seen, onDue: (queue: WaitQueue) => void) {
     this.#clock = clock;
     this.#pollMs = pollMs;
+    this.#latest = latest;
     this.#onDue = onDue;
   }
 
@@ -46,10 +45,13 @@ export class WaitQueue {
     return [...this.#waiters].filter((waiter) => waiter !== than);
   }
 
-  see(sent: Instant, nowMs: number): void {
-    if (sent.monoMs < this.seenAt.monoMs) return;
-    this.seenAt = sent;
-    this.seenMs = nowMs;
+  /** The reply about this lock whose call was sent last. */
+  get latest(): Seen {
+    return this.#latest;
+  }
+
+  see(seen: Seen): void {
+    if (seen.sent.monoMs >= this.#latest.sent.monoMs) this.#latest = seen;
   }
 
   join(waiter: Waiter, freeInMs: number): void {

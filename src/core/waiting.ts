@@ -1,9 +1,8 @@
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
-import type { Granted } from './grant.ts';
+import { type Granted, grantedByMessage, grantedByReply, type Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
-import { earlierDeadline, leaseDeadline, remainingMs } from './lease.ts';
 import type { LocksSettings } from './options.ts';
 import type { Releases } from './releases.ts';
 import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
@@ -79,12 +78,11 @@ export class Waiting {
     let reply: AcquireReply;
     try {
       if (isQueueing && !this.#subscription.isInForce) await this.#subscription.ensure(storeTimeoutMs / 2);
-      const sent = this.#clock.now();
-      reply = await this.#ask(waiter, isQueueing, storeTimeoutMs - elapsedMs(this.#clock, startedAt));
-      this.takeClaims(request.id, sent, reply);
+      const sent = isQueueing ? this.#clock.now() : startedAt;
+      reply = await this.#ask(waiter, isQueueing, sent, storeTimeoutMs - elapsedMs(sent, startedAt));
       if (this.#isClosed) throw new LocksClosedError({ key });
       if (terms.interruption.error !== undefined) throw terms.interruption.error;
-      if (reply.status === 'granted') return this.#accept(key, reply.grant, sent, reply.nowMs);
+      if (reply.status === 'granted') return this.#accept(key, reply.grant, { sent, nowMs: reply.nowMs });
       if (reply.status === 'queued') return await this.#wait(waiter, terms, sent, reply);
     } catch (error) {
       // Whatever went wrong, the store may have queued or granted: the same call undoes either.
@@ -99,7 +97,7 @@ export class Waiting {
 
   /** Grants to this process ride in the replies of any call on their key. */
   takeClaims(id: string, sent: Instant, reply: Reply): void {
-    this.#queues.get(id)?.see(sent, reply.nowMs);
+    this.#queues.get(id)?.see({ sent, nowMs: reply.nowMs });
     for (const grant of reply.claims) this.#offer(grant);
   }
 
@@ -122,28 +120,31 @@ export class Waiting {
     return this.#subscription.end();
   }
 
-  #ask(waiter: Waiter, queue: boolean, deadlineMs: number): Promise<AcquireReply> {
+  #ask(waiter: Waiter, queue: boolean, sent: Instant, deadlineMs: number): Promise<AcquireReply> {
     const { maxWaitersPerKey, pollMs, storeTimeoutMs } = this.#settings;
     const livenessMs = 3 * pollMs + storeTimeoutMs;
     const terms = { leaseMs: waiter.leaseMs, queue, maxWaiters: maxWaitersPerKey, livenessMs };
     const { request } = waiter;
-    return this.#calls.run('acquire', deadlineMs, () => this.#store.acquire(request, terms), request);
+    request.unanswered += 1;
+    const onAnswer = (reply?: AcquireReply): void => {
+      request.unanswered -= 1;
+      if (reply !== undefined) this.takeClaims(request.id, sent, reply);
+    };
+    return this.#calls.run('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), onAnswer);
   }
 
   /** A grant that came in the reply to its own call. One that is over on arrival is no grant. */
-  #accept(key: string, grant: StoreGrant, sent: Instant, nowMs: number): Granted {
-    const deadline = leaseDeadline(sent, grant.endMs - nowMs);
-    if (remainingMs(this.#clock, deadline) <= 0) {
-      throw new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
-    }
-    return { fence: grant.fence, deadline, isClaim: grant.isClaim };
+  #accept(key: string, grant: StoreGrant, seen: Seen): Granted {
+    const granted = grantedByReply(grant, seen, this.#clock.now());
+    if (granted !== undefined) return granted;
+    throw new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
   }
 
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, terms: WaitTerms, sent: Instant, reply: Queued): Promise<Granted> {
     const { request, startedAt } = waiter;
     const queue = this.#join(waiter, sent, reply);
-    const leftMs = terms.waitMs - elapsedMs(this.#clock, startedAt);
+    const leftMs = terms.waitMs - elapsedMs(this.#clock.now(), startedAt);
     const promise = new Promise<Granted>((resolve, reject) => {
       waiter.grant = resolve;
       waiter.fail = reject;
@@ -152,7 +153,7 @@ export class Waiting {
     const timer =
       leftMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(leftMs, () => this.#timeOut(queue, waiter));
     const deafen = terms.interruption.listen((error) => {
-      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock, startedAt) });
+      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock.now(), startedAt) });
       waiter.fail?.(error);
     });
     this.#events.emit('waiting', eventOf(waiter));
@@ -166,27 +167,25 @@ export class Waiting {
 
   #join(waiter: Waiter, sent: Instant, reply: Queued): WaitQueue {
     const { id } = waiter.request;
+    const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#settings.pollMs, (due) => void this.#poll(due));
+      queue = new WaitQueue(this.#clock, this.#settings.pollMs, seen, (due) => void this.#poll(due));
       this.#queues.set(id, queue);
     }
-    queue.see(sent, reply.nowMs);
+    queue.see(seen);
     queue.join(waiter, reply.freeInMs);
     return queue;
   }
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = elapsedMs(this.#clock, waiter.startedAt);
+    const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
     this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
     // Who could not ask can't say that somebody else has it.
     waiter.fail?.(queue.fault ?? new LockTimeoutError({ key: waiter.key, waitedMs, retryAfterMs: queue.freeInMs }));
   }
 
-  /**
-   * A grant that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
-   * key; one that can't be shown to be well alive is asked for again before it is used.
-   */
+  /** A grant that came by message, or in the reply to another call. */
   #offer(grant: StoreGrant, receivedAt: Instant = this.#clock.now()): void {
     const waiter = this.#waiters.get(grant.holdId);
     if (waiter === undefined) return;
@@ -196,11 +195,9 @@ export class Waiting {
       waiter.early = { grant, receivedAt };
       return;
     }
-    const { claimMs } = waiter.request;
-    const byReply = leaseDeadline(queue.seenAt, grant.endMs - queue.seenMs);
-    const deadline = earlierDeadline(this.#clock, byReply, { start: receivedAt, spanMs: claimMs });
-    if (remainingMs(this.#clock, deadline) < claimMs / 3) void this.#askAgain(queue, waiter);
-    else waiter.grant({ fence: grant.fence, deadline, isClaim: true });
+    const granted = grantedByMessage(grant, queue.latest, receivedAt, this.#clock.now(), waiter.request.claimMs);
+    if (granted === undefined) void this.#askAgain(queue, waiter);
+    else waiter.grant(granted);
   }
 
   /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
@@ -219,15 +216,14 @@ export class Waiting {
   async #askAgain(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
     const sent = this.#clock.now();
     try {
-      const reply = await this.#ask(waiter, true, this.#settings.pollMs);
-      this.takeClaims(waiter.request.id, sent, reply);
+      const reply = await this.#ask(waiter, true, sent, this.#settings.pollMs);
       queue.fault = undefined;
       if (reply.status === 'granted') {
-        const deadline = leaseDeadline(sent, reply.grant.endMs - reply.nowMs);
-        const granted = { fence: reply.grant.fence, deadline, isClaim: reply.grant.isClaim };
+        const granted = grantedByReply(reply.grant, { sent, nowMs: reply.nowMs }, this.#clock.now());
         // Over already: the next poll finds it lapsed and queues again.
-        if (remainingMs(this.#clock, deadline) > 0) waiter.grant?.(granted);
-        return false;
+        if (granted !== undefined) waiter.grant?.(granted);
+        // Granted, but not from the queue: its place there was lost.
+        return !reply.grant.isClaim;
       }
       if (reply.status === 'queued') {
         queue.freeInMs = reply.freeInMs;

@@ -67,10 +67,10 @@ export class Watchdog {
   /** Renews now. Rejects with a `LockStoreError` when the store did not answer; a definite no makes the grant lost. */
   async renew(grant: Grant, leaseMs: number, deadlineMs: number = this.#storeTimeoutMs): Promise<void> {
     const sent = this.#clock.now();
-    const leftMs = remainingMs(this.#clock, grant.maxHold);
+    const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     const call = (): Promise<RenewReply> => this.#store.renew(grant.request, terms);
-    const reply = await this.#calls.run('renew', deadlineMs, call);
+    const reply = await this.#calls.run('renew', sent, deadlineMs, call);
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {
       this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
@@ -82,8 +82,9 @@ export class Watchdog {
 
   #schedule(grant: Grant, delayMs: number): void {
     const nowMs = this.#clock.now().monoMs;
-    // A fixed lease is renewed once, if it began as a claim.
-    const isDone = !grant.isClaim && (grant.isFinal || !grant.wantsRenewal);
+    // A fixed lease is renewed once if it began as a claim, and once for each re-entry that wants a longer one.
+    const isFixed = !grant.wantsRenewal && !grant.wantsLonger;
+    const isDone = !grant.isClaim && (grant.isFinal || isFixed);
     grant.renewAtMs = isDone ? Number.POSITIVE_INFINITY : nowMs + delayMs;
     this.#arm(Math.min(grant.renewAtMs, nowMs + grant.remainingMs));
   }
@@ -118,16 +119,19 @@ export class Watchdog {
     const leftMs = grant.remainingMs;
     this.#arm(this.#clock.now().monoMs + leftMs);
     // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
-    const agedMs = grant.wantsRenewal ? 0 : elapsedMs(this.#clock, grant.grantedAt);
+    const isLonger = grant.wantsLonger;
+    grant.wantsLonger = false;
+    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#clock.now(), grant.grantedAt);
     let retryMs: number | undefined;
     try {
       await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#storeTimeoutMs, leftMs / 3));
     } catch (error) {
       this.#events.emit('storeError', { operation: 'renew', key: grant.key, error: error as LockStoreError });
+      grant.wantsLonger ||= isLonger;
       retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#clock.jitter());
     }
     grant.isRenewing = false;
-    if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? grant.remainingMs / 3);
+    if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? (grant.wantsLonger ? 0 : grant.remainingMs / 3));
   }
 }
 
@@ -136,7 +140,7 @@ function slackOf(grant: Grant): number {
 }
 
 function whyEnded(clock: Clock, grant: Grant): string {
-  return remainingMs(clock, grant.maxHold) <= 0
+  return grant.isFinal || remainingMs(clock.now(), grant.maxHold) <= 0
     ? 'The lock was lost: it was held for longer than maxHoldMs'
     : 'The lock was lost: its lease ended before it could be renewed';
 }

@@ -13,7 +13,6 @@ import type { ScopedHold } from '../hold.ts';
 import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
 import { checkedName } from '../lock.ts';
 import { acquireRules } from '../options.ts';
-import type { Scope } from '../scope.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
 import { callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
 import { tracedRequest } from './trace-request.ts';
@@ -69,7 +68,7 @@ export class RequestGuard {
     if (scope === undefined) throw noScope();
     const holds: ScopedHold[] = [];
     try {
-      for (const name of this.#names(keys)) holds.push(await this.#acquire(scope, name));
+      for (const name of this.#names(keys)) holds.push(await acquire(scope, name, this.#options, 'guard'));
     } catch (error) {
       for (const hold of holds.reverse()) void hold.release();
       throw error;
@@ -100,12 +99,6 @@ export class RequestGuard {
       names.set(name.id, name);
     }
     return [...names.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-  }
-
-  async #acquire(scope: Scope, name: LockName): Promise<ScopedHold> {
-    const hold = await acquire(scope, name, this.#options, true);
-    if (hold !== undefined) return hold;
-    throw new LockTimeoutError({ key: name.key, waitedMs: 0, retryAfterMs: scope.runtime.settings.pollMs });
   }
 }
 

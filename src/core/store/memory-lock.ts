@@ -118,10 +118,8 @@ export class MemoryLock {
       const process = this.#processes.get(request.process);
       if (process === undefined || process.liveUntilMs <= context.nowMs) {
         this.dequeue(request.holdId);
-      } else if (request.process === context.caller) {
-        return request;
-      } else if (process.state === 'owed') {
-        process.state = 'live';
+      } else if (request.process === context.caller || process.state === 'owed') {
+        if (process.state === 'owed') process.state = 'live';
         return request;
       } else if (process.state === 'live') {
         if (context.isReachable(request.process)) return request;

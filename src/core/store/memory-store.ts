@@ -11,6 +11,7 @@ import type {
   RenewReply,
   RenewTerms,
   StoreCapabilities,
+  StoreGrant,
   StoreListener,
   StoreMessage,
   Unsubscribe,
@@ -47,7 +48,8 @@ export class MemoryStore implements LockStore {
 
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const nowMs = this.#nowMs();
-    if (this.#tombstone(request.holdId, nowMs) !== undefined) return { status: 'cancelled', nowMs, claims: [] };
+    if (this.#tombstone(request.holdId, nowMs) !== undefined)
+      return { status: 'cancelled', nowMs, claims: this.#claims(request, nowMs) };
     const lock = this.#lock(request.id);
     lock.dropExpired(nowMs);
     const isNew = !lock.queue.has(request.holdId);
@@ -78,7 +80,7 @@ export class MemoryStore implements LockStore {
   async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const nowMs = this.#nowMs();
     const before = this.#tombstone(request.holdId, nowMs);
-    if (before !== undefined) return { status: before, nowMs, claims: [] };
+    if (before !== undefined) return { status: before, nowMs, claims: this.#claims(request, nowMs) };
     const lock = this.#locks.get(request.id);
     const status = lock === undefined ? 'absent' : remove(lock, request.holdId, nowMs);
     if (terms.tombstoneMs > 0) this.#bury(request.holdId, status, terms.tombstoneMs);
@@ -123,6 +125,12 @@ export class MemoryStore implements LockStore {
     return async () => {
       this.#listeners.delete(process);
     };
+  }
+
+  #claims(request: HoldRequest, nowMs: number): readonly StoreGrant[] {
+    const lock = this.#locks.get(request.id);
+    lock?.dropExpired(nowMs);
+    return lock?.claimsOf(request.process, request.holdId) ?? [];
   }
 
   /** Grants a free key, or the key to an owner that has it already. */

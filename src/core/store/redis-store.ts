@@ -1,7 +1,8 @@
+import { LockConfigError } from '../errors.ts';
 import { checkOptions, objectWith, text } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
-import { type RedisClient, runScript } from './redis-scripts.ts';
+import { type RedisClient, RedisScripts } from './redis-scripts.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -40,7 +41,7 @@ export class RedisStore implements LockStore {
     modes: false,
     shared: true,
   };
-  readonly #client: RedisClient;
+  readonly #scripts: RedisScripts;
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
@@ -48,37 +49,45 @@ export class RedisStore implements LockStore {
   constructor(options: RedisStoreOptions) {
     const checked = checkOptions(options, rules, 'RedisStore');
     if (checked.client === undefined) checkOptions({ client: null }, rules, 'RedisStore');
-    this.#client = checked.client as RedisClient;
+    const client = checked.client as RedisClient;
+    this.#scripts = new RedisScripts(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
+    if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
+      throw new LockConfigError(
+        'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
+      );
+    }
     this.#channels = `${this.#prefix}grants:`;
-    this.#channel = new RedisChannel(this.#client, this.#channels);
+    this.#channel = new RedisChannel(client, this.#channels);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const { holdId, claimMs } = request;
     const rest = `${claimMs} ${terms.maxWaiters} ${terms.livenessMs} ${this.#channels}`;
     const args = [holdId, whose(request), rest, terms.leaseMs, terms.queue ? 1 : 0];
-    return runScript(this.#client, acquire, this.#keys(request), args, (reply) => readAcquire(holdId, reply as Item[]));
+    return this.#scripts.run(acquire, this.#keys(request), args, (reply) =>
+      Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), terms.leaseMs),
+    );
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     const args = [request.holdId, '- -', '0 0 0 -', terms.fence, terms.leaseMs];
-    return runScript(this.#client, renew, this.#lockKeys(request.id), args, readRenew);
+    return this.#scripts.run(renew, this.#lockKeys(request.id), args, readRenew);
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const rest = `${request.claimMs} 0 0 ${this.#channels}`;
     const args = [request.holdId, whose(request), rest, terms.tombstoneMs];
-    return runScript(this.#client, release, this.#keys(request), args, readRelease);
+    return this.#scripts.run(release, this.#keys(request), args, readRelease);
   }
 
   inspect(id: string): Promise<InspectReply> {
-    return runScript(this.#client, inspect, this.#lockKeys(id).slice(0, 2), [], readInspect);
+    return this.#scripts.run(inspect, this.#lockKeys(id).slice(0, 2), [], readInspect);
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
     const args = ['-', '- -', `0 0 0 ${this.#channels}`, fence];
-    return runScript(this.#client, forceRelease, this.#lockKeys(id), args, (reply) => Number(reply) === 1);
+    return this.#scripts.run(forceRelease, this.#lockKeys(id), args, (reply) => Number(reply) === 1);
   }
 
   subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
@@ -107,6 +116,12 @@ function whose(request: HoldRequest): string {
   return `${request.owner} ${request.process}`;
 }
 
+/** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
+function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
+  const nowMs = Math.floor(fence / 1000);
+  return { status: 'granted', grant: { holdId, fence, endMs: nowMs + leaseMs, isClaim: false }, nowMs, claims: none };
+}
+
 function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const [status, now, third, fourth, kind] = reply as [AcquireReply['status'], Item, Item, Item, string];
   const nowMs = Number(now);
@@ -127,7 +142,11 @@ function readRenew(reply: unknown): RenewReply {
 }
 
 function readRelease(reply: unknown): ReleaseReply {
-  const items = reply as Item[];
+  if (!Array.isArray(reply)) {
+    const now = Number(reply);
+    return { status: now > 0 ? 'released' : 'expired', nowMs: Math.abs(now), claims: none };
+  }
+  const items: Item[] = reply;
   const [status, now] = items as [ReleaseReply['status'], Item];
   return { status, nowMs: Number(now), claims: readClaims(items, 2) };
 }

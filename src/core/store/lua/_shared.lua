@@ -1,8 +1,8 @@
 -- What the operations share: the lock's structures, and the hand-off. Needs `time`, the reply of TIME.
 --
 -- ARGV[1] hold id   ARGV[2] "<owner> <process>"   ARGV[3] "<claim ms> <most waiters> <liveness ms> <channel prefix>"
--- record  string  "<last fence> <q, if somebody waits, or ->", then a line a hold: "<hold id> <end> <fence> <kind> <owner>
---                 <process>", kind is claim or lease
+-- record  string  "<last fence> <q, if somebody may wait, or ->", then a line a hold: "<hold id> <end> <kind> <owner>
+--                 <process>", kind is claim or lease. All holds have one owner, and the last fence.
 -- queue   zset    "<hold id> <owner> <process> <claim ms>" -> time queued, µs; the member is all that is known of a waiter
 -- meta    hash    'p'<process> -> "<live until> <state>", state is live, suspended or owed; 'o'<owner> -> its waiters
 -- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
@@ -26,8 +26,7 @@ local function unpackWaiter(member)
   return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
 
-local function readProcess(name)
-  local value = redis.call('HGET', meta, 'p' .. name)
+local function unpackProcess(value)
   if not value then return nil end
   local untilMs, state = string.match(value, '^(%d+) (%a+)$')
   return {untilMs = tonumber(untilMs), state = state}
@@ -38,7 +37,7 @@ local function writeProcess(name, process)
 end
 
 local function suspend(name)
-  local process = readProcess(name)
+  local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
   if process then
     process.state = 'suspended'
     writeProcess(name, process)
@@ -48,43 +47,45 @@ end
 -- Other processes that let a claim lapse, found by reading the record; the next write of it suspends them.
 local lapsed = {}
 
--- The holds of a record's text, and the last fence. Holds that expired are left out.
+-- The holds of a record's text, the last fence, and whether somebody may wait. Holds that expired are left out.
 local function readRecord(text)
   local holds = {}
-  if not text then return holds, 0 end
-  for id, ends, fence, kind, owner, process in string.gmatch(text, '\n(%S+) (%d+) (%d+) (%a+) (%S+) (%S+)') do
-    local hold = {id = id, ends = tonumber(ends), fence = tonumber(fence), kind = kind, owner = owner, process = process}
+  if not text then return holds, 0, false end
+  for id, ends, kind, owner, process in string.gmatch(text, '\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
+    local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
     if hold.ends > nowMs then
       holds[#holds + 1] = hold
     elseif kind == 'claim' and process ~= caller then
       lapsed[process] = true
     end
   end
-  return holds, tonumber(string.match(text, '^%d+'))
+  local last, flag = string.match(text, '^(%d+) (.)')
+  return holds, tonumber(last), flag == 'q'
 end
 
 -- Deleted before it is set, so that it works at maxmemory. The last fence outlives the last hold by an hour, so that it
 -- rises even where the clock is set back.
-local function writeRecord(holds, last)
-  local lines = {digits(last) .. (redis.call('EXISTS', queue) == 1 and ' q' or ' -')}
+local function writeRecord(holds, last, waiting)
+  local text = digits(last) .. (waiting and ' q' or ' -')
   local latest = math.max(nowMs, math.ceil(last / 1000))
   for _, hold in ipairs(holds) do
     latest = math.max(latest, hold.ends)
-    lines[#lines + 1] = table.concat({hold.id, hold.ends, digits(hold.fence), hold.kind, hold.owner, hold.process}, ' ')
+    text = text .. '\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
   end
   redis.call('DEL', record)
-  redis.call('SET', record, table.concat(lines, '\n'), 'PX', latest - nowMs + 3600000)
+  redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
   for name in pairs(lapsed) do suspend(name) end
 end
 
 -- Removes a queue entry; false where there is none.
 local function dequeue(member, owner)
   if redis.call('ZREM', queue, member) == 0 then return false end
+  -- An empty queue's expiry is gone: what begins anew must set it anew.
   if redis.call('EXISTS', queue) == 0 then
     redis.call('DEL', meta)
-  elseif redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then
-    redis.call('HDEL', meta, 'o' .. owner)
+    return true
   end
+  if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
   return true
 end
 
@@ -106,10 +107,12 @@ local function nextLive()
       local waiter = unpackWaiter(member)
       local verdict = verdicts[waiter.process]
       if not verdict then
-        local process = readProcess(waiter.process)
+        local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
+        local process = unpackProcess(known[1])
         verdict = judge(process, waiter.process)
         verdicts[waiter.process] = verdict
         waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
+        waiter.isAlone = known[2] == '1'
       end
       if verdict == 'live' then return waiter, verdicts end
       if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -123,27 +126,33 @@ end
 -- Who is granted with the first: every other waiter of its owner.
 local function withOwner(first)
   local granted = {first}
-  if tonumber(redis.call('HGET', meta, 'o' .. first.owner) or 1) > 1 then
-    for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
-      local waiter = unpackWaiter(member)
-      if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
-    end
+  if first.isAlone then return granted end
+  for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+    local waiter = unpackWaiter(member)
+    if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
   end
   return granted
 end
 
 -- Makes the next live waiter the holder, with every other waiter of its owner: each has a claim and the next fence.
--- Writes the record in any case. The calling process's claims are in `holds`; others are told after the last write.
+-- Writes the record in any case. The calling process's claims are in the holds; others are told after the last write.
 local function handOff(last)
   local holds, fence = {}, math.max(last + 1, nowUs)
   local first, verdicts = nextLive()
   local granted = first and withOwner(first) or {}
-  for _, waiter in ipairs(granted) do
-    dequeue(waiter.member, waiter.owner)
-    holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, fence = fence, kind = 'claim', owner = waiter.owner, process = waiter.process}
+  if first and first.isAlone then
+    redis.call('ZREM', queue, first.member)
+    redis.call('HDEL', meta, 'o' .. first.owner)
+  else
+    for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
   end
-  writeRecord(holds, first and fence or last)
-  if redis.call('EXISTS', meta) == 1 then
+  for _, waiter in ipairs(granted) do
+    holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
+  end
+  local waiting = redis.call('EXISTS', queue) == 1
+  if not waiting then redis.call('DEL', meta) end
+  writeRecord(holds, first and fence or last, waiting)
+  if waiting then
     for name, verdict in pairs(verdicts) do
       if verdict == 'unreachable' then suspend(name) end
     end
@@ -157,15 +166,15 @@ local function handOff(last)
       redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
     end
   end
-  return holds
+  return holds, first and fence or last, waiting
 end
 
 -- Appends the calling process's open claims, but for the hold that the reply is about.
-local function withClaims(reply, holds)
+local function withClaims(reply, holds, fence)
   for _, hold in ipairs(holds) do
     if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
       reply[#reply + 1] = hold.id
-      reply[#reply + 1] = hold.fence
+      reply[#reply + 1] = fence
       reply[#reply + 1] = hold.ends
     end
   end

@@ -5,11 +5,10 @@
 -- Safe to repeat: the next holder has another fence.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local fence = tonumber(ARGV[4])
 --@include _shared
 
 local taken, last = readRecord(text)
-if #taken == 0 or taken[1].fence ~= fence then return 0 end
+if #taken == 0 or last ~= tonumber(ARGV[4]) then return 0 end
 handOff(last)
 for _, hold in ipairs(taken) do redis.call('PUBLISH', channels .. hold.process, 'lost ' .. hold.id) end
 return 1

@@ -11,8 +11,9 @@ local function append(list, ...)
 end
 
 local text = redis.call('GET', KEYS[1]) or ''
-for id, ends, fence, kind, owner in string.gmatch(text, '\n(%S+) (%d+) (%d+) (%a+) (%S+)') do
-  if tonumber(ends) > nowMs then append(holds, id, owner, tonumber(fence), tonumber(ends), kind) end
+local fence = tonumber(string.match(text, '^%d+'))
+for id, ends, kind, owner in string.gmatch(text, '\n(%S+) (%d+) (%a+) (%S+)') do
+  if tonumber(ends) > nowMs then append(holds, id, owner, fence, tonumber(ends), kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do

@@ -8,12 +8,12 @@ local text = redis.call('GET', KEYS[1])
 local fence, leaseMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 --@include _shared
 
-local holds, last = readRecord(text)
+local holds, last, waiting = readRecord(text)
 for _, hold in ipairs(holds) do
-  if hold.id == holdId and hold.fence == fence then
+  if hold.id == holdId and last == fence then
     hold.ends = math.max(hold.ends, nowMs + leaseMs)
     hold.kind = 'lease'
-    writeRecord(holds, last)
+    writeRecord(holds, last, waiting)
     return {'renewed', nowMs, hold.ends}
   end
 end

@@ -1,0 +1,43 @@
+import type { Instant } from './clock.ts';
+import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from './lease.ts';
+import type { StoreGrant } from './store/store.ts';
+
+/** What the store said when it granted, on this machine's clocks. */
+export interface Granted {
+  readonly fence: number;
+  readonly deadline: Deadline;
+  readonly receivedAt: Instant;
+  /** Handed off: the lease is a claim until its first renewal. */
+  readonly isClaim: boolean;
+}
+
+/** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
+export interface Seen {
+  readonly sent: Instant;
+  readonly nowMs: number;
+}
+
+/** A grant in the reply to its own call; undefined where it was over on arrival. */
+export function grantedByReply(grant: StoreGrant, seen: Seen, receivedAt: Instant): Granted | undefined {
+  const deadline = leaseDeadline(seen.sent, grant.endMs - seen.nowMs);
+  if (remainingMs(receivedAt, deadline) <= 0) return undefined;
+  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim };
+}
+
+/**
+ * A claim that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
+ * lock, and is never later than `claimMs` after the message came. Undefined where it can't be shown to have a third of
+ * the claim left: the store must be asked.
+ */
+export function grantedByMessage(
+  grant: StoreGrant,
+  latest: Seen,
+  receivedAt: Instant,
+  now: Instant,
+  claimMs: number,
+): Granted | undefined {
+  const byReply = leaseDeadline(latest.sent, grant.endMs - latest.nowMs);
+  const deadline = earlierDeadline(now, byReply, { start: receivedAt, spanMs: claimMs });
+  if (remainingMs(now, deadline) < claimMs / 3) return undefined;
+  return { fence: grant.fence, deadline, receivedAt, isClaim: true };
+}
