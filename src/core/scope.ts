@@ -13,6 +13,8 @@ export class Scope implements Trace, HoldHome {
   readonly runtime: Runtime;
   /** The header that services called from here should get as well, if the request came with one. */
   readonly traceparent: string | undefined;
+  /** The header that its trace id came in, or would have: services called from here get it in the same one. */
+  readonly headerName: string;
   readonly #clock: Clock;
   /** In the order of their acquires. */
   readonly #holds = new Set<ScopedHold>();
@@ -25,10 +27,11 @@ export class Scope implements Trace, HoldHome {
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, traceparent?: string) {
+  constructor(runtime: Runtime, traceId: string, traceparent?: string, headerName?: string) {
     this.runtime = runtime;
     this.traceId = traceId;
     this.traceparent = traceparent;
+    this.headerName = headerName ?? runtime.settings.headerName;
     this.#clock = runtime.clock;
   }
 

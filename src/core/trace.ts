@@ -31,7 +31,7 @@ export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?:
   const outer = currentScope();
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
   const inherited = outer?.isOver === false ? outer.traceId : undefined;
-  const scope = new Scope(runtime, traceId ?? inherited ?? runtime.clock.randomId());
+  const scope = new Scope(runtime, traceId ?? inherited ?? runtime.clock.randomId(), undefined, outer?.headerName);
   try {
     return await runInScope(scope, async () => routine());
   } finally {
@@ -48,7 +48,7 @@ export function currentTrace(): Trace | undefined {
 export function traceHeaders(): Record<string, string> {
   const scope = currentScope();
   if (scope === undefined) return {};
-  const headers: Record<string, string> = { [scope.runtime.settings.headerName]: scope.traceId };
+  const headers: Record<string, string> = { [scope.headerName]: scope.traceId };
   if (scope.traceparent !== undefined) headers.traceparent = scope.traceparent;
   return headers;
 }

@@ -118,9 +118,9 @@ export class Watchdog {
     grant.isRenewing = true;
     const leftMs = grant.remainingMs;
     this.#arm(this.#clock.now().monoMs + leftMs);
-    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
     const isLonger = grant.wantsLonger;
     grant.wantsLonger = false;
+    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
     const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#clock.now(), grant.grantedAt);
     let retryMs: number | undefined;
     try {

@@ -53,6 +53,7 @@ export class Tracing {
       runtime,
       this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(),
       typeof traceparent === 'string' ? traceparent : undefined,
+      headerName,
     );
     const echo = (): void => {
       if (!res.headersSent && !res.hasHeader(headerName)) res.setHeader(headerName, scope.traceId);

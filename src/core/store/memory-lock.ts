@@ -91,7 +91,7 @@ export class MemoryLock {
     if (next === undefined) return [];
     const fence = context.nextFence();
     const isAlone = this.#waitersOf.get(next.owner) === 1;
-    const chosen = isAlone ? [next] : this.#waitersWithOwner(next.owner);
+    const chosen = isAlone ? [next] : [next, ...this.#othersWithOwner(next)];
     return chosen.map((request) => {
       this.dequeue(request.holdId);
       return this.grant(request, context.nowMs + request.claimMs, fence, true);
@@ -108,9 +108,9 @@ export class MemoryLock {
     return claims;
   }
 
-  #waitersWithOwner(owner: string): HoldRequest[] {
+  #othersWithOwner(first: HoldRequest): HoldRequest[] {
     const requests = [...this.queue.values()].map(({ request }) => request);
-    return requests.filter((request) => request.owner === owner);
+    return requests.filter((request) => request.owner === first.owner && request !== first);
   }
 
   #nextLive(context: LockContext): HoldRequest | undefined {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
+import { storeError } from './redis-errors.ts';
 import type { RedisClient } from './redis-scripts.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
 
@@ -28,7 +29,13 @@ export class RedisChannel {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);
     this.#connection ??= this.#open();
-    await this.#connection.subscribe(channel);
+    try {
+      await this.#connection.subscribe(channel);
+    } catch (error) {
+      // Nobody else can end what never began.
+      this.#unsubscribe(channel).catch(() => undefined);
+      throw storeError('subscribe', error);
+    }
     return () => this.#unsubscribe(channel);
   }
 
@@ -52,6 +59,9 @@ export class RedisChannel {
       maxRetriesPerRequest: null,
       autoResubscribe: true,
       lazyConnect: false,
+      enableOfflineQueue: true,
+      // A ping that was given up would pass for one that was answered.
+      commandTimeout: undefined,
       retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000),
     });
     connection.on('message', (channel: string, text: string) => {

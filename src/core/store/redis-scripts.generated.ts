@@ -3,18 +3,37 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '360138290dc13cbfef980e8ca6a192f4fb881fd0',
+  sha1: '6f5223667521167e6baa7f9b588d3c676347b4a5',
   source: `local time = redis.call('TIME')
-local isCancelled = redis.call('EXISTS', KEYS[4]) == 1
-local text = redis.call('GET', KEYS[1])
+local known = redis.call('MGET', KEYS[4], KEYS[1])
+local isCancelled, text = known[1], known[2]
+local last = not text and '0' or #text == 18 and string.sub(text, 17) == ' -' and string.sub(text, 1, 16)
+local fence = time[1] .. string.sub('00000' .. time[2], -6)
+if last and last < fence and not isCancelled then
+local ends = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[4]
+local hold = fence .. ' -\\n' .. ARGV[1] .. ' ' .. ends .. ' lease ' .. ARGV[2]
+if redis.call('SET', KEYS[1], hold, 'PX', ARGV[6], text and 'XX' or 'NX') then return fence end
+redis.call('GET', KEYS[1])
+end
 local leaseMs, queueing = tonumber(ARGV[4]), ARGV[5] == '1'
-local lastFence = not text and 0 or string.match(text, '^(%d+) %-$')
-if lastFence and not isCancelled then
-local atUs = time[1] * 1000000 + time[2]
-local ends, fence = time[1] * 1000 + math.floor(time[2] / 1000) + leaseMs, math.max(atUs, lastFence + 1)
-local hold = string.format('%.0f -\\n%s %.0f lease %s', fence, ARGV[1], ends, ARGV[2])
-redis.call('SET', KEYS[1], hold, 'PX', leaseMs + 3600000 + math.ceil((fence - atUs) / 1000))
-return fence
+local held, id, endMs, kind, holder = string.match(text or '', '^(%d+) q\\n(%S+) (%d+) (%a+) (%S+ %S+)$')
+if held and queueing and not isCancelled then
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local owner, process = string.match(ARGV[2], '^(%S+) (%S+)$')
+local claimMs, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d+) (%d+) (%d+) ')
+local waiters = redis.call('ZCARD', KEYS[2])
+local known = redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process)
+local isLive = known[1] and not known[2] and known[1] - atMs > livenessMs * 0.9
+local isOther = tonumber(endMs) > atMs and string.sub(holder, 1, #owner + 1) ~= owner .. ' '
+if isLive and isOther and waiters > 0 and waiters < tonumber(maxWaiters) then
+local member = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. claimMs
+if redis.pcall('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), member) == 1 then
+redis.call('ZINCRBY', KEYS[3], 1, 'o' .. owner)
+local isClaim = kind == 'claim' and string.sub(holder, -#process) == process
+if not isClaim then return {'queued', atMs, tonumber(endMs), 1, ''} end
+return {'queued', atMs, tonumber(endMs), 1, '', id, tonumber(held), tonumber(endMs)}
+end
+end
 end
 local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
 local holdId, whose = ARGV[1], ARGV[2]
@@ -31,25 +50,13 @@ local function unpackWaiter(member)
 local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
 return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
-local function unpackProcess(value)
-if not value then return nil end
-local untilMs, state = string.match(value, '^(%d+) (%a+)$')
-return {untilMs = tonumber(untilMs), state = state}
-end
-local function writeProcess(name, process)
-redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
-end
 local function suspend(name)
-local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
-if process then
-process.state = 'suspended'
-writeProcess(name, process)
-end
+if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
 end
 local lapsed = {}
 local function readRecord(text)
 local holds = {}
-if not text then return holds, 0, false end
+if not text or text == '' then return holds, 0, false end
 for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
 local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
 if hold.ends > nowMs then
@@ -78,14 +85,14 @@ if redis.call('EXISTS', queue) == 0 then
 redis.call('DEL', meta)
 return true
 end
-if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
+if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
 return true
 end
-local function judge(process, name)
-if not process or process.untilMs <= nowMs then return 'gone' end
+local function judge(name, untilMs, state)
+if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if process.state == 'suspended' or lapsed[name] then return 'passed' end
-if process.state == 'owed' then return 'live' end
+if state == '1' or lapsed[name] then return 'passed' end
+if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local function nextLive()
@@ -97,12 +104,12 @@ for _, member in ipairs(page) do
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
-local process = unpackProcess(known[1])
-verdict = judge(process, waiter.process)
-verdicts[waiter.process] = verdict
-waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
-waiter.isAlone = known[2] == '1'
+local name = waiter.process
+local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
+verdict = judge(name, known[1], known[2])
+verdicts[name] = verdict
+waiter.wasOwed = known[2] == '2'
+waiter.isAlone = known[3] == '1'
 end
 if verdict == 'live' then return waiter, verdicts end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -127,7 +134,7 @@ local first, verdicts = nextLive()
 local granted = first and withOwner(first) or {}
 if first and first.isAlone then
 redis.call('ZREM', queue, first.member)
-redis.call('HDEL', meta, 'o' .. first.owner)
+redis.call('ZREM', meta, 'o' .. first.owner)
 else
 for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
 end
@@ -141,10 +148,7 @@ if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then
-first.wasOwed.state = 'live'
-writeProcess(first.process, first.wasOwed)
-end
+if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
 end
 for _, hold in ipairs(holds) do
 if hold.process ~= caller then
@@ -163,8 +167,8 @@ end
 end
 return reply
 end
-if isCancelled then return {'cancelled', nowMs, 0, 0, ''} end
 local holds, last, waiting = readRecord(text)
+if isCancelled then return withClaims({'cancelled', nowMs, 0, 0, ''}, holds, last) end
 local function granted(hold)
 return withClaims({'granted', nowMs, last, hold.ends, hold.kind}, holds, last)
 end
@@ -176,12 +180,12 @@ writeRecord(holds, last, waiting)
 return granted(hold)
 end
 local function keepLive()
-local process = unpackProcess(redis.call('HGET', meta, 'p' .. caller))
+local known = redis.call('ZMSCORE', meta, 'p' .. caller, 's' .. caller)
 local untilMs = nowMs + livenessMs
-if process and process.state == 'live' and untilMs - process.untilMs < livenessMs / 10 then return end
-redis.call('HDEL', meta, 'p' .. caller)
-local state = (process and process.state ~= 'live') and 'owed' or 'live'
-writeProcess(caller, {untilMs = math.max(untilMs, process and process.untilMs or 0), state = state})
+if known[1] and not known[2] and untilMs - known[1] < livenessMs / 10 then return end
+redis.call('ZREM', meta, 'p' .. caller)
+redis.call('ZADD', meta, math.max(untilMs, known[1] or 0), 'p' .. caller)
+if known[2] then redis.call('ZADD', meta, 2, 's' .. caller) end
 for _, key in ipairs({queue, meta}) do
 if redis.call('PTTL', key) < tonumber(livenessMs) then redis.call('PEXPIRE', key, livenessMs) end
 end
@@ -209,7 +213,7 @@ if waiting and redis.call('ZCARD', queue) >= tonumber(maxWaiters) then
 status = 'full'
 else
 isNew = 1
-redis.call('HINCRBY', meta, 'o' .. owner, 1)
+redis.call('ZINCRBY', meta, 1, 'o' .. owner)
 redis.call('ZADD', queue, digits(nowUs), ownMember)
 keepLive()
 if not waiting then writeRecord(holds, last, true) end
@@ -220,7 +224,7 @@ return withClaims({status, nowMs, freeAt, isNew, ''}, holds, last)`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '873c9f75722b26b96e0d6eecec295d445b6b319b',
+  sha1: '514542ad1912b3be2e5f11af109062413f453044',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
@@ -238,25 +242,13 @@ local function unpackWaiter(member)
 local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
 return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
-local function unpackProcess(value)
-if not value then return nil end
-local untilMs, state = string.match(value, '^(%d+) (%a+)$')
-return {untilMs = tonumber(untilMs), state = state}
-end
-local function writeProcess(name, process)
-redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
-end
 local function suspend(name)
-local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
-if process then
-process.state = 'suspended'
-writeProcess(name, process)
-end
+if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
 end
 local lapsed = {}
 local function readRecord(text)
 local holds = {}
-if not text then return holds, 0, false end
+if not text or text == '' then return holds, 0, false end
 for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
 local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
 if hold.ends > nowMs then
@@ -285,14 +277,14 @@ if redis.call('EXISTS', queue) == 0 then
 redis.call('DEL', meta)
 return true
 end
-if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
+if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
 return true
 end
-local function judge(process, name)
-if not process or process.untilMs <= nowMs then return 'gone' end
+local function judge(name, untilMs, state)
+if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if process.state == 'suspended' or lapsed[name] then return 'passed' end
-if process.state == 'owed' then return 'live' end
+if state == '1' or lapsed[name] then return 'passed' end
+if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local function nextLive()
@@ -304,12 +296,12 @@ for _, member in ipairs(page) do
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
-local process = unpackProcess(known[1])
-verdict = judge(process, waiter.process)
-verdicts[waiter.process] = verdict
-waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
-waiter.isAlone = known[2] == '1'
+local name = waiter.process
+local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
+verdict = judge(name, known[1], known[2])
+verdicts[name] = verdict
+waiter.wasOwed = known[2] == '2'
+waiter.isAlone = known[3] == '1'
 end
 if verdict == 'live' then return waiter, verdicts end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -334,7 +326,7 @@ local first, verdicts = nextLive()
 local granted = first and withOwner(first) or {}
 if first and first.isAlone then
 redis.call('ZREM', queue, first.member)
-redis.call('HDEL', meta, 'o' .. first.owner)
+redis.call('ZREM', meta, 'o' .. first.owner)
 else
 for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
 end
@@ -348,10 +340,7 @@ if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then
-first.wasOwed.state = 'live'
-writeProcess(first.process, first.wasOwed)
-end
+if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
 end
 for _, hold in ipairs(holds) do
 if hold.process ~= caller then
@@ -401,16 +390,43 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'a7fa39ecc735ad67bd1509232a41a260c0b9c20e',
+  sha1: '5d46eefc43865d6d5cc45a862856eade21ea4a61',
   source: `local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1])
+local text = redis.call('GET', KEYS[1]) or ''
 local remember = ARGV[4] ~= '0'
-local lastFence, id, endMs = string.match(text or '', '^(%d+) %-\\n(%S+) (%d+) %a+ %S+ %S+$')
-if id == ARGV[1] and not remember then
+local isOnly = string.find(text, '\\n' .. ARGV[1] .. ' ', 18, true) == 19 and not string.find(text, '\\n', 20, true)
+local fence = string.sub(text, 1, 16)
+if isOnly and not remember and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
 local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local freed = redis.pcall('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
+if freed.err then
 redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[1], lastFence .. ' -', 'PX', math.max(0, math.ceil(lastFence / 1000) - atMs) + 3600000)
-return tonumber(endMs) > atMs and atMs or -atMs
+redis.call('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
+end
+return tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and atMs or -atMs
+end
+if isOnly and not remember and string.sub(text, 17, 18) == ' q' then
+local page = redis.call('ZRANGE', KEYS[2], 0, 1)
+local waiter, owner, process, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) (%d+)$')
+local known = waiter and redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process, 'o' .. owner) or {}
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
+local isOwn = string.sub(ARGV[2], -#process) == process
+local channel = string.match(ARGV[3], '(%S+)$') .. process
+if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+local ends, isLast = atMs + claimMs, #page == 1
+local fence = string.format('%.0f', math.max(fence + 1, time[1] * 1000000 + time[2]))
+redis.call('ZREM', KEYS[2], page[1])
+if isLast then redis.call('DEL', KEYS[3]) else redis.call('ZREM', KEYS[3], 'o' .. owner) end
+local hold = waiter .. ' ' .. ends .. ' claim ' .. owner .. ' ' .. process
+local keepMs = math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000
+redis.call('SET', KEYS[1], fence .. (isLast and ' -\\n' or ' q\\n') .. hold, 'PX', keepMs)
+local status = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and 'released' or 'expired'
+if isOwn then return {status, atMs, waiter, tonumber(fence), ends} end
+redis.call('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. fence .. ' ' .. ends)
+return {status, atMs}
+end
+end
 end
 local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
 local holdId, whose = ARGV[1], ARGV[2]
@@ -427,25 +443,13 @@ local function unpackWaiter(member)
 local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
 return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
-local function unpackProcess(value)
-if not value then return nil end
-local untilMs, state = string.match(value, '^(%d+) (%a+)$')
-return {untilMs = tonumber(untilMs), state = state}
-end
-local function writeProcess(name, process)
-redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
-end
 local function suspend(name)
-local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
-if process then
-process.state = 'suspended'
-writeProcess(name, process)
-end
+if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
 end
 local lapsed = {}
 local function readRecord(text)
 local holds = {}
-if not text then return holds, 0, false end
+if not text or text == '' then return holds, 0, false end
 for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
 local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
 if hold.ends > nowMs then
@@ -474,14 +478,14 @@ if redis.call('EXISTS', queue) == 0 then
 redis.call('DEL', meta)
 return true
 end
-if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
+if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
 return true
 end
-local function judge(process, name)
-if not process or process.untilMs <= nowMs then return 'gone' end
+local function judge(name, untilMs, state)
+if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if process.state == 'suspended' or lapsed[name] then return 'passed' end
-if process.state == 'owed' then return 'live' end
+if state == '1' or lapsed[name] then return 'passed' end
+if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local function nextLive()
@@ -493,12 +497,12 @@ for _, member in ipairs(page) do
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
-local process = unpackProcess(known[1])
-verdict = judge(process, waiter.process)
-verdicts[waiter.process] = verdict
-waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
-waiter.isAlone = known[2] == '1'
+local name = waiter.process
+local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
+verdict = judge(name, known[1], known[2])
+verdicts[name] = verdict
+waiter.wasOwed = known[2] == '2'
+waiter.isAlone = known[3] == '1'
 end
 if verdict == 'live' then return waiter, verdicts end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -523,7 +527,7 @@ local first, verdicts = nextLive()
 local granted = first and withOwner(first) or {}
 if first and first.isAlone then
 redis.call('ZREM', queue, first.member)
-redis.call('HDEL', meta, 'o' .. first.owner)
+redis.call('ZREM', meta, 'o' .. first.owner)
 else
 for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
 end
@@ -537,10 +541,7 @@ if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then
-first.wasOwed.state = 'live'
-writeProcess(first.process, first.wasOwed)
-end
+if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
 end
 for _, hold in ipairs(holds) do
 if hold.process ~= caller then
@@ -569,7 +570,7 @@ local before = redis.call('GET', KEYS[4])
 if before then return withClaims({before, nowMs}, holds, last) end
 if dequeue(ownMember, owner) then
 status = 'cancelled'
-elseif string.find(text or '', '\\n' .. holdId .. ' ', 1, true) then
+elseif string.find(text, '\\n' .. holdId .. ' ', 1, true) then
 status = 'expired'
 end
 end
@@ -587,7 +588,7 @@ return withClaims({status, nowMs}, kept, last)`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '5121c29d752992d1eae4c42060bd9a2696f2eb13',
+  sha1: 'ecbd755744147f342fce614c876d4170dea3e2c5',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence, leaseMs = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -606,25 +607,13 @@ local function unpackWaiter(member)
 local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
 return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
-local function unpackProcess(value)
-if not value then return nil end
-local untilMs, state = string.match(value, '^(%d+) (%a+)$')
-return {untilMs = tonumber(untilMs), state = state}
-end
-local function writeProcess(name, process)
-redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
-end
 local function suspend(name)
-local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
-if process then
-process.state = 'suspended'
-writeProcess(name, process)
-end
+if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
 end
 local lapsed = {}
 local function readRecord(text)
 local holds = {}
-if not text then return holds, 0, false end
+if not text or text == '' then return holds, 0, false end
 for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
 local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
 if hold.ends > nowMs then
@@ -653,14 +642,14 @@ if redis.call('EXISTS', queue) == 0 then
 redis.call('DEL', meta)
 return true
 end
-if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
+if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
 return true
 end
-local function judge(process, name)
-if not process or process.untilMs <= nowMs then return 'gone' end
+local function judge(name, untilMs, state)
+if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if process.state == 'suspended' or lapsed[name] then return 'passed' end
-if process.state == 'owed' then return 'live' end
+if state == '1' or lapsed[name] then return 'passed' end
+if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local function nextLive()
@@ -672,12 +661,12 @@ for _, member in ipairs(page) do
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
-local process = unpackProcess(known[1])
-verdict = judge(process, waiter.process)
-verdicts[waiter.process] = verdict
-waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
-waiter.isAlone = known[2] == '1'
+local name = waiter.process
+local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
+verdict = judge(name, known[1], known[2])
+verdicts[name] = verdict
+waiter.wasOwed = known[2] == '2'
+waiter.isAlone = known[3] == '1'
 end
 if verdict == 'live' then return waiter, verdicts end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -702,7 +691,7 @@ local first, verdicts = nextLive()
 local granted = first and withOwner(first) or {}
 if first and first.isAlone then
 redis.call('ZREM', queue, first.member)
-redis.call('HDEL', meta, 'o' .. first.owner)
+redis.call('ZREM', meta, 'o' .. first.owner)
 else
 for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
 end
@@ -716,10 +705,7 @@ if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then
-first.wasOwed.state = 'live'
-writeProcess(first.process, first.wasOwed)
-end
+if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
 end
 for _, hold in ipairs(holds) do
 if hold.process ~= caller then

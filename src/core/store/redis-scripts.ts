@@ -13,21 +13,13 @@ export type RedisClient = Redis;
 
 type Argument = string | number;
 
-interface Call {
-  readonly script: RedisScript;
-  /** The number of keys, the keys, the arguments. */
-  readonly args: [number, ...Argument[]];
-  readonly resolve: (reply: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /**
  * Runs scripts by their digests, and by their source where the server has not seen them (first use, restart, SCRIPT
  * FLUSH). Calls of one turn travel in one write: with many at once, the writes cost more than all the rest.
  */
 export class RedisScripts {
   readonly #client: RedisClient;
-  #turn: Call[] = [];
+  #held: RedisClient['stream'] | undefined;
 
   constructor(client: RedisClient) {
     this.#client = client;
@@ -40,33 +32,35 @@ export class RedisScripts {
     args: readonly Argument[],
     read: (reply: unknown) => T,
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#turn.length === 0) process.nextTick(() => this.#send());
-      const answer = (reply: unknown): void => resolve(read(reply));
-      this.#turn.push({ script, args: [keys.length, ...keys, ...args], resolve: answer, reject });
+    if (this.#held === undefined) this.#holdBack();
+    const fail = (error: unknown): never => {
+      throw storeError(script.name, error);
+    };
+    const answer = (reply: unknown): T => {
+      try {
+        return read(reply);
+      } catch (error) {
+        return fail(error);
+      }
+    };
+    return this.#client.evalsha(script.sha1, keys.length, ...keys, ...args).then(answer, (error: unknown) => {
+      if (!isUnknownScript(error)) return fail(error);
+      return this.#client.eval(script.source, keys.length, ...keys, ...args).then(answer, fail);
     });
   }
 
-  #send(): void {
-    const calls = this.#turn;
-    this.#turn = [];
-    // Node's own means for this, and cheaper than a pipeline by half. Not connected: there is nothing to hold back.
-    const stream = calls.length > 1 ? this.#client.stream : undefined;
-    stream?.cork();
-    for (const call of calls) {
-      const { script, args, resolve } = call;
-      this.#client.evalsha(script.sha1, ...args).then(resolve, (error: unknown) => this.#failed(call, error));
-    }
-    stream?.uncork();
-  }
-
-  #failed({ script, args, resolve, reject }: Call, error: unknown): void {
-    if (!isUnknownScript(error)) {
-      reject(storeError(script.name, error));
-      return;
-    }
-    this.#client.eval(script.source, ...args).then(resolve, (again: unknown) => {
-      reject(storeError(script.name, again));
+  /**
+   * Corks the connection until the end of the turn, Node's own means for this; cheaper than a pipeline by half. Before
+   * there is a connection, there is nothing to hold back.
+   */
+  #holdBack(): void {
+    const { stream } = this.#client;
+    if (stream === undefined) return;
+    this.#held = stream;
+    stream.cork();
+    process.nextTick(() => {
+      this.#held = undefined;
+      stream.uncork();
     });
   }
 }

@@ -64,7 +64,7 @@ export class RedisStore implements LockStore {
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const { holdId, claimMs } = request;
     const rest = `${claimMs} ${terms.maxWaiters} ${terms.livenessMs} ${this.#channels}`;
-    const args = [holdId, whose(request), rest, terms.leaseMs, terms.queue ? 1 : 0];
+    const args = [holdId, whose(request), rest, terms.leaseMs, terms.queue ? 1 : 0, terms.leaseMs + recordKeptMs];
     return this.#scripts.run(acquire, this.#keys(request), args, (reply) =>
       Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), terms.leaseMs),
     );
@@ -181,6 +181,9 @@ function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[]
 }
 
 const none: readonly StoreGrant[] = [];
+
+/** The record outlives its last hold by an hour: the next fence is beyond the last one, also where the clock was set back. */
+const recordKeptMs = 3_600_000;
 
 function rows(items: readonly Item[], width: number): Item[][] {
   return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));

@@ -4,7 +4,7 @@
 -- record  string  "<last fence> <q, if somebody may wait, or ->", then a line a hold: "<hold id> <end> <kind> <owner>
 --                 <process>", kind is claim or lease. All holds have one owner, and the last fence.
 -- queue   zset    "<hold id> <owner> <process> <claim ms>" -> time queued, µs; the member is all that is known of a waiter
--- meta    hash    'p'<process> -> "<live until> <state>", state is live, suspended or owed; 'o'<owner> -> its waiters
+-- meta    zset    'p'<process> -> live until; 's'<process> -> 1 suspended, 2 owed; 'o'<owner> -> how many wait
 -- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
 local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
 local holdId, whose = ARGV[1], ARGV[2]
@@ -26,22 +26,9 @@ local function unpackWaiter(member)
   return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
 end
 
-local function unpackProcess(value)
-  if not value then return nil end
-  local untilMs, state = string.match(value, '^(%d+) (%a+)$')
-  return {untilMs = tonumber(untilMs), state = state}
-end
-
-local function writeProcess(name, process)
-  redis.call('HSET', meta, 'p' .. name, process.untilMs .. ' ' .. process.state)
-end
-
+-- Only where it waits: else nothing would end the mark.
 local function suspend(name)
-  local process = unpackProcess(redis.call('HGET', meta, 'p' .. name))
-  if process then
-    process.state = 'suspended'
-    writeProcess(name, process)
-  end
+  if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
 end
 
 -- Other processes that let a claim lapse, found by reading the record; the next write of it suspends them.
@@ -50,7 +37,7 @@ local lapsed = {}
 -- The holds of a record's text, the last fence, and whether somebody may wait. Holds that expired are left out.
 local function readRecord(text)
   local holds = {}
-  if not text then return holds, 0, false end
+  if not text or text == '' then return holds, 0, false end
   for id, ends, kind, owner, process in string.gmatch(text, '\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
     local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
     if hold.ends > nowMs then
@@ -85,15 +72,15 @@ local function dequeue(member, owner)
     redis.call('DEL', meta)
     return true
   end
-  if redis.call('HINCRBY', meta, 'o' .. owner, -1) <= 0 then redis.call('HDEL', meta, 'o' .. owner) end
+  if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
   return true
 end
 
-local function judge(process, name)
-  if not process or process.untilMs <= nowMs then return 'gone' end
+local function judge(name, untilMs, state)
+  if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
   if name == caller then return 'live' end
-  if process.state == 'suspended' or lapsed[name] then return 'passed' end
-  if process.state == 'owed' then return 'live' end
+  if state == '1' or lapsed[name] then return 'passed' end
+  if state == '2' then return 'live' end
   return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 
@@ -107,12 +94,12 @@ local function nextLive()
       local waiter = unpackWaiter(member)
       local verdict = verdicts[waiter.process]
       if not verdict then
-        local known = redis.call('HMGET', meta, 'p' .. waiter.process, 'o' .. waiter.owner)
-        local process = unpackProcess(known[1])
-        verdict = judge(process, waiter.process)
-        verdicts[waiter.process] = verdict
-        waiter.wasOwed = verdict == 'live' and process.state == 'owed' and process
-        waiter.isAlone = known[2] == '1'
+        local name = waiter.process
+        local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
+        verdict = judge(name, known[1], known[2])
+        verdicts[name] = verdict
+        waiter.wasOwed = known[2] == '2'
+        waiter.isAlone = known[3] == '1'
       end
       if verdict == 'live' then return waiter, verdicts end
       if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -142,7 +129,7 @@ local function handOff(last)
   local granted = first and withOwner(first) or {}
   if first and first.isAlone then
     redis.call('ZREM', queue, first.member)
-    redis.call('HDEL', meta, 'o' .. first.owner)
+    redis.call('ZREM', meta, 'o' .. first.owner)
   else
     for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
   end
@@ -156,10 +143,7 @@ local function handOff(last)
     for name, verdict in pairs(verdicts) do
       if verdict == 'unreachable' then suspend(name) end
     end
-    if first and first.wasOwed then
-      first.wasOwed.state = 'live'
-      writeProcess(first.process, first.wasOwed)
-    end
+    if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
   end
   for _, hold in ipairs(holds) do
     if hold.process ~= caller then

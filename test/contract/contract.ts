@@ -1,0 +1,31 @@
+import { describeEnding } from './ending.ts';
+import { describeFailing } from './failing.ts';
+import { describeFences } from './fences.ts';
+import { describeGranting } from './granting.ts';
+import { describeHandOff } from './hand-off.ts';
+import type { StoreHarness } from './harness.ts';
+import { describeLiveness } from './liveness.ts';
+import { describePolling } from './polling.ts';
+import { describeQueue } from './queue.ts';
+import { Stage } from './stage.ts';
+
+/** The contract of `src/core/store/store.ts`, clause by clause, for one store. */
+export function describeContract(name: string, harness: StoreHarness): void {
+  describe(`${name} keeps the contract of a store`, () => {
+    const stage = new Stage();
+    const contract = { harness, stage };
+    beforeEach(async () => {
+      stage.store = await harness.create();
+    });
+    afterEach(() => stage.end());
+
+    describeGranting(contract);
+    describeQueue(contract);
+    describeHandOff(contract);
+    describePolling(contract);
+    describeEnding(contract);
+    describeFences(contract);
+    describeLiveness(contract);
+    describeFailing(contract);
+  });
+}

@@ -1,0 +1,225 @@
+import { longMs, shortMs } from './harness.ts';
+import type { Contract } from './stage.ts';
+
+/** C9, C10: release, cancel and renewal. */
+export function describeEnding({ harness, stage }: Contract): void {
+  describe('C9 A release removes the hold or the queue entry of its hold id', () => {
+    it('and says which it was', async () => {
+      const process = stage.deafProcess();
+      const holder = process.line();
+      const { nowMs } = await holder.ask();
+      const waiter = await process.line().wait();
+      expect(await waiter.release()).toEqual({ status: 'cancelled', nowMs: expect.any(Number), claims: [] });
+      const reply = await holder.release();
+      expect(reply).toEqual({ status: 'released', nowMs: expect.any(Number), claims: [] });
+      expect(reply.nowMs).toBeGreaterThanOrEqual(nowMs);
+      expect(await process.line().release()).toEqual({ status: 'absent', nowMs: expect.any(Number), claims: [] });
+      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    });
+
+    it.each([0, longMs])(
+      '`expired` where the lease had ended and nobody had taken the key (tombstone: %i)',
+      async (ms) => {
+        const line = stage.deafProcess().line();
+        await line.hold({ leaseMs: shortMs });
+        await harness.elapse(shortMs);
+        expect((await line.release(ms)).status).toBe('expired');
+      },
+    );
+
+    it('`absent` where the lease had ended and somebody had taken the key, who keeps it', async () => {
+      const process = stage.deafProcess();
+      const line = process.line();
+      await line.hold({ leaseMs: shortMs });
+      await harness.elapse(shortMs);
+      const next = process.line();
+      await next.hold();
+      expect((await line.release()).status).toBe('absent');
+      expect((await stage.order()).holds).toEqual([next.holdId]);
+    });
+
+    it('an expired release still hands on', async () => {
+      const { process, holder, begin } = await stage.shortTurn();
+      const waiter = await process.line().wait();
+      await begin();
+      await harness.elapse(shortMs);
+      expect(await holder.release()).toMatchObject({ status: 'expired', claims: [{ holdId: waiter.holdId }] });
+    });
+
+    it('a release that knows nothing of the key still frees an expired hold and hands on', async () => {
+      const { begin } = await stage.shortTurn();
+      const process = await stage.process();
+      const waiter = await process.line().wait();
+      await begin();
+      await harness.elapse(shortMs);
+      const { status, claims } = await process.line().release();
+      expect(status).toBe('absent');
+      expect(claims).toMatchObject([{ holdId: waiter.holdId }]);
+    });
+
+    it('with a tombstone, a repeat answers the same: released', async () => {
+      const line = stage.deafProcess().line();
+      await line.hold();
+      for (const _ of [1, 2, 3]) expect((await line.release(longMs)).status).toBe('released');
+    });
+
+    it('with a tombstone, a repeat answers the same: cancelled', async () => {
+      const process = stage.deafProcess();
+      await process.line().hold();
+      const waiter = await process.line().wait();
+      for (const _ of [1, 2, 3]) expect((await waiter.release(longMs)).status).toBe('cancelled');
+    });
+
+    it('with a tombstone, a repeat answers the same: absent, for what has not arrived', async () => {
+      const line = stage.deafProcess().line();
+      for (const _ of [1, 2]) expect((await line.release(longMs)).status).toBe('absent');
+    });
+
+    it.each([true, false])(
+      'an acquire that arrives after its cancel answers `cancelled` (queue: %s)',
+      async (queue) => {
+        const line = stage.deafProcess().line();
+        await line.release(longMs);
+        expect(await line.ask({ queue })).toEqual({ status: 'cancelled', nowMs: expect.any(Number), claims: [] });
+        expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+      },
+    );
+
+    it('an acquire that arrives after its release answers `cancelled`, in the queue and at re-entry', async () => {
+      const process = stage.deafProcess();
+      const line = process.line('owner');
+      await line.hold();
+      await line.release(longMs);
+      await process.line('owner').hold();
+      expect((await line.ask()).status).toBe('cancelled');
+      expect((await stage.inspect()).holds).toHaveLength(1);
+    });
+
+    it('without a tombstone, a hold id may be used again', async () => {
+      const line = stage.deafProcess().line();
+      await line.hold();
+      await line.release(0);
+      expect((await line.ask()).status).toBe('granted');
+    });
+
+    it('a tombstone is of its hold id alone', async () => {
+      const process = stage.deafProcess();
+      const line = process.line('owner');
+      await line.hold();
+      await line.release(longMs);
+      expect((await process.line('owner').ask()).status).toBe('granted');
+    });
+
+    it('a tombstone lasts as long as was asked for, also where a shorter one came in between', async () => {
+      const process = stage.deafProcess();
+      const line = process.line();
+      await line.release(longMs);
+      await process.line().release(1);
+      await harness.elapse(shortMs);
+      await process.line().release(1);
+      await harness.elapse(shortMs);
+      await process.line().ask();
+      expect((await line.ask()).status).toBe('cancelled');
+    });
+
+    it('a tombstone is forgotten in the end', async () => {
+      const line = stage.deafProcess().line();
+      await line.release(shortMs);
+      await harness.elapse(3 * shortMs);
+      expect((await line.ask()).status).toBe('granted');
+    });
+  });
+
+  describe('C10 A renewal', () => {
+    it('moves the end of the lease to `leaseMs` from now', async () => {
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold({ leaseMs: 10_000 });
+      const reply = await line.renew(fence, 20_000);
+      expect(reply).toMatchObject({ status: 'renewed', nowMs: expect.any(Number) });
+      if (reply.status === 'renewed') expect(reply.endMs).toBe(reply.nowMs + 20_000);
+      expect((await stage.inspect()).holds).toMatchObject([{ endMs: (reply as { endMs: number }).endMs }]);
+    });
+
+    it('never moves it nearer', async () => {
+      const line = stage.deafProcess().line();
+      const { fence, endMs } = await line.hold({ leaseMs: 20_000 });
+      expect(await line.renew(fence, 10)).toMatchObject({ status: 'renewed', endMs });
+      expect((await stage.inspect()).holds).toMatchObject([{ endMs }]);
+    });
+
+    it('keeps the hold beyond its first lease', async () => {
+      const process = stage.deafProcess();
+      const line = process.line();
+      const { fence } = await line.hold({ leaseMs: longMs });
+      await line.renew(fence, 2 * longMs);
+      await line.renew(fence, 1);
+      await harness.elapse(shortMs);
+      expect((await process.line().try()).status).toBe('refused');
+    });
+
+    it('turns a claim into a lease, once and for all', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line(undefined, { claimMs: 20_000 }).wait();
+      const { fence } = (await holder.release()).claims[0]!;
+      const reply = await waiter.renew(fence, longMs);
+      expect(reply).toMatchObject({ status: 'renewed' });
+      expect((await stage.inspect()).holds).toMatchObject([
+        { isClaim: false, endMs: (reply as { endMs: number }).endMs },
+      ]);
+      expect(await waiter.hold()).toMatchObject({ isClaim: false, fence });
+    });
+
+    it('moves one hold: the others of the owner keep their ends', async () => {
+      const process = stage.deafProcess();
+      const [outer, inner] = [process.line('owner'), process.line('owner')];
+      const { fence, endMs } = await outer.hold();
+      await inner.hold();
+      await inner.renew(fence, 2 * longMs);
+      expect((await stage.inspect()).holds[0]).toMatchObject({ holdId: outer.holdId, endMs });
+    });
+
+    it('with another fence is `lost`, and changes nothing', async () => {
+      const line = stage.deafProcess().line();
+      const { fence, endMs } = await line.hold();
+      for (const other of [fence - 1, fence + 1]) {
+        expect(await line.renew(other, 2 * longMs)).toEqual({ status: 'lost' });
+      }
+      expect((await stage.inspect()).holds).toMatchObject([{ endMs, fence }]);
+    });
+
+    it('of a hold id that is unknown, only queued, or released is `lost`, and makes nothing', async () => {
+      const process = stage.deafProcess();
+      expect(await process.line().renew(1)).toEqual({ status: 'lost' });
+      const holder = process.line();
+      const { fence } = await holder.hold();
+      const waiter = await process.line().wait();
+      expect(await waiter.renew(fence)).toEqual({ status: 'lost' });
+      await waiter.release();
+      await holder.release();
+      expect(await holder.renew(fence)).toEqual({ status: 'lost' });
+      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    });
+
+    it('after the lease is `lost`, though nobody has taken the key, and does not re-create the hold', async () => {
+      const process = stage.deafProcess();
+      const line = process.line();
+      const { fence } = await line.hold({ leaseMs: shortMs });
+      await harness.elapse(shortMs);
+      expect(await line.renew(fence)).toEqual({ status: 'lost' });
+      expect((await stage.inspect()).holds).toEqual([]);
+      expect((await process.line().try()).status).toBe('granted');
+    });
+
+    it('of a claim that lapsed is `lost`', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line(undefined, { claimMs: shortMs }).wait();
+      const { fence } = (await holder.release()).claims[0]!;
+      await harness.elapse(shortMs);
+      expect(await waiter.renew(fence)).toEqual({ status: 'lost' });
+    });
+  });
+}

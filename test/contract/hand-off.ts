@@ -1,0 +1,193 @@
+import { shortMs } from './harness.ts';
+import { type Contract, key } from './stage.ts';
+
+/** C7, C14, C15: how the key is handed on. */
+export function describeHandOff({ harness, stage }: Contract): void {
+  describe("C7 The release of an owner's last hold makes the next waiter the holder", () => {
+    it('in the same step, with a greater fence and a claim of `claimMs`', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      const { fence } = await holder.hold();
+      const waiter = await process.line(undefined, { claimMs: 4_321 }).wait();
+      const reply = await holder.release();
+      const { holds } = await stage.inspect();
+      expect(holds).toMatchObject([{ holdId: waiter.holdId, isClaim: true, endMs: reply.nowMs + 4_321 }]);
+      expect(holds[0]!.fence).toBeGreaterThan(fence);
+    });
+
+    it('in the reply, where the releasing process is its own, and not in the stream', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await process.line().wait();
+      const { status, claims } = await holder.release();
+      expect(status).toBe('released');
+      expect(claims).toEqual([expect.objectContaining({ holdId: waiter.holdId, isClaim: true })]);
+      expect(await process.heard()).toEqual([]);
+    });
+
+    it('in the stream of its process, where that is another, and not in the reply', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const waiter = await two.line().wait();
+      expect((await holder.release()).claims).toEqual([]);
+      const [hold] = (await stage.inspect()).holds;
+      const { owner, ...grant } = hold!;
+      expect(owner).toBe(waiter.request.owner);
+      expect(await two.heard()).toEqual([{ kind: 'granted', grant }]);
+      expect(await one.heard()).toEqual([]);
+    });
+
+    it('never from inside the call', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const waiter = await two.line().wait();
+      const reply = holder.release();
+      expect(two.messages).toEqual([]);
+      await reply;
+      await two.granted(waiter);
+    });
+
+    it('only when the last hold of the owner is gone', async () => {
+      const process = await stage.process();
+      const lines = [process.line('owner'), process.line('owner')] as const;
+      for (const line of lines) await line.hold();
+      const waiter = await process.line().wait();
+      expect((await lines[0].release()).claims).toEqual([]);
+      expect((await lines[1].release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
+    });
+
+    it('to one waiter: the others hear nothing', async () => {
+      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      await two.line().wait();
+      await three.line().wait();
+      await holder.release();
+      expect(await two.heard()).toHaveLength(1);
+      expect(await three.heard()).toEqual([]);
+    });
+
+    it('also when a claim is given back unused', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const [first, second] = [await process.line().wait(), await process.line().wait()];
+      await holder.release();
+      expect((await first.release()).claims).toMatchObject([{ holdId: second.holdId }]);
+    });
+
+    it('a cancelled waiter leaves the holder alone', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const [first, second] = [await process.line().wait(), await process.line().wait()];
+      expect((await first.release()).claims).toEqual([]);
+      expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [second.holdId] });
+    });
+  });
+
+  describe('C14 Waiters of the owner that was just granted are granted with it', () => {
+    it('with one fence, whatever stands between them', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const first = await process.line('owner').wait();
+      const other = await process.line().wait();
+      const second = await process.line('owner').wait();
+      const { claims } = await holder.release();
+      expect(claims.map(({ holdId }) => holdId)).toEqual([first.holdId, second.holdId]);
+      expect(claims[1]!.fence).toBe(claims[0]!.fence);
+      expect((await stage.order()).waiters).toEqual([other.holdId]);
+    });
+
+    it('each in the stream of its own process, with its own claim', async () => {
+      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const first = await two.line('owner', { claimMs: 5_000 }).wait();
+      const second = await three.line('owner', { claimMs: 7_000 }).wait();
+      await holder.release();
+      const [a, b] = [await two.granted(first), await three.granted(second)];
+      expect(b.fence).toBe(a.fence);
+      expect(b.endMs - a.endMs).toBe(2_000);
+    });
+
+    it('and the key is free for others when all of them are released', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const mine = [await process.line('owner').wait(), await process.line('owner').wait()] as const;
+      const other = await process.line().wait();
+      await holder.release();
+      expect((await mine[0].release()).claims).toMatchObject([{ holdId: mine[1].holdId }]);
+      expect((await mine[1].release()).claims).toMatchObject([{ holdId: other.holdId }]);
+    });
+
+    it('a waiter that gave up is not granted with them', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const lines = [await process.line('owner').wait(), await process.line('owner').wait()] as const;
+      await lines[1].release();
+      await holder.release();
+      expect((await stage.order()).holds).toEqual([lines[0].holdId]);
+    });
+  });
+
+  describe('C15 A force release', () => {
+    it('does nothing when the fence is not the one named, or when nobody holds', async () => {
+      const process = await stage.process();
+      expect(await stage.store.forceRelease(key, 1)).toBe(false);
+      const holder = process.line();
+      const { fence } = await holder.hold();
+      await process.line().wait();
+      const before = await stage.order();
+      expect(await stage.store.forceRelease(key, fence - 1)).toBe(false);
+      expect(await stage.store.forceRelease(key, fence + 1)).toBe(false);
+      expect(await stage.order()).toEqual(before);
+      expect(await process.heard()).toEqual([]);
+    });
+
+    it('takes every hold of the owner, tells their processes, and grants the next waiter', async () => {
+      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+      const holds = [one.line('owner'), two.line('owner')] as const;
+      const { fence } = await holds[0].hold();
+      await holds[1].hold();
+      const waiter = await three.line().wait();
+      expect(await stage.store.forceRelease(key, fence)).toBe(true);
+      expect(await one.heard()).toEqual([{ kind: 'lost', holdId: holds[0].holdId }]);
+      expect(await two.heard()).toEqual([{ kind: 'lost', holdId: holds[1].holdId }]);
+      expect((await three.granted(waiter)).fence).toBeGreaterThan(fence);
+      expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    });
+
+    it("grants a waiter of the taken holder's process in the stream", async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      const { fence } = await holder.hold();
+      const waiter = await process.line().wait();
+      await stage.store.forceRelease(key, fence);
+      expect(await process.granted(waiter)).toMatchObject({ isClaim: true });
+      expect(await process.heard()).toContainEqual({ kind: 'lost', holdId: holder.holdId });
+    });
+
+    it('does nothing when the lease is over already', async () => {
+      const process = await stage.process();
+      const { fence } = await process.line().hold({ leaseMs: shortMs });
+      await harness.elapse(shortMs);
+      expect(await stage.store.forceRelease(key, fence)).toBe(false);
+      expect(await process.heard()).toEqual([]);
+    });
+
+    it('makes what was taken unknown: its renewal is lost, its release absent', async () => {
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      await stage.store.forceRelease(key, fence);
+      expect(await line.renew(fence)).toEqual({ status: 'lost' });
+      expect((await line.release()).status).toBe('absent');
+    });
+  });
+}

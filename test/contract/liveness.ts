@@ -1,0 +1,209 @@
+import { shortMs } from './harness.ts';
+import { type Contract, key } from './stage.ts';
+
+/** C12: dead processes. */
+export function describeLiveness({ harness, stage }: Contract): void {
+  describe('C12 A process that is unreachable', () => {
+    it('is passed over; the next live waiter is granted', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const dead = await stage.deafProcess().line().wait();
+      const next = await process.line().wait();
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
+    });
+
+    it('is passed over whole: with everything that it waits for, and at once', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const dead = stage.deafProcess();
+      const lines = [await dead.line().wait(), await dead.line().wait()] as const;
+      const next = await process.line().wait();
+      await holder.release();
+      expect(await stage.order()).toEqual({
+        holds: [next.holdId],
+        waiters: lines.map(({ holdId }) => holdId),
+      });
+    });
+
+    it('is passed over until it polls, not until it can be reached', async () => {
+      const process = await stage.process();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await lines[0].hold();
+      const late = stage.deafProcess();
+      const waiter = await late.line().wait();
+      await lines[1].wait();
+      await lines[2].wait();
+      await lines[0].release();
+      await late.listen();
+      await lines[1].release();
+      expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiter.holdId] });
+    });
+
+    it('keeps its place, and has its turn once it polled', async () => {
+      const process = await stage.process();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await lines[0].hold();
+      const late = stage.deafProcess();
+      const waiter = await late.line().wait();
+      await lines[1].wait();
+      await lines[2].wait();
+      await lines[0].release();
+      await late.listen();
+      expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+      await lines[1].release();
+      expect(await late.granted(waiter)).toMatchObject({ isClaim: true });
+      expect((await stage.order()).waiters).toEqual([lines[2].holdId]);
+    });
+
+    it('is not passed over twice in a row once it polled, though it is unreachable still', async () => {
+      const process = await stage.process();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await lines[0].hold();
+      const deaf = stage.deafProcess();
+      const waiters = [await deaf.line().wait(), await deaf.line().wait()] as const;
+      await lines[1].wait();
+      await lines[2].wait();
+      await lines[0].release();
+      await waiters[0].ask();
+      await lines[1].release();
+      expect((await stage.order()).holds).toEqual([waiters[0].holdId]);
+      // Its poll finds the grant. From then on it is passed over again.
+      expect(await waiters[0].hold()).toMatchObject({ isClaim: true });
+      await process.line().try();
+      await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+      expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiters[1].holdId] });
+    });
+
+    it('is passed over again when it was granted in between, by its own poll', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const deaf = stage.deafProcess();
+      const first = await deaf.line().wait();
+      await process.line(undefined, { claimMs: shortMs }).wait();
+      const second = await deaf.line().wait();
+      const next = await (await stage.process()).line().wait();
+      await holder.release();
+      await first.wait();
+      await harness.elapse(shortMs);
+      const { fence } = await first.hold();
+      await stage.store.forceRelease(key, fence);
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [second.holdId] });
+    });
+
+    it('is granted by its own calls all the same', async () => {
+      const deaf = stage.deafProcess();
+      const holder = deaf.line();
+      await holder.hold();
+      const waiter = await deaf.line().wait();
+      expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
+    });
+
+    it('leaves the key free for a newcomer where nobody else waits', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const dead = await stage.deafProcess().line().wait();
+      await holder.release();
+      const newcomer = process.line();
+      expect((await newcomer.try()).status).toBe('granted');
+      expect(await stage.order()).toEqual({ holds: [newcomer.holdId], waiters: [dead.holdId] });
+    });
+  });
+
+  describe('C12 A process that let a claim lapse', () => {
+    it('is passed over with its other waiters until it polls, and keeps their places', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      await two.line(undefined, { claimMs: shortMs }).wait();
+      const second = await two.line().wait();
+      const [next, last] = [await one.line().wait(), await one.line().wait()];
+      await holder.release();
+      await harness.elapse(shortMs);
+      expect(await next.ask()).toMatchObject({ status: 'granted', grant: { isClaim: true } });
+      expect((await stage.order()).waiters).toEqual([second.holdId, last.holdId]);
+      expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
+      await next.release();
+      expect((await stage.order()).holds).toEqual([second.holdId]);
+    });
+
+    it('costs those behind it one claim, not one for each of its waiters', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      for (let count = 0; count < 5; count++) await two.line(undefined, { claimMs: shortMs }).wait();
+      const next = await one.line().wait();
+      await holder.release();
+      await harness.elapse(shortMs);
+      expect((await next.ask()).status).toBe('granted');
+    });
+
+    it('is not passed over by its own call', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const first = await two.line(undefined, { claimMs: shortMs }).wait();
+      const second = await two.line().wait();
+      await holder.release();
+      await harness.elapse(shortMs);
+      expect(await first.ask()).toMatchObject({ status: 'queued', isNew: true, claims: [{ holdId: second.holdId }] });
+    });
+  });
+
+  describe('C12 A process that has not polled for `livenessMs`', () => {
+    it('loses its entries at the next hand-off, and its claim to the key', async () => {
+      const process = await stage.process();
+      const gone = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      for (let count = 0; count < 3; count++) await gone.line().wait({ livenessMs: shortMs });
+      const next = await process.line().wait();
+      await harness.elapse(shortMs);
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [] });
+      expect(await gone.heard()).toEqual([]);
+    });
+
+    it('is queued anew at the tail when it comes back', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const gone = await (await stage.process()).line().wait({ livenessMs: shortMs });
+      const [next, last] = [await process.line().wait(), await process.line().wait()];
+      await harness.elapse(shortMs);
+      await holder.release();
+      expect(await gone.ask()).toMatchObject({ status: 'queued', isNew: true });
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId, gone.holdId] });
+    });
+
+    it('stays live with everything that it waits for by one poll', async () => {
+      const process = await stage.process();
+      const other = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const first = await process.line().wait();
+      const lines = [await other.line().wait({ livenessMs: 1 }), await other.line().wait({ livenessMs: 1 })] as const;
+      await lines[1].ask();
+      await harness.elapse(shortMs);
+      await first.release();
+      await holder.release();
+      expect((await stage.order()).holds).toEqual([lines[0].holdId]);
+    });
+
+    it('is never made live for less long by a later poll', async () => {
+      const process = await stage.process();
+      const other = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const waiter = await other.line().wait();
+      await waiter.ask({ livenessMs: 1 });
+      await harness.elapse(shortMs);
+      await holder.release();
+      expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    });
+  });
+}

@@ -1,0 +1,163 @@
+import { shortMs } from './harness.ts';
+import { type Contract, key, type Line } from './stage.ts';
+
+/** C5, C6, C16: who is queued, and in what order. */
+export function describeQueue({ harness, stage }: Contract): void {
+  describe('C5 A key that is not free', () => {
+    it('is queued for, once: the reply says whether the store knew of it, and when the lease is over', async () => {
+      const process = stage.deafProcess();
+      const { endMs } = await process.line().hold();
+      const waiter = process.line();
+      const first = await waiter.ask();
+      expect(first).toEqual({
+        status: 'queued',
+        isNew: true,
+        freeInMs: endMs - first.nowMs,
+        nowMs: expect.any(Number),
+        claims: [],
+      });
+      expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+      expect((await stage.order()).waiters).toEqual([waiter.holdId]);
+    });
+
+    it('is refused without `queue`, and nothing is left of the call', async () => {
+      const process = stage.deafProcess();
+      const holder = process.line();
+      const { endMs } = await holder.hold();
+      const reply = await process.line().try();
+      expect(reply).toEqual({ status: 'refused', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
+      expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [] });
+      expect((await holder.release()).claims).toEqual([]);
+      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    });
+
+    it('is free when the longest lease of its owner is over', async () => {
+      const process = stage.deafProcess();
+      const { endMs } = await process.line('owner').hold({ leaseMs: 50_000 });
+      await process.line('owner').hold({ leaseMs: 10_000 });
+      const reply = await process.line().try();
+      expect(reply).toMatchObject({ status: 'refused', freeInMs: endMs - reply.nowMs });
+    });
+  });
+
+  describe('C6 First in, first out', () => {
+    async function queueOf(lines: readonly Line[]): Promise<void> {
+      for (const line of lines) await line.wait();
+    }
+
+    it('across processes, one release at a time', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const lines = [one, two, two, one, two].map((process) => process.line());
+      const holder = one.line();
+      await holder.hold();
+      await queueOf(lines);
+      let last = holder;
+      for (const line of lines) {
+        await last.release();
+        expect((await stage.order()).holds).toEqual([line.holdId]);
+        last = line;
+      }
+      await last.release();
+      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    });
+
+    it('calls sent together are served in the order in which they were sent', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const lines = Array.from({ length: 30 }, () => process.line());
+      await Promise.all(lines.map((line) => line.ask()));
+      expect((await stage.order()).waiters).toEqual(lines.map(({ holdId }) => holdId));
+    });
+
+    it('polling does not change the order', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await queueOf(lines);
+      await lines[2].ask();
+      await lines[1].ask();
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [lines[0].holdId], waiters: [lines[1].holdId, lines[2].holdId] });
+    });
+
+    it('one who gives up in the middle is not missed', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await queueOf(lines);
+      expect((await lines[0].release()).status).toBe('cancelled');
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [lines[1].holdId], waiters: [lines[2].holdId] });
+    });
+
+    it.each([true, false])(
+      'a newcomer does not overtake when the lease of the holder is over (queue: %s)',
+      async (queue) => {
+        const { begin } = await stage.shortTurn();
+        const process = await stage.process();
+        const waiter = await process.line().wait();
+        await begin();
+        await harness.elapse(shortMs);
+        const newcomer = (await stage.process()).line();
+        expect((await newcomer.ask({ queue })).status).toBe(queue ? 'queued' : 'refused');
+        expect((await stage.order()).holds).toEqual([waiter.holdId]);
+        expect(await process.granted(waiter)).toMatchObject({ isClaim: true });
+      },
+    );
+
+    it('the old holder, back after its lease, does not overtake either', async () => {
+      const { holder, begin } = await stage.shortTurn();
+      const waiter = await (await stage.process()).line().wait();
+      await begin();
+      await harness.elapse(shortMs);
+      expect(await holder.ask()).toMatchObject({ status: 'queued', isNew: true });
+      expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [holder.holdId] });
+    });
+  });
+
+  describe('C16 A queue of `maxWaiters` takes no more', () => {
+    it('the next one is told `full` and leaves nothing', async () => {
+      const process = stage.deafProcess();
+      const { endMs } = await process.line().hold();
+      const waiters = [process.line(), process.line()];
+      for (const line of waiters) expect((await line.ask({ maxWaiters: 2 })).status).toBe('queued');
+      const reply = await process.line().ask({ maxWaiters: 2 });
+      expect(reply).toEqual({ status: 'full', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
+      expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
+    });
+
+    it('who waits already stays, and may poll', async () => {
+      const process = stage.deafProcess();
+      await process.line().hold();
+      const waiter = await process.line().wait();
+      expect(await waiter.ask({ maxWaiters: 1 })).toMatchObject({ status: 'queued', isNew: false });
+    });
+
+    it('a place that was left is taken again', async () => {
+      const process = stage.deafProcess();
+      await process.line().hold();
+      const first = await process.line().wait({ maxWaiters: 1 });
+      expect((await process.line().ask({ maxWaiters: 1 })).status).toBe('full');
+      await first.release();
+      expect((await process.line().ask({ maxWaiters: 1 })).status).toBe('queued');
+    });
+
+    it('re-entry needs no place', async () => {
+      const process = stage.deafProcess();
+      await process.line('owner').hold();
+      await process.line().wait({ maxWaiters: 1 });
+      expect((await process.line('owner').ask({ maxWaiters: 1 })).status).toBe('granted');
+    });
+
+    it('the limit is of one key', async () => {
+      const process = stage.deafProcess();
+      for (const id of [key, 'order:43']) {
+        await process.line(undefined, { id }).hold();
+        expect((await process.line(undefined, { id }).ask({ maxWaiters: 1 })).status).toBe('queued');
+      }
+    });
+  });
+}

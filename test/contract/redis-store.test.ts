@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis as Redis6 } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import type { RedisOptions } from '../store/redis.ts';
+import { describeContract } from './contract.ts';
+import type { StoreFault } from './harness.ts';
+
+watchLeaks();
+
+const clients = {
+  'ioredis 6': (port: number, options: RedisOptions) => new Redis6(port, options),
+  'ioredis 5': (port: number, options: RedisOptions) => new Redis5(port, options as object) as unknown as Redis6,
+};
+
+const namings = {
+  'its defaults': { client: {}, store: {} },
+  'a key prefix and a prefix': { client: { keyPrefix: 'shop:' }, store: { prefix: 'locks/' } },
+};
+
+describe('on a standalone server', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  for (const [version, connect] of Object.entries(clients)) {
+    for (const [naming, options] of Object.entries(namings)) {
+      describe(`${version} with ${naming}`, () => {
+        let client: Redis6;
+        let store: RedisStore;
+        beforeAll(() => {
+          client = connect(server.port, { ...options.client, retryStrategy: () => 10 });
+        });
+        afterAll(() => client.disconnect());
+
+        describeContract('RedisStore', {
+          async create() {
+            await client.flushall();
+            store = new RedisStore({ client, ...options.store });
+            return store;
+          },
+          elapse: (ms) => elapse(client, ms),
+          losses: [
+            {
+              name: 'FLUSHALL',
+              async happen() {
+                await client.flushall();
+                return store;
+              },
+            },
+            {
+              name: 'a restart without persistence',
+              async happen() {
+                await server.restart();
+                return store;
+              },
+            },
+          ],
+          faults: faults(connect, () => server.port),
+        });
+      });
+    }
+  }
+});
+
+/** Waits until the server's clock has gone on by more than `ms`. */
+async function elapse(client: Redis6, ms: number): Promise<void> {
+  const untilMs = (await timeMs(client)) + ms + 1;
+  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(client)) await sleep(Math.min(ms, untilMs - nowMs));
+}
+
+async function timeMs(client: Redis6): Promise<number> {
+  const [seconds, micros] = await client.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+}
+
+function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
+  const broken = async (at: number, options: RedisOptions) => {
+    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, ...options });
+    // What ioredis says by event it also says to each call.
+    client.on('error', () => {});
+    return { store: new RedisStore({ client }), close: async () => client.disconnect() };
+  };
+  return [
+    { name: 'nobody listens at the port', outcome: 'unknown', create: () => broken(1, {}) },
+    {
+      name: 'the user has no permission',
+      outcome: 'not-applied',
+      async create() {
+        const admin = connect(port(), {});
+        await admin.call('ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', '+ping', '+info', '+hello');
+        admin.disconnect();
+        return broken(port(), { username: 'weak', password: 'any' });
+      },
+    },
+  ];
+}

@@ -1,0 +1,126 @@
+import { RequestGuard } from '../../src/core/http/guard.ts';
+import {
+  createLocks,
+  getLock,
+  LockConfigError,
+  type Locks,
+  type LocksOptions,
+  lock,
+  runInTrace,
+} from '../../src/core/index.ts';
+import { buildLocks } from '../../src/core/locks.ts';
+import { checkAcquireOptions } from '../../src/core/options.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { isAmong, locksTable, odd } from './option-table.ts';
+
+const created: Locks[] = [];
+afterEach(async () => {
+  for (const locks of created.splice(0)) await locks.close();
+});
+
+function build(options: unknown): Locks {
+  const locks = createLocks(options as LocksOptions);
+  created.push(locks);
+  return locks;
+}
+
+describe('the options of an acquire', () => {
+  const table = [
+    ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew'].includes(name)),
+    ['category', 'a string of 1 to 256 characters', ['5']],
+    ['owner', "'trace' or 'request' or 'hold'", []],
+    ['signal', 'an AbortSignal', []],
+  ] as const;
+  const refused = table.flatMap(([name, expected, taken]) =>
+    odd.filter(([value]) => !isAmong(taken, value)).map(([value, got]) => ({ name, expected, value, got })),
+  );
+
+  it.each(refused)('refuse $name: $got, wherever they are given', async ({ name, expected, value, got }) => {
+    const error = new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`);
+    const options = { [name]: value };
+    expect(() => getLock('key', options)).toThrow(error);
+    expect(() => new RequestGuard('key', options)).toThrow(error);
+    await expect(lock.acquire('key', options)).rejects.toThrow(error);
+    await expect(lock.run('key', () => {}, options)).rejects.toThrow(error);
+    await runInTrace(
+      () => expect(Promise.resolve().then(() => getLock('key').acquire(options))).rejects.toThrow(error),
+      { locks: build({}) },
+    );
+  });
+
+  it.each([
+    ['category', ''],
+    ['category', 'c'.repeat(257)],
+    ['owner', 'Trace'],
+    ['owner', '__proto__'],
+  ])('refuse %s: %j', (name, value) => {
+    expect(() => getLock('key', { [name]: value })).toThrow(LockConfigError);
+  });
+
+  it('are checked together with those of the Locks', async () => {
+    await runInTrace(
+      () =>
+        expect(lock.acquire('key', { leaseMs: 2_000 })).rejects.toThrow(
+          'Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`',
+        ),
+      { locks: build({ leaseMs: 500, maxHoldMs: 1_000 }) },
+    );
+  });
+
+  it('drop undefined, so that it never hides what the lock was given, and are frozen', async () => {
+    expect(checkAcquireOptions({ leaseMs: undefined, waitMs: 5 }, 'acquire')).toStrictEqual({ waitMs: 5 });
+    expect(Object.isFrozen(checkAcquireOptions({ waitMs: 5 }, 'acquire'))).toBe(true);
+    const clock = new ManualClock();
+    const locks = buildLocks({ renew: false }, clock);
+    created.push(locks);
+    await runInTrace(
+      async () => {
+        const hold = await getLock('key', { leaseMs: 1_000 }).acquire({ leaseMs: undefined });
+        expect(hold.remainingMs()).toBeLessThan(1_000);
+      },
+      { locks },
+    );
+  });
+});
+
+describe('the options of a guard', () => {
+  it.each([
+    ['statusCode', 399, 'a whole number, 400 to 599', '`399` (number)'],
+    ['statusCode', 600, 'a whole number, 400 to 599', '`600` (number)'],
+    ['statusCode', '423', 'a whole number, 400 to 599', '`423` (string)'],
+    ['releaseOn', 'finish', "'end' or 'close'", '`finish` (string)'],
+    ['skip', true, 'a function', '`true` (boolean)'],
+    ['handler', {}, 'a function', 'a value of type object'],
+  ])('refuse %s: %j', (name, value, expected, got) => {
+    expect(() => new RequestGuard('key', { [name]: value })).toThrow(
+      new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`),
+    );
+  });
+
+  it.each([undefined, null, 5, {}, ['key']])('refuse %p as the key', (key) => {
+    expect(() => new RequestGuard(key, {})).toThrow(/^Expected the guard's key to be a string or a function, got /);
+  });
+});
+
+describe('the options of runInTrace', () => {
+  it.each(['', 'a b', 'a\r\nb', 'ä', 'x'.repeat(129), 5, null, {}])('refuse the trace id %j', async (traceId) => {
+    const options = { traceId, locks: build({}) } as { traceId: string; locks: Locks };
+    await expect(runInTrace(() => {}, options)).rejects.toThrow(
+      /^Expected `traceId` to be 1 to 128 letters, digits, dots, underscores or hyphens, got /,
+    );
+  });
+
+  it.each([null, {}, 'locks', { on: () => {}, close: () => {} }])('refuse %p as locks', async (locks) => {
+    await expect(runInTrace(() => {}, { locks: locks as unknown as Locks })).rejects.toThrow(LockConfigError);
+  });
+
+  it.each([undefined, null, 'routine', {}])('refuse %p as the routine', async (routine) => {
+    await expect(runInTrace(routine as () => void)).rejects.toThrow(
+      'Expected the first argument of runInTrace to be a function',
+    );
+  });
+
+  it('refuse an option that there is not', async () => {
+    await expect(runInTrace(() => {}, { trace: 'a' } as object)).rejects.toThrow(/to be among .*, got `trace`$/);
+  });
+});

@@ -1,0 +1,169 @@
+import { getLock, type LockEvents, lock } from '../../src/core/index.ts';
+import { coreTests, outcomeOf } from './set-up.ts';
+
+const setUp = coreTests();
+
+describe('the events of a lock', () => {
+  it('tell a hold from its grant to its release, and not its re-entries', async () => {
+    const { job, clock, events } = setUp();
+    const [granted, renewed, released, waiting] = [
+      events('granted'),
+      events('renewed'),
+      events('released'),
+      events('waiting'),
+    ];
+    const { in: inJob } = job('owner');
+    const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
+    const inner = await inJob(() => lock.acquire('key'));
+    await inner.release();
+    const holdId = granted[0]?.holdId;
+    expect(holdId).toEqual(expect.any(String));
+    const event = { key: 'key', owner: 'owner', holdId };
+    expect(granted).toEqual([{ ...event, fence: hold.fence, waitedMs: 0 }]);
+    await hold.extend(10_000);
+    expect(renewed).toContainEqual({ ...event, remainingMs: 9_898 });
+    expect(released).toEqual([]);
+    await clock.advance(70);
+    await hold.release();
+    expect(released).toEqual([{ ...event, heldMs: 70 }]);
+    expect(waiting).toEqual([]);
+  });
+
+  it('tell how long an acquire waited', async () => {
+    const { job, clock, events } = setUp();
+    const [granted, waiting] = [events('granted'), events('waiting')];
+    const first = await job().in(() => lock.acquire('key'));
+    const second = outcomeOf(job('owner').in(() => lock.acquire('key')));
+    await clock.advance(123);
+    expect(waiting).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String) }]);
+    await first.release();
+    await clock.settle();
+    expect(granted[1]).toMatchObject({ ...waiting[0], waitedMs: 123, fence: second.value?.fence });
+  });
+
+  it('come in the order in which things happen', async () => {
+    const { job, clock, locks } = setUp();
+    const order: string[] = [];
+    for (const name of ['granted', 'waiting', 'released', 'lost', 'timeout'] as const)
+      locks.on(name, ({ owner }) => void order.push(`${owner} ${name}`));
+    const first = await job('a').in(() => lock.acquire('key'));
+    outcomeOf(job('b').in(() => lock.acquire('key', { leaseMs: 1_000, renew: false })));
+    outcomeOf(job('c').in(() => lock.acquire('key', { waitMs: 100 })));
+    await clock.advance(100);
+    await first.release();
+    await clock.advance(1_000);
+    expect(order).toEqual(['a granted', 'b waiting', 'c waiting', 'c timeout', 'a released', 'b granted', 'b lost']);
+  });
+
+  it('of one Locks are not heard at another', async () => {
+    const [a, b] = [setUp(), setUp()];
+    const heard = b.events('granted');
+    await a.job().in(() => lock.acquire('key'));
+    expect(heard).toEqual([]);
+  });
+
+  it('stop when the listener is taken off, at once and safely twice', async () => {
+    const { job, locks } = setUp();
+    const listener = jest.fn();
+    const off = locks.on('granted', listener);
+    await job().in(() => lock.acquire('a'));
+    off();
+    off();
+    await job().in(() => lock.acquire('b'));
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+
+  it('keep the store’s own errors for listeners', async () => {
+    const { job, store, clock, events } = setUp();
+    const errors = events('storeError');
+    store.next('release', { kind: 'rejected', error: new Error('down') });
+    const hold = await job().in(() => lock.acquire('key'));
+    outcomeOf(hold.release());
+    await clock.advance(200);
+    expect(errors).toMatchObject([
+      { operation: 'release', error: { code: 'ERR_LOCK_STORE', cause: new Error('down') } },
+    ]);
+  });
+
+  it('tell a fault of the stream to whoever has one', async () => {
+    const { job, store, events } = setUp();
+    const errors = events('storeError');
+    await job().in(() => lock.acquire('key'));
+    const error = new Error('half open');
+    store.broadcast({ kind: 'fault', error });
+    expect(errors).toEqual([{ operation: 'subscribe', error }]);
+  });
+});
+
+describe('a listener that fails', () => {
+  const names: readonly (keyof LockEvents)[] = [
+    'granted',
+    'waiting',
+    'renewed',
+    'released',
+    'lost',
+    'timeout',
+    'aborted',
+    'storeError',
+    'warning',
+  ];
+  const failing: readonly (readonly [string, () => void])[] = [
+    [
+      'throws',
+      () => {
+        throw new Error('listener');
+      },
+    ],
+    [
+      'throws nothing',
+      () => {
+        throw undefined;
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('listener');
+      },
+    ],
+    [
+      'answers a thenable that rejects',
+      // biome-ignore lint/suspicious/noThenProperty: another library's promise
+      () => ({ then: (_: unknown, no: (error: Error) => void) => no(new Error('listener')) }) as unknown as undefined,
+    ],
+  ];
+
+  it.each(failing)('%s: every lock works on, the others hear, and the process is warned', async (_, listener) => {
+    const { job, clock, locks, store } = setUp();
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    const heard = new Set<string>();
+    for (const name of names) {
+      locks.on(name, listener);
+      locks.on(name, () => void heard.add(name));
+    }
+    const own = job();
+    const first = await own.in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
+    const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 50 })));
+    const controller = new AbortController();
+    const gone = outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
+    await clock.advance(100);
+    controller.abort();
+    store.next('renew', { kind: 'rejected', error: new Error('down') });
+    await clock.advance(1_000);
+    first.waitUntil(Promise.reject(new Error('work')));
+    await clock.settle();
+    await first.release();
+    await clock.settle();
+    expect([waiter.state, late.state, gone.state]).toEqual(['fulfilled', 'rejected', 'rejected']);
+    expect(await job().in(() => getLock('key').forceRelease())).toBe(true);
+    await clock.settle();
+    expect(waiter.value?.isHeld()).toBe(false);
+    expect([...heard].sort()).toEqual([...names].sort());
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining('A listener of lock events threw'),
+      expect.objectContaining({ code: 'LOCK_LISTENER' }),
+    );
+    warn.mockRestore();
+  });
+});

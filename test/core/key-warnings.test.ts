@@ -1,0 +1,54 @@
+import { processState } from '../../src/core/context.ts';
+import { getLock, LockConfigError } from '../../src/core/index.ts';
+import { assertConstantKey } from '../../src/core/key.ts';
+import { coreTests } from './set-up.ts';
+
+const setUp = coreTests();
+
+describe('a constant guard key', () => {
+  it.each([':id', '/orders/:id', 'orders/:id', 'order:${id}', '${id}', '{id}', 'order:{id}', '/{orderId}', 'a{}'])(
+    'that looks like a template is refused: %s',
+    (key) => {
+      expect(() => assertConstantKey(key)).toThrow(LockConfigError);
+      expect(() => assertConstantKey(key)).toThrow(/looks like a template/);
+    },
+  );
+
+  it.each(['order:42', 'a::b', 'reports', 'nightly-report', 'order:', '42', 'a:1:b', '50%', '$5', 'cron:daily', '}x'])(
+    'that is one is taken: %s',
+    (key) => {
+      expect(() => assertConstantKey(key)).not.toThrow();
+    },
+  );
+});
+
+describe('a key made from a missing value', () => {
+  it.each(['order:undefined', 'undefined', 'null:7', 'a/NaN', 'order:[object Object]', 'undefined|a'])(
+    'warns once in a process: %s',
+    (key) => {
+      setUp();
+      processState().warned.clear();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      getLock(key);
+      getLock(key);
+      getLock('another:undefined');
+      expect(warn).toHaveBeenCalledTimes(1);
+      expect(warn).toHaveBeenCalledWith(
+        expect.stringContaining('was probably missing'),
+        expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
+      );
+      warn.mockRestore();
+    },
+  );
+
+  it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1'])(
+    'is not suspected where it only sounds so: %s',
+    (key) => {
+      processState().warned.clear();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      getLock(key);
+      expect(warn).not.toHaveBeenCalled();
+      warn.mockRestore();
+    },
+  );
+});

@@ -1,0 +1,120 @@
+import { createLocks, LockConfigError, type Locks, type LocksOptions, MemoryStore } from '../../src/core/index.ts';
+import { isAmong, locksTable, odd } from './option-table.ts';
+
+const created: Locks[] = [];
+afterEach(async () => {
+  for (const locks of created.splice(0)) await locks.close();
+});
+
+function build(options: unknown): Locks {
+  const locks = createLocks(options as LocksOptions);
+  created.push(locks);
+  return locks;
+}
+
+const refusedByLocks = locksTable.flatMap(([name, expected, taken]) =>
+  odd.filter(([value]) => !isAmong(taken, value)).map(([value, got]) => ({ name, expected, value, got })),
+);
+const takenByLocks = locksTable.flatMap(([name, , taken]) => taken.map((value) => ({ name, value })));
+
+describe('createLocks', () => {
+  it.each(refusedByLocks)('refuses $name: $got', ({ name, expected, value, got }) => {
+    const message = `Expected \`${name}\` to be ${expected}, got ${got}`;
+    expect(() => build({ [name]: value })).toThrow(new LockConfigError(message));
+    expect(() => build({ [name]: value })).toThrow(LockConfigError);
+  });
+
+  it.each(takenByLocks)('takes $name: $value', ({ name, value }) => {
+    expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
+  });
+
+  it.each([
+    ['store', {}, 'a lock store', 'a value of type object'],
+    ['store', null, 'a lock store', '`null` (null)'],
+    ['store', { acquire: () => {} }, 'a lock store', 'a value of type object'],
+    ['trust', 'everybody', "'internal', 'all', 'none' or a function of the request", '`everybody` (string)'],
+    ['trust', true, "'internal', 'all', 'none' or a function of the request", '`true` (boolean)'],
+    ['headerName', 'X Trace', 'a header name', '`X Trace` (string)'],
+    ['headerName', 'X-Trace\r\nSet-Cookie', 'a header name', '`X-Trace\r\nSet-Cookie` (string)'],
+    ['headerName', '', 'a header name', '`` (string)'],
+  ])('refuses %s: %j', (name, value, expected, got) => {
+    expect(() => build({ [name]: value })).toThrow(
+      new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`),
+    );
+  });
+
+  it.each([
+    ['trust', 'all'],
+    ['trust', 'none'],
+    ['trust', () => true],
+    ['headerName', 'x-request-id'],
+    ['store', new MemoryStore()],
+    ['leaseMs', 10],
+    ['leaseMs', 300_000],
+    ['maxHoldMs', 2 ** 31 - 1],
+    ['renew', false],
+  ])('takes %s: %s', (name, value) => {
+    expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
+  });
+
+  it.each([null, 'options', 5, [], () => {}])('refuses %p in place of options', (options) => {
+    expect(() => build(options)).toThrow(/^Expected the options of createLocks to be an object, got /);
+  });
+
+  it.each(['leaseMS', 'toString', 'constructor', 'hasOwnProperty', '__proto__'])('refuses the option %s', (name) => {
+    const options: unknown = JSON.parse(`{ ${JSON.stringify(name)}: 1 }`);
+    const refused = expect(() => build(options));
+    refused.toThrow(LockConfigError);
+    refused.toThrow(/^Expected the options of createLocks to be among `.*`leaseMs`.*, got `/);
+    refused.toThrow(`got \`${name}\``);
+  });
+
+  it('refuses a lease longer than a hold may last, and says what to raise', () => {
+    expect(() => build({ leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
+      new LockConfigError('Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`: raise `maxHoldMs` with it'),
+    );
+  });
+
+  it('has the documented defaults', () => {
+    expect(build(undefined).settings).toEqual({
+      waitMs: 10_000,
+      leaseMs: 30_000,
+      renew: true,
+      maxHoldMs: 300_000,
+      claimMs: 3_000,
+      pollMs: 1_000,
+      storeTimeoutMs: 2_000,
+      drainMs: 10_000,
+      maxWaitersPerKey: 1_000,
+      maxWaiters: 10_000,
+      maxReentry: 64,
+      headerName: 'X-Trace-Id',
+      abortGraceMs: 30_000,
+      store: undefined,
+      trust: undefined,
+    });
+  });
+
+  it('takes undefined for not given', () => {
+    const options = Object.fromEntries(locksTable.map(([name]) => [name, undefined]));
+    expect(build(options).settings).toEqual(build({}).settings);
+  });
+
+  it('freezes its settings, and a later change of the options object changes nothing', () => {
+    const options: { leaseMs: number } = { leaseMs: 1_000 };
+    const { settings } = build(options);
+    options.leaseMs = 5;
+    expect(settings.leaseMs).toBe(1_000);
+    expect(Object.isFrozen(settings)).toBe(true);
+    expect(() => Object.assign(settings, { leaseMs: 5 })).toThrow(TypeError);
+  });
+});
+
+describe('the options of close', () => {
+  it.each([-1, 1.5, Number.POSITIVE_INFINITY, '5', null])('refuse drainMs: %p', (drainMs) => {
+    const locks = build({});
+    expect(() => locks.close({ drainMs: drainMs as number })).toThrow(
+      /^Expected `drainMs` to be a whole number of milliseconds, 0 to 2147483647, got `/,
+    );
+  });
+});

@@ -1,0 +1,105 @@
+import { LockStoreError, lock } from '../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
+
+const setUp = coreTests();
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+describe('a store that is down', () => {
+  const isWithinBound = (setup: Setup, waitMs: number) => Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
+
+  it.each([
+    ['rejects', down],
+    ['executes and rejects', { kind: 'rejectedReply', error: new Error('ECONNRESET') }],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never answers', { kind: 'lostCall' }],
+    ['executes and never answers', { kind: 'lostReply' }],
+  ] as const)('and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
+    const setup = setUp();
+    setup.store.always('acquire', fault);
+    const wait = await queued(setup, { waitMs: 1_000 });
+    const attempt = outcomeOf(setup.job().in(() => lock.tryAcquire('key')));
+    await setup.clock.advance(isWithinBound(setup, 1_000));
+    for (const outcome of [wait, attempt]) {
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+      expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
+    }
+  });
+
+  it.each([
+    ['rejects', down],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never settles', { kind: 'lostCall' }],
+  ] as const)('in its stream too, where subscribing %s, is a LockStoreError in time', async (_, fault) => {
+    const setup = setUp();
+    setup.store.always('subscribe', fault);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    const outcome = await queued(setup, { waitMs: 1_000 });
+    await setup.clock.advance(isWithinBound(setup, 1_000));
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it.each([
+    ['rejects', down],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never settles', { kind: 'lostCall' }],
+  ] as const)('in its stream alone, where subscribing %s, leaves waiters to their polls', async (_, fault) => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    setup.store.next('subscribe', fault);
+    const waiter = await queued(setup);
+    await setup.clock.advance(1_500);
+    await first.release();
+    await setup.clock.advance(3_500);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
+  it('while an acquire waits is a LockStoreError at the end of the wait, not a busy lock', async () => {
+    const setup = setUp();
+    await taken(setup, { leaseMs: 60_000 });
+    const waiter = await queued(setup, { waitMs: 5_000 });
+    setup.store.always('acquire', { kind: 'lostCall' });
+    await setup.clock.advance(5_000);
+    expect(waiter.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('for a while during the wait costs nothing but time', async () => {
+    const setup = setUp({ waitMs: 60_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const waiter = await queued(setup);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    await setup.clock.advance(3_000);
+    setup.store.heal();
+    await first.release();
+    await setup.clock.advance(2_500);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+});
+
+describe('a cancelling', () => {
+  it('is tried again until it is answered', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const gone = await queued(setup, { waitMs: 100 });
+    setup.store.always('release', { kind: 'lostCall' });
+    await setup.clock.advance(7_000);
+    expect(gone.state).toBe('rejected');
+    expect(setup.store.count('release')).toBeGreaterThanOrEqual(3);
+    setup.store.heal();
+    await setup.clock.advance(2_500);
+    expect((await setup.store.inspect('key')).waiters).toEqual([]);
+    expect(first.isHeld()).toBe(true);
+  });
+
+  it('holds against an acquire that arrives after it', async () => {
+    const setup = setUp();
+    setup.store.next('acquire', { kind: 'lateCall', ms: 2_500 });
+    const outcome = await queued(setup, { waitMs: 500 });
+    await setup.clock.advance(2_100);
+    expect(outcome.state).toBe('rejected');
+    await setup.clock.advance(500);
+    expect(setup.store.calls.map((call) => call.operation)).toEqual(['subscribe', 'acquire', 'release']);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});

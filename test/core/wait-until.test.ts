@@ -1,0 +1,85 @@
+import { currentTrace, lock } from '../../src/core/index.ts';
+import { coreTests } from './set-up.ts';
+
+const setUp = coreTests();
+
+describe('waitUntil', () => {
+  it('postpones the release of its hold, renewed, until the promise has settled; others go', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    const kept = await own.in(() => lock.acquire('kept', { leaseMs: 1_000 }));
+    const other = await own.in(() => lock.acquire('other'));
+    let finish: () => void = () => {};
+    kept.waitUntil(
+      new Promise<void>((resolve) => {
+        finish = resolve;
+      }),
+    );
+    await own.end();
+    await clock.advance(5_000);
+    expect([kept.isHeld(), other.isHeld()]).toEqual([true, false]);
+    finish();
+    await clock.settle();
+    expect(kept.isHeld()).toBe(false);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('waits for the last of several promises, and the scope goes on meanwhile', async () => {
+    const { job, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const finish: (() => void)[] = [];
+    for (let n = 0; n < 3; n++) hold.waitUntil(new Promise<void>((resolve) => finish.push(resolve)));
+    await own.end();
+    for (const one of finish) {
+      await clock.settle();
+      expect(hold.isHeld()).toBe(true);
+      expect(own.in(() => currentTrace())?.isOver).toBe(false);
+      one();
+    }
+    await clock.settle();
+    expect(hold.isHeld()).toBe(false);
+    expect(own.in(() => currentTrace())?.isOver).toBe(true);
+  });
+
+  it('turns a rejection into a warning event, and releases', async () => {
+    const { job, clock, events } = setUp();
+    const warnings = events('warning');
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const cause = new Error('mail server');
+    hold.waitUntil(Promise.reject(cause));
+    await own.end();
+    await clock.settle();
+    expect(warnings).toEqual([{ code: 'LOCK_WAIT_UNTIL', message: expect.any(String), cause }]);
+    expect(hold.isHeld()).toBe(false);
+  });
+
+  it('that has settled before the end postpones nothing', async () => {
+    const { job, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    hold.waitUntil(Promise.resolve());
+    await clock.settle();
+    expect(hold.isHeld()).toBe(true);
+    await own.end();
+    expect(hold.isHeld()).toBe(false);
+  });
+
+  it('of a hold that is released by hand does not hold up the end of the scope', async () => {
+    const { job, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    let finish: () => void = () => {};
+    hold.waitUntil(
+      new Promise<void>((resolve) => {
+        finish = resolve;
+      }),
+    );
+    await hold.release();
+    await own.end();
+    finish();
+    await clock.settle();
+    expect(own.in(() => currentTrace())?.isOver).toBe(true);
+  });
+});

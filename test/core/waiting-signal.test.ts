@@ -1,0 +1,112 @@
+import { LockAbortedError, LockScopeError, lock } from '../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
+
+const setUp = coreTests();
+
+describe('a signal', () => {
+  it('that is aborted already refuses even a free key, without a store call', async () => {
+    const setup = setUp();
+    const reason = new Error('too late');
+    const outcome = await queued(setup, { signal: AbortSignal.abort(reason) });
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(outcome.error).toMatchObject({ cause: reason });
+    expect(setup.store.calls).toEqual([]);
+  });
+
+  it('ends the wait, and its waiter leaves the queue', async () => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const outcome = await queued(setup, { signal: controller.signal });
+    await setup.clock.advance(300);
+    controller.abort();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(aborted).toMatchObject([{ key: 'key', waitedMs: 300 }]);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted while the store is asked gives back what it granted', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted while the store puts the waiter into the queue ends the wait at once', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted between the grant and its arrival in the code leaves nothing held', async () => {
+    const setup = setUp();
+    const hold = await setup
+      .sibling()
+      .job()
+      .in(() => lock.acquire('key'));
+    const controller = new AbortController();
+    const outcome = await queued(setup, { signal: controller.signal });
+    setup.store.onMessage = () => queueMicrotask(() => controller.abort());
+    await hold.release();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted in the turn of the grant leaves nothing held', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const outcome = await queued(setup, { signal: controller.signal });
+    const released = hold.release();
+    controller.abort();
+    await released;
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted after the grant takes nothing away, and no listener is left on it', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const added = jest.spyOn(controller.signal, 'addEventListener');
+    const removed = jest.spyOn(controller.signal, 'removeEventListener');
+    const first = await taken(setup);
+    const outcome = await queued(setup, { signal: controller.signal });
+    await first.release();
+    await setup.clock.settle();
+    controller.abort();
+    expect(outcome.value?.isHeld()).toBe(true);
+    expect(removed.mock.calls.length).toBe(added.mock.calls.length);
+    expect(added).toHaveBeenCalled();
+  });
+
+  it('of the job ends the wait, when the job is over', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const job = setup.job();
+    const outcome = outcomeOf(job.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    await job.end();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockScopeError);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});

@@ -1,0 +1,84 @@
+import type { LocksOptions } from 'reenlock';
+import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import type { RawClient } from './raw-client.ts';
+import { type Gate, gate, Stage } from './stage.ts';
+
+export interface ContestOptions {
+  /** Of the first request's guard. */
+  readonly guard?: GuardOptions;
+  readonly locks?: LocksOptions;
+  readonly method?: string;
+}
+
+/**
+ * Two requests for one key, `k`: `first` is past its guard and goes on when the test says so, `second` stands in the
+ * queue, notes `second in` when its handler runs, and answers.
+ */
+export class Contest {
+  readonly stage: Stage;
+  readonly first: RawClient;
+  readonly second: Promise<unknown>;
+  readonly #go: Gate;
+
+  private constructor(stage: Stage, first: RawClient, second: Promise<unknown>, go: Gate) {
+    this.stage = stage;
+    this.first = first;
+    this.second = second;
+    this.#go = go;
+  }
+
+  static async start(
+    framework: Framework,
+    handler: (call: Call, stage: Stage) => unknown,
+    { guard = {}, locks = {}, method = 'GET' }: ContestOptions = {},
+  ): Promise<Contest> {
+    const go = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        const pause = framework.middleware(async (_, next) => {
+          stage.note('first in');
+          await go;
+          return next();
+        });
+        const plain: Handler = (call) => {
+          stage.note('second in');
+          call.send('second');
+        };
+        app.route('/first', framework.lockOn('k', guard), pause, (call) => handler(call, stage));
+        app.route('/second', framework.lockOn('k'), plain);
+      },
+      locks,
+    );
+    const first = (await stage.connect()).request({ path: '/first', trace: 'first', method });
+    await stage.until('first in');
+    const second = stage.get('/second', 'second');
+    await stage.until('waiting second k');
+    return new Contest(stage, first, second, go);
+  }
+
+  /** Lets the first request's handler run. */
+  go(): void {
+    this.#go.open();
+  }
+
+  /** Shows that the first request holds the key, and the second one waits. */
+  async expectHeld(): Promise<void> {
+    expect(await this.stage.holder('k')).toBe('first');
+    expect(await this.stage.waiters('k')).toEqual(['second']);
+    expect(this.stage.journal).not.toContain('second in');
+  }
+
+  /** As `expectHeld`, after time for a round trip: whatever was about to happen on its own has happened. */
+  async expectStillHeld(): Promise<void> {
+    await this.stage.get('/nowhere', 'passer-by');
+    await this.expectHeld();
+  }
+
+  /** Shows that the second request got the key, and was answered. */
+  async expectHandedOn(): Promise<void> {
+    await this.second;
+    this.stage.expectOrder('first in', 'second in');
+    await this.stage.free('k');
+  }
+}

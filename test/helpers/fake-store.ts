@@ -1,0 +1,198 @@
+import type { Clock } from '../../src/core/clock.ts';
+import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  StoreMessage,
+  Unsubscribe,
+} from '../../src/core/store/store.ts';
+
+export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'subscribe';
+
+/** What happens to a call. The times are on the fake's clock. */
+export type Fault =
+  /** It is executed at once, and its reply comes `ms` later. */
+  | { readonly kind: 'lateReply'; readonly ms: number }
+  /** It reaches the store `ms` later, and is answered then. */
+  | { readonly kind: 'lateCall'; readonly ms: number }
+  /** It is executed, and the reply never comes. */
+  | { readonly kind: 'lostReply' }
+  /** It never reaches the store, and never settles. */
+  | { readonly kind: 'lostCall' }
+  /** It is executed, and once more `ms` later; the first reply counts. */
+  | { readonly kind: 'duplicate'; readonly ms: number }
+  /** It never reaches the store, and rejects. */
+  | { readonly kind: 'rejected'; readonly error: unknown }
+  /** It is executed, and rejects. */
+  | { readonly kind: 'rejectedReply'; readonly error: unknown }
+  /** It throws instead of answering with a promise. */
+  | { readonly kind: 'thrown'; readonly error: unknown }
+  /** It is executed at once, and its reply comes when the gate is opened. */
+  | { readonly kind: 'gate'; readonly opened: Promise<void> };
+
+export interface StoreCall {
+  readonly operation: StoreOperation;
+  readonly holdId: string | undefined;
+  readonly terms: unknown;
+  /** On the monotonic clock. */
+  readonly atMs: number;
+}
+
+/** A store in memory whose calls, replies and messages go wrong when a test says so. */
+export class FakeStore implements LockStore {
+  readonly capabilities: StoreCapabilities;
+  /** Every call made, in order. */
+  readonly calls: StoreCall[] = [];
+  /** Whether messages get lost on their way. */
+  isMute = false;
+  /** Called with every message that is on its way. */
+  onMessage: StoreListener = () => {};
+  readonly #clock: Clock;
+  #memory: MemoryStore;
+  readonly #next = new Map<StoreOperation, Fault[]>();
+  readonly #always = new Map<StoreOperation, Fault>();
+  readonly #listeners = new Map<string, StoreListener>();
+  readonly #ids = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#memory = new MemoryStore({ clock });
+    this.capabilities = this.#memory.capabilities;
+  }
+
+  /** The next calls of an operation meet these faults, in order. */
+  next(operation: StoreOperation, ...faults: Fault[]): void {
+    this.#next.set(operation, [...(this.#next.get(operation) ?? []), ...faults]);
+  }
+
+  /** Every call of an operation meets this fault until `heal`. */
+  always(operation: StoreOperation, fault: Fault): void {
+    this.#always.set(operation, fault);
+  }
+
+  /** The next call of an operation is executed; its reply waits for the function that comes back. */
+  gate(operation: StoreOperation): () => void {
+    let open: () => void = () => {};
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    this.next(operation, { kind: 'gate', opened });
+    return open;
+  }
+
+  /** From here on, all goes well. */
+  heal(): void {
+    this.#next.clear();
+    this.#always.clear();
+    this.isMute = false;
+  }
+
+  /** The store starts anew, without its data; whoever listens is still heard. */
+  async forget(): Promise<void> {
+    this.#memory = new MemoryStore({ clock: this.#clock });
+    for (const [process, listener] of this.#listeners) await this.#memory.subscribe(process, listener);
+  }
+
+  count(operation: StoreOperation): number {
+    return this.calls.filter((call) => call.operation === operation).length;
+  }
+
+  /** What every process that listens is told. */
+  broadcast(message: StoreMessage): void {
+    for (const listener of this.#listeners.values()) listener(message);
+  }
+
+  /** The locks of which anything is left: a hold whose lease lasts, or a waiter. */
+  async remains(): Promise<string[]> {
+    const left: string[] = [];
+    for (const id of this.#ids) {
+      const { holds, waiters } = await this.#memory.inspect(id);
+      if (holds.length + waiters.length > 0) left.push(id);
+    }
+    return left;
+  }
+
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    this.#ids.add(request.id);
+    return this.#call('acquire', request.holdId, terms, () => this.#memory.acquire(request, terms));
+  }
+
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    return this.#call('renew', request.holdId, terms, () => this.#memory.renew(request, terms));
+  }
+
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    return this.#call('release', request.holdId, terms, () => this.#memory.release(request, terms));
+  }
+
+  inspect(id: string): Promise<InspectReply> {
+    return this.#call('inspect', undefined, id, () => this.#memory.inspect(id));
+  }
+
+  forceRelease(id: string, fence: number): Promise<boolean> {
+    return this.#call('forceRelease', undefined, fence, () => this.#memory.forceRelease(id, fence));
+  }
+
+  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return this.#call('subscribe', undefined, process, async () => {
+      const hear: StoreListener = (message) => {
+        this.onMessage(message);
+        if (!this.isMute) listener(message);
+      };
+      this.#listeners.set(process, hear);
+      await this.#memory.subscribe(process, hear);
+      return async () => {
+        this.#listeners.delete(process);
+        // A second subscription of the memory store's would outlive the first one's end.
+        await (await this.#memory.subscribe(process, hear))();
+      };
+    });
+  }
+
+  #call<T>(
+    operation: StoreOperation,
+    holdId: string | undefined,
+    terms: unknown,
+    execute: () => Promise<T>,
+  ): Promise<T> {
+    this.calls.push({ operation, holdId, terms, atMs: this.#clock.now().monoMs });
+    const fault = this.#next.get(operation)?.shift() ?? this.#always.get(operation);
+    if (fault?.kind === 'thrown') throw fault.error;
+    return fault === undefined ? execute() : this.#faulty(fault, execute);
+  }
+
+  async #faulty<T>(fault: Exclude<Fault, { kind: 'thrown' }>, execute: () => Promise<T>): Promise<T> {
+    if (fault.kind === 'rejected') throw fault.error;
+    if (fault.kind === 'lostCall') return never();
+    if (fault.kind === 'lateCall') {
+      await this.#after(fault.ms);
+      return execute();
+    }
+    const reply = await execute();
+    if (fault.kind === 'lostReply') return never();
+    if (fault.kind === 'rejectedReply') throw fault.error;
+    if (fault.kind === 'duplicate') void this.#after(fault.ms).then(execute);
+    if (fault.kind === 'lateReply') await this.#after(fault.ms);
+    if (fault.kind === 'gate') await fault.opened;
+    return reply;
+  }
+
+  #after(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.after(ms, resolve);
+    });
+  }
+}
+
+function never<T>(): Promise<T> {
+  return new Promise(() => {});
+}

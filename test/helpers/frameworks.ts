@@ -1,0 +1,79 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Hold, LockError, LockKeys } from 'reenlock';
+import type { GuardOptions as ExpressGuardOptions, TraceContextOptions } from 'reenlock/express';
+import { express4, express5 } from './express-app.ts';
+import { koa2, koa3 } from './koa-app.ts';
+
+/** One request, as a handler sees it on every framework. */
+export interface Call {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly params: Readonly<Record<string, string>>;
+  /** `req.lock` or `ctx.state.lock`. */
+  readonly lock: Hold | undefined;
+  /** `req.locks` or `ctx.state.locks`. */
+  readonly locks: ReadonlyMap<string, Hold> | undefined;
+  /** Answers in the framework's own way. */
+  send(body: unknown, status?: number): void;
+  /** Answers with a stream: `pipe`, or a stream as `ctx.body`. */
+  stream(source: Readable): void;
+  /** Answers with a file: `res.sendFile`, or a file's stream as `ctx.body`. */
+  sendFile(path: string): void;
+  /** `next(error)`, or a throw. */
+  fail(error: unknown): void;
+  /** The handler answers by itself, whenever it likes: `ctx.respond = false`; Express has nothing to be told. */
+  detach(): void;
+}
+
+export type Handler = (call: Call) => unknown;
+
+/** A middleware of the framework that made it. */
+export type Middleware = (...args: never[]) => unknown;
+
+export interface GuardOptions extends Omit<ExpressGuardOptions, 'skip' | 'handler'> {
+  readonly skip?: (call: Call) => boolean | PromiseLike<boolean>;
+  /** `'problem'` is the framework's `sendProblem`. */
+  readonly handler?: ((error: LockError, call: Call) => unknown) | 'problem';
+}
+
+export interface Framework {
+  readonly name: string;
+  readonly family: 'express' | 'koa';
+  /** Whether a handler's promise is a part of the request's work. */
+  readonly awaitsHandlers: boolean;
+  /** Whether a handler's rejection is answered. Express 4 never sees it. */
+  readonly answersRejections: boolean;
+  traceContext(options?: TraceContextOptions): Middleware;
+  lockOn(key: string | ((call: Call) => LockKeys | PromiseLike<LockKeys>), options?: GuardOptions): Middleware;
+  /** Middleware of the application's own; `next` is what the framework gave. */
+  middleware(run: (call: Call, next: () => unknown) => unknown): Middleware;
+  /** cls-rtracer's own middleware, beside ours. */
+  rtracer(): Middleware;
+  /** Reads JSON bodies into `call.req.body`. */
+  json(): Middleware;
+  app(): App;
+}
+
+/** An application under construction; middleware and routes run in the order of these calls. */
+export interface App {
+  use(...middleware: readonly Middleware[]): this;
+  /** All methods of a path; the last step is the handler. */
+  route(path: string, ...steps: readonly [...Middleware[], Handler]): this;
+  /** A sub-application below a path. */
+  mount(path: string, build: (sub: App) => void): this;
+  /** Error middleware: last in Express, first in Koa. */
+  onError(handler: (error: Partial<LockError>, call: Call) => void): this;
+  /** As in production: default error handlers show no stack. */
+  inProduction(): this;
+  listener(): RequestListener;
+}
+
+export const frameworks: readonly Framework[] = [express5, express4, koa3, koa2];
+
+/** Runs one body of tests on every framework. */
+export function describeFrameworks(name: string, body: (framework: Framework) => void): void {
+  describe.each(frameworks.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) =>
+    body(framework),
+  );
+}

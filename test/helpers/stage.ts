@@ -1,0 +1,176 @@
+import { EventEmitter, once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createLocks, type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
+import request, { type Response } from 'supertest';
+import type { App, Framework } from './frameworks.ts';
+import { RawClient } from './raw-client.ts';
+
+const settleMs = 3_000;
+
+/** A server with its locks, and a journal of what happened on it, in order. */
+export class Stage {
+  readonly framework: Framework;
+  readonly locks: Locks;
+  readonly store: LockStore;
+  readonly server: Server;
+  readonly journal: string[] = [];
+  readonly #ids = new Set<string>();
+  readonly #sockets = new Map<Socket, string>();
+  readonly #clients: RawClient[] = [];
+  readonly #changes = new EventEmitter().setMaxListeners(0);
+
+  private constructor(framework: Framework, options: LocksOptions) {
+    this.framework = framework;
+    this.store = options.store ?? new MemoryStore();
+    recordIds(this.store, this.#ids);
+    this.locks = createLocks({ ...options, store: this.store });
+    for (const event of ['granted', 'waiting', 'renewed', 'released', 'lost', 'timeout', 'aborted'] as const) {
+      this.locks.on(event, ({ owner, key }) => this.note(`${event} ${owner} ${key}`));
+    }
+    this.server = createServer().on('connection', (socket) => this.#sockets.set(socket, listenersOf(socket)));
+  }
+
+  /** Starts an application whose first middleware is `traceContext`, unless `build` returns one without. */
+  static async start(
+    framework: Framework,
+    build: (app: App, stage: Stage) => unknown,
+    { bare = false, ...options }: LocksOptions & { bare?: boolean } = {},
+  ): Promise<Stage> {
+    const stage = new Stage(framework, options);
+    const app = framework.app();
+    if (!bare) app.use(framework.traceContext({ locks: stage.locks }));
+    build(app, stage);
+    stage.server.on('request', app.listener());
+    stage.server.listen(0, '127.0.0.1');
+    await once(stage.server, 'listening');
+    open.add(stage);
+    return stage;
+  }
+
+  /** Ends every stage that a test has started. Throws when anything is left held or queued. */
+  static async endAll(): Promise<void> {
+    for (const stage of [...open]) {
+      open.delete(stage);
+      await stage.#end();
+    }
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  /** Sends a request at once; a trace id makes its lines in the journal readable. */
+  async get(path: string, trace = 'first', headers: Record<string, string> = {}): Promise<Response> {
+    return request(this.server).get(path).set('X-Trace-Id', trace).set(headers);
+  }
+
+  async connect(): Promise<RawClient> {
+    const client = await RawClient.connect(this.port);
+    this.#clients.push(client);
+    return client;
+  }
+
+  note(line: string): void {
+    this.journal.push(line);
+    this.#changes.emit('note');
+  }
+
+  /** Resolves once a line stands in the journal, `times` times. */
+  async until(line: string, times = 1): Promise<void> {
+    while (this.count(line) < times) await once(this.#changes, 'note');
+  }
+
+  count(line: string): number {
+    return this.journal.filter((each) => each === line).length;
+  }
+
+  /** Asserts that all of the lines stand in the journal, and each for the first time in this order. */
+  expectOrder(...lines: readonly string[]): void {
+    expect([...new Set(this.journal)].filter((line) => lines.includes(line))).toEqual(lines);
+  }
+
+  /** Who holds the key now, by the store. */
+  async holder(key: string): Promise<string | undefined> {
+    return (await this.store.inspect(key)).holds[0]?.owner;
+  }
+
+  /** Who stands in the key's queue now, by the store. */
+  async waiters(key: string): Promise<string[]> {
+    return (await this.store.inspect(key)).waiters.map(({ owner }) => owner);
+  }
+
+  /** Resolves once nobody holds the key or waits for it. */
+  async free(...keys: readonly string[]): Promise<void> {
+    await settled(async () => (await this.#leftOn(keys)).join());
+  }
+
+  /** Resolves once every idle connection has the listeners again that it had when it was new. */
+  async unheard(): Promise<void> {
+    await settled(async () => this.#listenersLeft().join('; '));
+  }
+
+  async #end(): Promise<void> {
+    for (const client of this.#clients) client.socket.destroy();
+    try {
+      await settled(async () => (await this.#leftOn([...this.#ids])).join('; '));
+    } finally {
+      await this.locks.close({ drainMs: 0 });
+      this.server.closeAllConnections();
+      this.server.close();
+      await once(this.server, 'close');
+    }
+  }
+
+  async #leftOn(ids: readonly string[]): Promise<string[]> {
+    const states = await Promise.all(ids.map(async (id) => ({ id, ...(await this.store.inspect(id)) })));
+    return states.flatMap(({ id, holds, waiters }) => [
+      ...holds.map(({ owner }) => `${owner} holds ${id}`),
+      ...waiters.map(({ owner }) => `${owner} waits for ${id}`),
+    ]);
+  }
+
+  #listenersLeft(): string[] {
+    const changed = [...this.#sockets].filter(
+      ([socket, before]) => !socket.destroyed && listenersOf(socket) !== before,
+    );
+    return changed.map(([socket, before]) => `a socket had ${before}, has ${listenersOf(socket)}`);
+  }
+}
+
+const open = new Set<Stage>();
+
+function listenersOf(socket: Socket): string {
+  return `close: ${socket.listenerCount('close')}, timeout: ${socket.listenerCount('timeout')}`;
+}
+
+function recordIds(store: LockStore, ids: Set<string>): void {
+  const acquire = store.acquire.bind(store);
+  store.acquire = (request, terms) => {
+    ids.add(request.id);
+    return acquire(request, terms);
+  };
+}
+
+/** Waits, turn by turn, until nothing is left. */
+async function settled(left: () => Promise<string>): Promise<void> {
+  const deadline = performance.now() + settleMs;
+  for (let found = await left(); found !== ''; found = await left()) {
+    if (performance.now() > deadline) throw new Error(`Left behind: ${found}`);
+    await turn();
+  }
+}
+
+/** A promise that a test opens. */
+export interface Gate extends Promise<void> {
+  open(): void;
+}
+
+export function gate(): Gate {
+  let open = (): void => {};
+  const promise = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return Object.assign(promise, { open });
+}
