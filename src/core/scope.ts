@@ -17,11 +17,11 @@ export class Scope implements Trace, HoldHome {
   readonly headerName: string;
   readonly #clock: Clock;
   /** In the order of their acquires. */
-  readonly #holds = new Set<ScopedHold>();
-  /** Work that was handed to `waitUntil`, by hold. */
-  readonly #postponed = new Map<ScopedHold, number>();
-  /** Acquires that wait: asked to look again when the client leaves or the scope is over. */
-  readonly #watchers = new Set<() => void>();
+  readonly #holds: ScopedHold[] = [];
+  /** How much work was handed to `waitUntil` and is not settled, by hold. Most scopes have none. */
+  #postponed: Map<ScopedHold, number> | undefined;
+  /** Acquires that wait: asked to look again when the client leaves or the scope is over. Most scopes have none. */
+  #watchers: Set<() => void> | undefined;
   #requestOwner: string | undefined;
   #controller: AbortController | undefined;
   #abortReason: unknown;
@@ -66,10 +66,6 @@ export class Scope implements Trace, HoldHome {
     return this.#controller.signal;
   }
 
-  get holds(): ReadonlySet<ScopedHold> {
-    return this.#holds;
-  }
-
   /** How many holds on a lock are neither released nor lost. */
   holdCount(id: string): number {
     let count = 0;
@@ -95,30 +91,33 @@ export class Scope implements Trace, HoldHome {
   }
 
   add(hold: ScopedHold): void {
-    this.#holds.add(hold);
+    this.#holds.push(hold);
   }
 
   forget(hold: ScopedHold): void {
-    this.#holds.delete(hold);
+    const at = this.#holds.lastIndexOf(hold);
+    if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `look` when the client has left and when the scope is over; the function that comes back ends that. */
   onChange(look: () => void): () => void {
-    this.#watchers.add(look);
+    this.#watchers ??= new Set();
+    const watchers = this.#watchers.add(look);
     return () => {
-      this.#watchers.delete(look);
+      watchers.delete(look);
     };
   }
 
   postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void {
-    this.#postponed.set(hold, (this.#postponed.get(hold) ?? 0) + 1);
+    this.#postponed ??= new Map();
+    const postponed = this.#postponed.set(hold, (this.#postponed.get(hold) ?? 0) + 1);
     const settled = (): void => {
-      const left = (this.#postponed.get(hold) ?? 1) - 1;
+      const left = (postponed.get(hold) ?? 1) - 1;
       if (left > 0) {
-        this.#postponed.set(hold, left);
+        postponed.set(hold, left);
         return;
       }
-      this.#postponed.delete(hold);
+      postponed.delete(hold);
       if (this.#state === 'ending') this.#giveBack();
     };
     Promise.resolve(promise).then(settled, (cause: unknown) => {
@@ -140,25 +139,30 @@ export class Scope implements Trace, HoldHome {
     if (this.#abortReason !== undefined) return;
     this.#abortReason = reason;
     this.#controller?.abort(reason);
-    for (const look of [...this.#watchers]) look();
+    this.#look();
   }
 
   /** Ends it although its work is not known to be: what it holds is lost. */
   abandon(why: string): void {
     if (this.isOver) return;
     for (const hold of this.#newestFirst()) this.runtime.keeper.lose(hold.grant, why);
-    this.#postponed.clear();
+    this.#postponed?.clear();
     this.#state = 'ending';
     this.#giveBack();
   }
 
   #giveBack(): void {
-    if (this.#postponed.size === 0) {
+    const postponed = this.#postponed;
+    if (postponed === undefined || postponed.size === 0) {
       this.#state = 'over';
       if (this.#abortReason === undefined) this.abort(overReason);
-      else for (const look of [...this.#watchers]) look();
+      else this.#look();
     }
-    for (const hold of this.#newestFirst()) if (!this.#postponed.has(hold)) void hold.release();
+    for (const hold of this.#newestFirst()) if (!postponed?.has(hold)) void hold.release();
+  }
+
+  #look(): void {
+    if (this.#watchers !== undefined) for (const look of [...this.#watchers]) look();
   }
 
   #newestFirst(): ScopedHold[] {
