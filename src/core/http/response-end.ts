@@ -43,7 +43,7 @@ export class ResponseWatch {
     this.#begun = !options.awaitsMiddleware;
     this.#wrapEnd(res);
     this.#wrapDestroy(req, res);
-    res.once('pipe', () => {
+    res.on('pipe', () => {
       this.#hasPipe = true;
     });
     const isHttp1 = req.httpVersionMajor === 1;
@@ -52,7 +52,7 @@ export class ResponseWatch {
       res.removeListener('close', close);
       this.#close(isHttp1 && wasDestroyedHere(req.socket));
     };
-    res.once('close', close);
+    res.on('close', close);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     const forget = isHttp1 ? onSocketClose(req.socket, close) : () => {};
     if (isHttp1 && req.socket.destroyed) queueMicrotask(close);

@@ -48,8 +48,8 @@ function watch(socket: WatchedSocket): Watched {
     hasTimedOut: false,
   };
   socket[slot] = watched;
-  socket.once('close', watched.close);
-  socket.once('timeout', watched.timeout);
+  socket.on('close', watched.close);
+  socket.on('timeout', watched.timeout);
   return watched;
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Timer } from '../clock.ts';
 import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../locks.ts';
@@ -7,7 +8,7 @@ import type { Runtime } from '../runtime.ts';
 import { Scope } from '../scope.ts';
 import { traceIdPattern } from '../trace.ts';
 import { checkOptions, objectWith } from '../validate.ts';
-import { ResponseWatch, type WatchOptions } from './response-end.ts';
+import { type ResponseEvents, ResponseWatch, type WatchOptions } from './response-end.ts';
 import { isTrusted } from './trust.ts';
 
 /** What `traceContext` takes; the rest comes from its `Locks`. */
@@ -16,10 +17,48 @@ export interface TraceContextOptions extends TraceOptions {
   readonly locks?: Locks | undefined;
 }
 
-/** One request, as its guards find it again. */
-export interface TracedRequest {
+/** One request, as its guards find it again: its scope, which ends when the work on the response does. */
+export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
+  readonly #res: ServerResponse;
+  readonly #headerName: string;
+  readonly #graceMs: number;
+  /** Started when the client leaves, stopped when the work is over. */
+  #grace: Timer | undefined;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    scope: Scope,
+    headerName: string,
+    graceMs: number,
+    options: WatchOptions,
+  ) {
+    this.scope = scope;
+    this.#res = res;
+    this.#headerName = headerName;
+    this.#graceMs = graceMs;
+    res.setHeader(headerName, scope.traceId);
+    this.watch = new ResponseWatch(req, res, options, this);
+  }
+
+  /** Koa's error handler takes off all headers that were set before: the id is put on again with the answer. */
+  ending(): void {
+    const res = this.#res;
+    if (!res.headersSent && !res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);
+  }
+
+  over(): void {
+    this.#grace?.cancel();
+    this.scope.end();
+  }
+
+  left(): void {
+    this.scope.abort(new DOMException('The client has left', 'AbortError'));
+    const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
+    this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
+  }
 }
 
 const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
@@ -55,22 +94,8 @@ export class Tracing {
       typeof traceparent === 'string' ? traceparent : undefined,
       headerName,
     );
-    const echo = (): void => {
-      if (!res.headersSent && !res.hasHeader(headerName)) res.setHeader(headerName, scope.traceId);
-    };
-    echo();
     const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
-    const grace = new AbortGrace(scope, graceMs);
-    // Koa's error handler takes off all headers that were set before: the id is put on again with the answer.
-    const watch = new ResponseWatch(req, res, options, {
-      ending: echo,
-      over: () => {
-        grace.stop();
-        scope.end();
-      },
-      left: () => grace.start(),
-    });
-    const request = { scope, watch };
+    const request = new TracedRequest(req, res, scope, headerName, graceMs, options);
     processState().requests.set(req, request);
     return request;
   }
@@ -104,29 +129,6 @@ export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
 /** The trace id of a request that `traceContext` has seen. */
 export function traceIdOf(req: IncomingMessage): string | undefined {
   return tracedRequest(req)?.scope.traceId;
-}
-
-/** How long a handler may work on after its client left. The timer is started then, and stopped when the work is over. */
-class AbortGrace {
-  readonly #scope: Scope;
-  readonly #ms: number;
-  #stop = (): void => {};
-
-  constructor(scope: Scope, ms: number) {
-    this.#scope = scope;
-    this.#ms = ms;
-  }
-
-  start(): void {
-    this.#scope.abort(new DOMException('The client has left', 'AbortError'));
-    const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
-    const timer = this.#scope.runtime.clock.after(this.#ms, () => this.#scope.abandon(why));
-    this.#stop = () => timer.cancel();
-  }
-
-  stop(): void {
-    this.#stop();
-  }
 }
 
 /** Runs what comes next in the scope of its request. */
