@@ -1,12 +1,11 @@
-import type { LocksOptions } from 'reenlock';
 import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
 import type { RawClient } from './raw-client.ts';
-import { type Gate, gate, Stage } from './stage.ts';
+import { type Gate, gate, Stage, type StageOptions } from './stage.ts';
 
 export interface ContestOptions {
   /** Of the first request's guard. */
   readonly guard?: GuardOptions;
-  readonly locks?: LocksOptions;
+  readonly locks?: StageOptions;
   readonly method?: string;
 }
 

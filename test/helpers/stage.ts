@@ -2,12 +2,22 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createLocks, type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
+import { type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
 import request, { type Response } from 'supertest';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { buildLocks } from '../../src/core/locks.ts';
 import type { App, Framework } from './frameworks.ts';
 import { RawClient } from './raw-client.ts';
 
 const settleMs = 3_000;
+const patienceMs = 20_000;
+
+export interface StageOptions extends LocksOptions {
+  /** Whether the application has no `traceContext` of the stage's. */
+  readonly bare?: boolean;
+  /** The clock of the locks and of their own store. */
+  readonly clock?: Clock;
+}
 
 /** A server with its locks, and a journal of what happened on it, in order. */
 export class Stage {
@@ -21,24 +31,24 @@ export class Stage {
   readonly #clients: RawClient[] = [];
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
-  private constructor(framework: Framework, options: LocksOptions) {
+  private constructor(framework: Framework, clock: Clock, options: LocksOptions) {
     this.framework = framework;
-    this.store = options.store ?? new MemoryStore();
+    this.store = options.store ?? new MemoryStore({ clock });
     recordIds(this.store, this.#ids);
-    this.locks = createLocks({ ...options, store: this.store });
+    this.locks = buildLocks({ ...options, store: this.store }, clock);
     for (const event of ['granted', 'waiting', 'renewed', 'released', 'lost', 'timeout', 'aborted'] as const) {
       this.locks.on(event, ({ owner, key }) => this.note(`${event} ${owner} ${key}`));
     }
     this.server = createServer().on('connection', (socket) => this.#sockets.set(socket, listenersOf(socket)));
   }
 
-  /** Starts an application whose first middleware is `traceContext`, unless `build` returns one without. */
+  /** Starts an application whose first middleware is `traceContext`. */
   static async start(
     framework: Framework,
     build: (app: App, stage: Stage) => unknown,
-    { bare = false, ...options }: LocksOptions & { bare?: boolean } = {},
+    { bare = false, clock = systemClock, ...options }: StageOptions = {},
   ): Promise<Stage> {
-    const stage = new Stage(framework, options);
+    const stage = new Stage(framework, clock, options);
     const app = framework.app();
     if (!bare) app.use(framework.traceContext({ locks: stage.locks }));
     build(app, stage);
@@ -77,9 +87,14 @@ export class Stage {
     this.#changes.emit('note');
   }
 
-  /** Resolves once a line stands in the journal, `times` times. */
+  /** Resolves once a line stands in the journal, `times` times; rejects with the journal when it never comes. */
   async until(line: string, times = 1): Promise<void> {
-    while (this.count(line) < times) await once(this.#changes, 'note');
+    const signal = AbortSignal.timeout(patienceMs);
+    while (this.count(line) < times) {
+      await once(this.#changes, 'note', { signal }).catch(() => {
+        throw new Error(`'${line}' did not come:\n${this.journal.join('\n')}`);
+      });
+    }
   }
 
   count(line: string): number {

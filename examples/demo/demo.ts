@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { priceCents } from '../orders/setup.ts';
+import type { Moment, Variant } from './moments.ts';
+import { type Answer, type OrderState, readOrder, sendAll } from './requests.ts';
+import { ServerProcess } from './server-process.ts';
+import { countReentries, drawLanes, paint, spanOf } from './timeline.ts';
+
+const units = 3;
+const orders = ['42', '43'];
+const requests = ['42', '43', '42', '42', '43', '42'];
+const isOnRedis = Boolean(process.env.REDIS_URL);
+
+/** What came of sending all requests once. */
+interface Round {
+  readonly answers: readonly Answer[];
+  readonly states: readonly OrderState[];
+}
+
+/** Six requests at once on two orders: behind the lock, then behind one that lets everybody in. */
+async function main(): Promise<void> {
+  const run = `reenlock-demo:${randomUUID()}`;
+  const servers = await Promise.all((isOnRedis ? [1, 2] : [1]).map(() => ServerProcess.start(units, run)));
+  const locked = await play(servers, 'locked');
+  const open = await play(servers, 'open');
+  const seen = (await Promise.all(servers.map((server) => server.stop()))).flat();
+  const lockedMoments = momentsOf('locked', locked, seen);
+  const openMoments = momentsOf('open', open, seen);
+  const spanMs = Math.max(spanOf(lockedMoments), spanOf(openMoments));
+
+  print(
+    'Six requests at once: four for order 42, two for order 43, each order with 3 units in stock.',
+    'Each ships one unit. The guard and three services lock the order, one inside the other.',
+    '',
+    '. waits   # the guard holds the order   re-entered by: o orders, i inventory, p payments',
+    '',
+    paint(
+      'bold',
+      `WITH THE LOCK, ${isOnRedis ? 'in Redis: two server processes, @1 and @2' : 'in memory: one server process'}`,
+    ),
+    ...drawLanes(locked.answers, lockedMoments, spanMs, isOnRedis),
+    '',
+    ...verdicts(locked),
+    account(locked.answers, lockedMoments),
+    '',
+    paint('bold', 'WITHOUT IT, the same code and requests: everybody reads the stock before anybody writes it'),
+    ...drawLanes(open.answers, openMoments, spanMs, isOnRedis),
+    '',
+    ...verdicts(open),
+  );
+  if (!isOnRedis) print('', 'The same over two processes: REDIS_URL=redis://127.0.0.1:6379 npm start');
+  if (!locked.states.every((_, index) => isRight(locked, index))) process.exitCode = 1;
+}
+
+async function play(servers: readonly ServerProcess[], variant: Variant): Promise<Round> {
+  // A process is slow with its first requests, which would not come at once then.
+  const warmUps = requests.map((_, index) => `warm-up-${index}`);
+  await sendAll(servers, variant, warmUps, 'w');
+  const answers = await sendAll(servers, variant, requests, 'r');
+  const states = await Promise.all(orders.map((order) => readOrder(servers[0]!, variant, order)));
+  return { answers, states };
+}
+
+function momentsOf(variant: Variant, { answers }: Round, seen: readonly Moment[]): Moment[] {
+  const traceIds = new Set(answers.map(({ traceId }) => traceId));
+  return seen.filter((moment) => moment.variant === variant && traceIds.has(moment.traceId));
+}
+
+/** What each order's books say after the round, and whether that is what happened. */
+function verdicts(round: Round): string[] {
+  return round.states.map(({ stock, charged }, index) => {
+    const books = `${shippedOf(round, index)} of ${units} units shipped, stock ${stock}, ${euros(charged)} charged`;
+    const verdict = isRight(round, index) ? paint('green', 'right') : paint('red', `WRONG: ${complaint(round, index)}`);
+    return `order ${orders[index]}  ${books}  ${verdict}`;
+  });
+}
+
+function isRight(round: Round, index: number): boolean {
+  const { stock, charged } = round.states[index]!;
+  const shipped = shippedOf(round, index);
+  return stock === units - shipped && charged === shipped * priceCents;
+}
+
+function complaint(round: Round, index: number): string {
+  const shipped = shippedOf(round, index);
+  return `should be stock ${Math.max(0, units - shipped)}, ${euros(Math.min(units, shipped) * priceCents)}`;
+}
+
+function shippedOf({ answers }: Round, index: number): number {
+  return answers.filter(({ order, status }) => order === orders[index] && status === 201).length;
+}
+
+function account(answers: readonly Answer[], moments: readonly Moment[]): string {
+  const grants = moments.filter(({ doing }) => doing === 'hold').length;
+  return `The lock store granted ${grants} times; ${countReentries(answers, moments)} re-entries never asked it.`;
+}
+
+function euros(cents: number): string {
+  return (cents / 100).toFixed(2);
+}
+
+function print(...lines: string[]): void {
+  for (const line of lines) console.log(line === '' ? '' : ` ${line}`);
+}
+
+main().catch((error: Error) => {
+  console.error(error.message);
+  process.exit(1);
+});

@@ -1,0 +1,24 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApp } from '../express-orders/app.ts';
+import { listen } from '../orders/listen.ts';
+import { openShop } from '../orders/setup.ts';
+import { shutDown } from '../shutdown/shut-down.ts';
+import { settleOrders } from './settlement.ts';
+
+/** The order service with its nightly settlement in the same process; nights are short here. */
+async function main(): Promise<void> {
+  const { orders, payments, locks, close } = openShop();
+  const server = await listen(createApp(orders, locks));
+  const stop = new AbortController();
+  process.once('SIGTERM', () => stop.abort());
+  process.once('SIGINT', () => stop.abort());
+
+  while (!stop.signal.aborted) {
+    await settleOrders(payments, locks, stop.signal);
+    await sleep(Number(process.env.NIGHT_MS ?? 1_000), undefined, { signal: stop.signal }).catch(() => {});
+  }
+  await shutDown(server, locks, 5_000);
+  await close();
+}
+
+void main();

@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type Script, startScript } from '../helpers/processes.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { blocksOf, readDocument } from './markdown.ts';
+import { documents, Workshop } from './workshop.ts';
+
+watchLeaks();
+
+describe('the code of the documents', () => {
+  let workshop: Workshop;
+  beforeAll(() => {
+    workshop = new Workshop();
+    for (const document of documents()) workshop.add(document);
+  });
+  afterAll(() => workshop.remove());
+
+  it('compiles under the options of this repository', () => {
+    workshop.compile();
+  });
+
+  it('is held against the types of the sources: a mistake is found', () => {
+    const broken = new Workshop();
+    try {
+      broken.add('README.md');
+      broken.write('mistake.ts', "import { getLock } from 'reenlock';\nvoid getLock('k').run();\n");
+      expect(() => broken.compile()).toThrow(/mistake\.ts.*TS2554/);
+    } finally {
+      broken.remove();
+    }
+  });
+
+  it('compares the fence with the statement that the example runs', () => {
+    const statements = blocksOf(readDocument('README.md')).filter(({ language }) => language === 'sql');
+    expect(statements).toHaveLength(1);
+    const example = readDocument('examples/fenced-sql/fenced-sql.ts');
+    for (const { code } of statements) expect(flat(example)).toContain(flat(code));
+  });
+
+  describe('quick start', () => {
+    let redis: RedisServer;
+    let script: Script | undefined;
+    beforeAll(async () => {
+      redis = await startRedis();
+    });
+    afterEach(async () => {
+      await script?.stop();
+      script = undefined;
+    });
+    afterAll(() => redis.stop());
+
+    async function start(file: string): Promise<string> {
+      const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
+      script = startScript(join(workshop.folder, file), { env });
+      for await (const line of script.lines()) if (line.startsWith('http://')) return line;
+      throw new Error(`It ended without an address: ${(await script.exited).stderr}`);
+    }
+
+    it.each(['express-server.ts', 'koa-server.ts'])(
+      '%s runs two requests for one order one after the other',
+      async (file) => {
+        const url = await start(file);
+        const answers = await Promise.all(['1', '1', '2'].map((id) => takeUnit(url, id)));
+        const [first, second, other] = answers as [Answer, Answer, Answer];
+        // Side by side, both would read 5 and leave 4.
+        expect([first.units, second.units].sort()).toEqual([3, 4]);
+        expect(first.fence > second.fence).toBe(first.units < second.units);
+        expect(other.units).toBe(4);
+        expect(await takeUnit(url, '1')).toMatchObject({ units: 2 });
+      },
+    );
+  });
+});
+
+interface Answer {
+  readonly units: number;
+  readonly fence: number;
+}
+
+async function takeUnit(url: string, id: string): Promise<Answer> {
+  const response = await fetch(`${url}/orders/${id}/units`, { method: 'POST' });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Answer;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+function flat(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}

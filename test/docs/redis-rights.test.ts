@@ -1,0 +1,84 @@
+import { Redis } from 'ioredis';
+import { createLocks, getLock, type Hold, runInTrace } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { readDocument } from './markdown.ts';
+
+watchLeaks();
+
+describe('the Redis user of the README', () => {
+  const [, name, password, rights = ''] = /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('README.md')) ?? [];
+  let redis: RedisServer;
+  let admin: Redis;
+  let clients: Redis[] = [];
+  beforeAll(async () => {
+    redis = await startRedis();
+    admin = new Redis(redis.url);
+    await admin.call('ACL', 'SETUSER', name!, 'on', `>${password}`, ...rights.split(' '));
+  });
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.disconnect();
+  });
+  afterAll(async () => {
+    await admin.quit();
+    await redis.stop();
+  });
+
+  it('may run what the scripts call, and what a client and a subscription need', () => {
+    const calls = readDocument('src/core/store/redis-scripts.generated.ts').matchAll(
+      /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB)')?/g,
+    );
+    const called = [...calls].map(([, command, sub]) => (sub ? `${command}|${sub}` : command)?.toLowerCase());
+    const sent = ['evalsha', 'eval', 'subscribe', 'unsubscribe', 'ping', 'info'];
+    const allowed = rights.match(/(?<=\+)\S+/g) ?? [];
+    expect([...allowed].sort()).toEqual([...new Set([...called, ...sent])].sort());
+    const needed = allowed.map((command) => Object.keys(since).find((version) => since[version]?.includes(command)));
+    expect(needed).not.toContain(undefined);
+    expect(readDocument('README.md')).toContain(`**Version.** Redis ${needed.sort().at(-1)} or newer`);
+  });
+
+  it('may do all that locks need, and nothing else', async () => {
+    clients = [1, 2].map(() => new Redis(redis.url, { username: name!, password: password! }));
+    const [one, two] = clients.map((client) => createLocks({ store: new RedisStore({ client }) }));
+    const failures: unknown[] = [];
+    for (const locks of [one!, two!]) locks.on('storeError', (event) => failures.push(event));
+
+    const lock = getLock('order:42');
+    let waiters = 0;
+    const allWait = new Promise<void>((resolve) => {
+      two!.on('waiting', () => {
+        waiters += 1;
+        if (waiters === 3) resolve();
+      });
+    });
+    // Handed on from each to the next; one takes it from itself by force.
+    const others = async (hold: Hold): Promise<unknown[]> => {
+      const routines: (() => unknown)[] = [() => 2, () => lock.forceRelease(), () => 3];
+      const runs = routines.map((run, i) => runInTrace(() => lock.run(run), { locks: two!, traceId: `other-${i}` }));
+      await allWait;
+      expect((await lock.inspect()).waiters).toHaveLength(3);
+      await hold.extend(40_000);
+      await hold.release();
+      return Promise.allSettled(runs);
+    };
+    const results = await runInTrace(async () => others(await lock.acquire()), { locks: one! });
+    expect(results).toMatchObject([{ value: 2 }, { reason: { code: 'ERR_LOCK_LOST', value: true } }, { value: 3 }]);
+
+    expect(failures).toEqual([]);
+    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+    await expect(clients[0]!.get('another')).rejects.toThrow(/NOPERM/);
+    await expect(clients[0]!.publish('another', '1')).rejects.toThrow(/NOPERM/);
+    await Promise.all([one!.close(), two!.close()]);
+  });
+});
+
+/** Which Redis has it. All scripts read the time before they write, which is refused before 5.0. */
+const since: Readonly<Record<string, readonly string[]>> = {
+  '5.0': [
+    ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'time'],
+    ...['exists', 'get', 'mget', 'set', 'del', 'pexpire', 'pttl'],
+    ...['zadd', 'zcard', 'zincrby', 'zrange', 'zrem', 'zscore'],
+  ],
+  '6.2': ['zmscore'],
+};

@@ -1,0 +1,178 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import * as reenlock from 'reenlock';
+import {
+  createLocks,
+  getLock,
+  LockAbortedError,
+  LockConfigError,
+  type LockError,
+  LockKeyError,
+  LockLimitError,
+  LockLostError,
+  LockNotHeldError,
+  LockScopeError,
+  LockStoreError,
+  LocksClosedError,
+  LockTimeoutError,
+  runInTrace,
+} from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import { RedisStore } from 'reenlock/redis';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
+import { Workshop } from './workshop.ts';
+
+watchLeaks();
+
+const readme = readDocument('README.md');
+const table = (title: string): Row[] => tableOf(sectionOf(readme, title));
+const names = (rows: readonly Row[]): string[] => rows.map(({ name }) => plain(name));
+
+const locksOptions = table('createLocks and configureLocks');
+const traceOptions = table('traceContext');
+const guardOptions = table('lockOn');
+const acquireOptions = table('acquire');
+const others = table('RedisStore, runInTrace and close');
+const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
+const errors = table('Errors');
+const codes = headingsOf(sectionOf(readme, 'Errors'));
+
+describe('the options tables', () => {
+  it.each<[string, string[], () => unknown]>([
+    ['createLocks', names(locksOptions), () => createLocks(unknown)],
+    ['traceContext', names(traceOptions), () => traceContext(unknown)],
+    ['lockOn', [...names(acquireOptions), ...names(guardOptions)], () => lockOn('k', unknown)],
+    ['getLock', names(acquireOptions), () => getLock('k', unknown)],
+    ['RedisStore', othersOf('RedisStore'), () => new RedisStore(unknown as never)],
+    ['runInTrace', othersOf('runInTrace'), () => runInTrace(() => {}, unknown)],
+  ])('name all options that %s takes, and no others', async (_, written, call) => {
+    expect(written.sort()).toEqual((await knownOptions(call)).sort());
+  });
+
+  it('name all options that close takes, and no others', async () => {
+    const locks = createLocks();
+    expect(othersOf('close')).toEqual(await knownOptions(() => locks.close(unknown)));
+    await locks.close();
+  });
+
+  it('give the defaults that are in force', async () => {
+    const locks = createLocks();
+    const { settings } = locks;
+    // Unset, `trust` is taken for 'internal', with a warning in production.
+    const inForce: Record<string, unknown> = { ...settings, trust: 'internal', store: undefined };
+    for (const row of [...locksOptions, ...traceOptions, ...acquireOptions]) {
+      const name = plain(row.name);
+      if (name in inForce && inForce[name] !== undefined)
+        expect([name, row.default]).toEqual([name, code(inForce[name])]);
+    }
+    expect(plain(guardOptions.find(({ name }) => plain(name) === 'statusCode')?.default)).toBe(
+      String(new LockTimeoutError({ waitedMs: 1, retryAfterMs: 1 }).status),
+    );
+    await locks.close();
+  });
+
+  it('give a unit to every duration', () => {
+    for (const row of [...locksOptions, ...traceOptions, ...guardOptions, ...acquireOptions, ...others])
+      expect([row.name, row.unit === 'ms']).toEqual([row.name, plain(row.name).endsWith('Ms')]);
+  });
+});
+
+describe('the errors table', () => {
+  const instances: LockError[] = [
+    new LockTimeoutError({ waitedMs: 1, retryAfterMs: 1 }),
+    new LockLimitError('m'),
+    new LockAbortedError(),
+    new LockLostError('m', { fence: 1 }),
+    new LockStoreError('m', { outcome: 'unknown' }),
+    new LocksClosedError(),
+    new LockKeyError('m'),
+    new LockScopeError('m'),
+    new LockNotHeldError(),
+    new LockConfigError('m'),
+  ];
+
+  it('has a row for each error class, with its code and status, and no others', () => {
+    const classes = Object.entries(reenlock).filter(([, value]) => isErrorClass(value));
+    expect(errors.map((row) => plain(row.class)).sort()).toEqual(classes.map(([name]) => name).sort());
+    const rows = instances.map((error) => ({ class: error.name, code: error.code, HTTP: statusOf(error) }));
+    expect(errors.map((row) => ({ class: plain(row.class), code: plain(row.code), HTTP: row.HTTP }))).toEqual(rows);
+  });
+
+  it('says which messages are sent to clients', () => {
+    const sent = instances.filter(({ expose }) => expose).map(({ code }) => code);
+    const claimed = instances
+      .filter(({ status, code }) => status < 500 || ['ERR_LOCK_LIMIT', 'ERR_LOCK_CLOSED'].includes(code))
+      .map(({ code }) => code);
+    expect(sent).toEqual(claimed);
+  });
+
+  it('leads to a heading for each code', () => {
+    for (const row of errors) expect(row.code).toContain(`(#${anchorOf(plain(row.code))})`);
+    expect(codes).toEqual(expect.arrayContaining(errors.map((row) => plain(row.code))));
+  });
+});
+
+it('every warning that the sources emit has its heading, and no other has one', () => {
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((f) =>
+    f.endsWith('.ts'),
+  );
+  const emitted = sources.flatMap((file) => readDocument(join('src', file)).match(/'LOCK_[A-Z_]+'/g) ?? []);
+  const known = new Set(emitted.map((literal) => literal.slice(1, -1)));
+  expect(known.size).toBeGreaterThan(0);
+  expect(headingsOf(sectionOf(readme, 'Warnings')).sort()).toEqual([...known].sort());
+});
+
+it('the tables name what the types have, by the compiler', () => {
+  const lists: [type: string, names: string[]][] = [
+    ['keyof LocksOptions', names(locksOptions)],
+    ['keyof AcquireOptions', names(acquireOptions)],
+    ['keyof TraceContextOptions', names(traceOptions)],
+    ['keyof Koa.GuardOptions', [...names(acquireOptions), ...names(guardOptions)]],
+    ['keyof RunInTraceOptions', othersOf('runInTrace')],
+    ['keyof RedisStoreOptions', othersOf('RedisStore')],
+    ['keyof LockEvents', table('Events').map((row) => plain(row.event))],
+    ['LockErrorCode', codes],
+  ];
+  const imports = [
+    "import type { AcquireOptions, LockErrorCode, LockEvents, LocksOptions, RunInTraceOptions } from 'reenlock';",
+    "import type { TraceContextOptions } from 'reenlock/express';",
+    "import type * as Koa from 'reenlock/koa';",
+    "import type { RedisStoreOptions } from 'reenlock/redis';",
+  ];
+  const records = lists.map(
+    ([type, members], index) =>
+      `export const list${index}: Record<${type}, true> = { ${members.map((name) => `${name}: true`).join(', ')} };`,
+  );
+  const workshop = new Workshop();
+  try {
+    workshop.write('tables.ts', [...imports, ...records].join('\n'));
+    workshop.compile();
+  } finally {
+    workshop.remove();
+  }
+});
+
+/** An option that nobody has: the refusal names all that there are. */
+const unknown = { noSuchOption: 1 } as object;
+
+async function knownOptions(call: () => unknown): Promise<string[]> {
+  const refusal = await (async () => call())().then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+  const [, list = ''] = /to be among (.*), got `noSuchOption`/.exec(refusal ?? '') ?? [];
+  return [...list.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
+}
+
+function isErrorClass(value: unknown): boolean {
+  return typeof value === 'function' && value.prototype instanceof reenlock.LockError;
+}
+
+function statusOf({ status, headers }: LockError): string {
+  return [String(status), ...Object.keys(headers).map((name) => `\`${name}\``)].join(', ');
+}
+
+function code(value: unknown): string {
+  return typeof value === 'string' ? `\`'${value}'\`` : `\`${value}\``;
+}

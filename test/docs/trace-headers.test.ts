@@ -1,0 +1,17 @@
+import express from 'express';
+import { createLocks, runInTrace, traceHeaders } from 'reenlock';
+import { traceContext } from 'reenlock/express';
+import request from 'supertest';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
+
+it('traceHeaders sends the id in the header that traceContext was told to read, also from a job within the request', async () => {
+  const locks = createLocks();
+  const app = express();
+  app.use(traceContext({ locks, headerName: 'X-Request-Id' }));
+  app.get('/', async (_req, res) => res.json([traceHeaders(), await runInTrace(traceHeaders)]));
+  const { body } = await request(app).get('/').set('X-Request-Id', 'trace-1');
+  expect(body).toEqual([{ 'X-Request-Id': 'trace-1' }, { 'X-Request-Id': 'trace-1' }]);
+  await locks.close();
+});

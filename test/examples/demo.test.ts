@@ -1,0 +1,83 @@
+import { watchLeaks } from '../helpers/leaks.ts';
+import { runScript } from '../helpers/processes.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { exampleFile } from './example.ts';
+
+watchLeaks();
+
+const demo = exampleFile('demo/demo.ts');
+
+// Slow motion: requests that are sent at once also meet on a busy machine.
+const run = (redisUrl: string) => runScript(demo, { env: { REDIS_URL: redisUrl, STEP_MS: '100' } });
+
+describe('demo.ts', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  it('shows in memory who waits, holds and re-enters, and what comes out with the lock and without it', async () => {
+    const { code, stdout, stderr } = await run('');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('WITH THE LOCK, in memory: one server process');
+    expectLesson(stdout);
+  });
+
+  it('shows the same on Redis, over two server processes', async () => {
+    const { code, stdout, stderr } = await run(redis.url);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('WITH THE LOCK, in Redis: two server processes, @1 and @2');
+    expect(lanes(stdout).map(({ server }) => server)).toEqual(expect.arrayContaining(['@1', '@2']));
+    expectLesson(stdout);
+  });
+
+  it('says so, and fails, when no Redis answers', async () => {
+    await redis.kill();
+    const { code, stderr } = await run(redis.url);
+    expect(code).toBe(1);
+    expect(stderr).toContain('No Redis server answers at REDIS_URL');
+  });
+});
+
+/** What every run must show. */
+function expectLesson(stdout: string): void {
+  const lines = stdout.split('\n');
+  expect(lines.filter((line) => line.length > 100)).toEqual([]);
+  // Plain text where nobody is at a terminal.
+  expect(stdout).not.toContain('\u001b');
+
+  const [locked, open] = [lanes(stdout).slice(0, 6), lanes(stdout).slice(6)];
+  expect(open).toHaveLength(6);
+  // Two orders: one request of each finds it free, the others wait for it; without the lock nobody does.
+  expect(locked.map(({ waits }) => waits)).toEqual([false, true, true, true, false, true]);
+  expect(open.some(({ waits }) => waits)).toBe(false);
+  expect(locked.map(({ steps }) => steps)).toEqual(['#oipo', '#oipo', '#oipo', '#oi', '#oipo', '#oipo']);
+  expect(locked.map(({ status }) => status)).toEqual([201, 201, 201, 409, 201, 201]);
+  expect(open.map(({ status }) => status)).toEqual(Array(6).fill(201));
+
+  const results = lines.filter((line) => line.includes('units shipped'));
+  expect(results[0]).toBe(' order 42  3 of 3 units shipped, stock 0, 15.00 charged  right');
+  expect(results[1]).toBe(' order 43  2 of 3 units shipped, stock 1, 10.00 charged  right');
+  expect(results[2]).toMatch(/^ order 42 {2}4 of 3 units shipped, .* WRONG: should be stock 0, 15\.00$/);
+  expect(results[3]).toMatch(/^ order 43 {2}2 of 3 units shipped, .* WRONG: should be stock 1, 10\.00$/);
+  expect(stdout).toContain('The lock store granted 6 times; 17 re-entries never asked it.');
+}
+
+interface Lane {
+  readonly server: string | undefined;
+  readonly waits: boolean;
+  /** What the request did, in order, each once. */
+  readonly steps: string;
+  readonly status: number;
+}
+
+function lanes(stdout: string): Lane[] {
+  const rows = stdout.matchAll(/^ (?:order \d+)? +r\d( @\d)? +(\.*)([#oip]+) +(\d{3})/gm);
+  return [...rows].map(([, server, waits, steps, status]) => ({
+    server: server?.trim(),
+    waits: waits !== '',
+    steps: steps!.replace(/(.)\1+/g, '$1'),
+    status: Number(status),
+  }));
+}

@@ -1,0 +1,87 @@
+import Redis from 'ioredis';
+import { createLocks, lock, runInTrace } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { orderKey } from '../../examples/orders/key.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { Example, readOrder, ship, stopExamples } from './example.ts';
+
+watchLeaks();
+
+const frameworks = ['express-orders', 'koa-orders'];
+const servers = frameworks.map((name) => `${name}/server.ts`);
+
+describe.each(servers)('%s', (file) => {
+  afterEach(stopExamples);
+
+  it('ships no unit twice, however many requests come at once', async () => {
+    const example = await Example.start(file);
+    const ids = [...Array<string>(12).fill('1'), ...Array<string>(3).fill('2')];
+    const answers = await Promise.all(ids.map((id) => ship(example, id)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(8).fill(201), ...Array(7).fill(409)]);
+    const shipments = await Promise.all(
+      answers.filter(({ status, url }) => status === 201 && url.includes('/1/')).map((answer) => answer.text()),
+    );
+    expect(shipments.sort()).toEqual(
+      [1, 2, 3, 4, 5].map((shipped) => JSON.stringify({ shipped, stock: 5 - shipped, charged: shipped * 500 })),
+    );
+    expect(await readOrder(example, '1')).toEqual({ id: '1', shipped: 5, stock: 0, charged: 2_500, settled: 0 });
+    expect(await readOrder(example, '2')).toEqual({ id: '2', shipped: 3, stock: 2, charged: 1_500, settled: 0 });
+  });
+
+  it('answers what its own services refuse with their status, and the trace id', async () => {
+    const example = await Example.start(file);
+    for (let unit = 0; unit < 5; unit++) expect((await ship(example, '7')).status).toBe(201);
+    const answer = await ship(example, '7');
+    expect(answer.status).toBe(409);
+    expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    expect(await answer.json()).toEqual({ error: 'Nothing is left to ship' });
+  });
+});
+
+describe('on Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterEach(stopExamples);
+  afterAll(() => redis.stop());
+  const start = (file: string) => Example.start(file, { REDIS_URL: redis.url });
+
+  it('an Express and a Koa process ship no unit twice between them', async () => {
+    const examples = await Promise.all(servers.map(start));
+    const ids = ['1', '2', '3'];
+    const requests = Array.from({ length: 36 }, (_, index) => [examples[index % 2]!, ids[index % 3]!] as const);
+    const answers = await Promise.all(requests.map(([example, id]) => ship(example, id)));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(15);
+    expect(statuses.filter((status) => status === 409)).toHaveLength(21);
+    for (const id of ids)
+      expect(await readOrder(examples[1]!, id)).toEqual({ id, shipped: 5, stock: 0, charged: 2_500, settled: 0 });
+  });
+
+  // An order each: a server that is killed leaves its last lease behind.
+  it.each([
+    [servers[0]!, '8'],
+    [servers[1]!, '9'],
+  ])('%s answers 423 with Retry-After while another process holds the order', async (file, id) => {
+    const example = await start(file);
+    const client = new Redis(redis.url);
+    const locks = createLocks({ store: new RedisStore({ client }) });
+    const test = async (): Promise<void> => {
+      await lock.acquire(orderKey(id));
+      const answer = await ship(example, id);
+      expect(answer.status).toBe(423);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      expect(await answer.json()).toEqual({ error: expect.stringContaining('not free'), code: 'ERR_LOCK_TIMEOUT' });
+      await lock.release(orderKey(id));
+      expect((await ship(example, id)).status).toBe(201);
+    };
+    try {
+      await runInTrace(test, { locks });
+    } finally {
+      await locks.close();
+      await client.quit();
+    }
+  });
+});

@@ -1,0 +1,95 @@
+import { describeFrameworks } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import type { Hangup } from '../helpers/raw-client.ts';
+import { type Gate, gate, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+const hangups: Hangup[] = ['FIN', 'RST'];
+
+describeFrameworks('a client that hangs up while it waits', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard. */
+  async function waiting(): Promise<{ stage: Stage; go: Gate }> {
+    const go = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/first', lockOn('k'), async (call) => {
+          stage.note('first in');
+          await go;
+          call.send('first');
+        })
+        .route('/second', lockOn('outer'), lockOn('k'), (call) => {
+          stage.note('second in');
+          call.send('second');
+        })
+        .route('/third', lockOn('k'), (call) => {
+          stage.note('third in');
+          call.send('third');
+        }),
+    );
+    return { stage, go };
+  }
+
+  it.each(hangups)('leaves the queue, gives back its outer hold, and its handler never runs (%s)', async (how) => {
+    const { stage, go } = await waiting();
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+    await stage.until('waiting second k');
+    const third = stage.get('/third', 'third');
+    await stage.until('waiting third k');
+    expect([await stage.waiters('k'), await stage.holder('outer')]).toEqual([['second', 'third'], 'second']);
+
+    await second.hangUp(how);
+    await stage.until('aborted second k');
+    await stage.free('outer');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
+
+    go.open();
+    expect([(await first).status, (await third).status]).toEqual([200, 200]);
+    expect(stage.journal).not.toContain('second in');
+    expect(stage.journal).not.toContain('granted second k');
+  });
+
+  it('hands on a grant that comes in the very moment in which it leaves', async () => {
+    const { stage, go } = await waiting();
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+    await stage.until('waiting second k');
+    const third = stage.get('/third', 'third');
+    await stage.until('waiting third k');
+    // The server sees the one and the other in one turn of its loop, in whichever order.
+    go.open();
+    second.socket.resetAndDestroy();
+    expect([(await first).status, (await third).status]).toEqual([200, 200]);
+    await stage.free('k', 'outer');
+  });
+
+  it('has its queue entry gone, too, when the key function was still at work as it left', async () => {
+    const key = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/x',
+        lockOn(async () => {
+          stage.note('asked');
+          await key;
+          return 'k';
+        }),
+        () => stage.note('in'),
+      ),
+    );
+    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+    await stage.until('asked');
+    await client.hangUp();
+    await stage.get('/nowhere');
+    key.open();
+    await stage.get('/nowhere');
+    await stage.free('k');
+    expect(stage.journal).not.toContain('in');
+    expect(stage.journal).not.toContain('granted first k');
+  });
+});

@@ -1,0 +1,64 @@
+import { currentTrace, isLockError, lock } from 'reenlock';
+import { Contest } from '../helpers/contest.ts';
+import { describeFrameworks } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { gate, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+describeFrameworks('a guard whose request goes on after its answer gives its lock to the next one', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('after work that is handed to waitUntil in the same turn as the answer', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.send('first');
+      call.lock?.waitUntil(work);
+      stage.note('first answers');
+    });
+    contest.go();
+    await contest.first.receives(/first$/);
+    await contest.expectStillHeld();
+    // The scope lives on with it.
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it('after work that is handed to waitUntil, also when that fails', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, (call) => {
+      call.lock?.waitUntil(work.then(() => Promise.reject(new Error('trouble'))));
+      call.send('first');
+    });
+    contest.stage.locks.on('warning', ({ code }) => contest.stage.note(code));
+    contest.go();
+    await contest.first.receives(/first$/);
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('LOCK_WAIT_UNTIL', 'second in');
+  });
+
+  it(`${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the answer`, async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      call.detach();
+      call.res.end('first');
+      await work;
+      stage.note(`isOver ${currentTrace()?.isOver}`);
+      const error: unknown = await lock.acquire('more').then(
+        (hold) => hold.release(),
+        (error: unknown) => error,
+      );
+      stage.note(isLockError(error) ? error.code : 'acquired more');
+    });
+    contest.go();
+    await contest.first.receives(/first/);
+    if (framework.awaitsHandlers) await contest.expectStillHeld();
+    else await contest.expectHandedOn();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.stage.until(framework.awaitsHandlers ? 'acquired more' : 'ERR_LOCK_SCOPE');
+    expect(contest.stage.journal).toContain(`isOver ${!framework.awaitsHandlers}`);
+  });
+});

@@ -1,0 +1,198 @@
+import { getLock } from 'reenlock';
+import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { gate, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+describeFrameworks('a guard', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it.each([
+    ['a constant', 'stock', 'stock'],
+    ['a function', (call: Call) => `order:${call.params.id}`, 'order:42'],
+    ['an async function', async (call: Call) => call.params.id, '42'],
+    ['a function that gives a number', () => 42, '42'],
+    ['a function that gives a bigint', () => 42n, '42'],
+  ])('takes its key from %s, and holds it while the handler runs', async (_, key, name) => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route('/orders/:id', lockOn(key), async (call) => {
+        call.send({ key: call.lock?.key, isHeld: call.lock?.isHeld(), holder: await stage.holder(name) });
+      }),
+    );
+    const { status, body } = await stage.get('/orders/42');
+    expect({ status, body }).toEqual({ status: 200, body: { key: name, isHeld: true, holder: 'first' } });
+    await stage.free(name);
+  });
+
+  it('takes several keys, in one order whatever order they are named in, and gives all to the request', async () => {
+    const report: Handler = (call) => call.send([...(call.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]));
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route(
+          '/ab',
+          lockOn(() => ['a', 'b', 'a']),
+          report,
+        )
+        .route(
+          '/ba',
+          lockOn(() => ['b', 'a']),
+          report,
+        ),
+    );
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => stage.get(i % 2 ? '/ab' : '/ba', `t${i}`)));
+    for (const { body } of answers) {
+      expect(body).toEqual([
+        ['a', true],
+        ['b', true],
+      ]);
+    }
+  });
+
+  it('takes all of its keys or none: what it got is given back before its refusal is answered', async () => {
+    const [work, answer] = [gate(), gate()];
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.route('/b', lockOn('b'), async (call) => {
+        stage.note('b in');
+        await work;
+        call.send('b');
+      });
+      const handler: GuardOptions['handler'] = async (_, call) => {
+        stage.note('ab refused');
+        await answer;
+        call.send('refused', 423);
+      };
+      app.route(
+        '/ab',
+        lockOn(() => ['a', 'b'], { waitMs: 20, handler }),
+        () => stage.note('ab in'),
+      );
+    });
+    const first = stage.get('/b', 'first');
+    await stage.until('b in');
+    const second = stage.get('/ab', 'second');
+    await stage.until('ab refused');
+    await stage.free('a');
+    expect(await stage.holder('b')).toBe('first');
+    answer.open();
+    expect((await second).status).toBe(423);
+    work.open();
+    expect((await first).status).toBe(200);
+    stage.expectOrder('granted second a', 'timeout second b', 'released second a');
+    expect(stage.journal).not.toContain('ab in');
+  });
+
+  it('is re-entered by getLock and by a second guard: one fence, one grant, given back once', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/orders/:id',
+        lockOn((call) => call.params.id),
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const inner = await getLock('42').run(async (hold) => ({
+            fence: hold.fence,
+            count: getLock('42').holdCount(),
+            deeper: await getLock('42').run((deeper) => deeper.fence),
+          }));
+          call.send({ outer: call.lock?.fence, ...inner, after: getLock('42').isHeld() });
+        },
+      ),
+    );
+    const { body } = await stage.get('/orders/42');
+    expect(body).toEqual({ outer: body.outer, fence: body.outer, count: 3, deeper: body.outer, after: true });
+    await stage.free('42');
+    expect([stage.count('granted first 42'), stage.count('released first 42')]).toEqual([1, 1]);
+  });
+
+  it('lets one request at a time through to a key, and those for other keys run beside it', async () => {
+    const all = gate();
+    let inside = 0;
+    let most = 0;
+    const keysInside = new Set<string>();
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/same', lockOn('same'), async (call) => {
+          inside += 1;
+          most = Math.max(most, inside);
+          await new Promise((resolve) => setImmediate(resolve));
+          inside -= 1;
+          call.send('done');
+        })
+        .route(
+          '/orders/:id',
+          lockOn((call) => call.params.id),
+          async (call) => {
+            keysInside.add(String(call.params.id));
+            if (keysInside.size === 3) all.open();
+            // Only ends because the three are inside together.
+            await all;
+            call.send('done');
+          },
+        ),
+    );
+    await Promise.all(Array.from({ length: 20 }, (_, i) => stage.get('/same', `same-${i}`)));
+    expect(most).toBe(1);
+    const answers = await Promise.all(['1', '2', '3'].map((id) => stage.get(`/orders/${id}`, `order-${id}`)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
+  it.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['an empty string', ''],
+    ['a list with a hole', ['a', undefined]],
+    ['an empty list', []],
+    ['NaN', Number.NaN],
+    ['more than 4 KB', 'x'.repeat(4097)],
+  ])('answers 400, locks nothing and runs no handler when its key is %s', async (_, key) => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/x',
+        lockOn(() => key),
+        () => stage.note('in'),
+      ),
+    );
+    const { status, text } = await stage.get('/x');
+    expect(status).toBe(400);
+    expect(text).toMatch(/Expected the (lock key|guard) to/);
+    expect(stage.journal).toEqual([]);
+  });
+
+  it('hands what its key function throws to the error handler as it is', async () => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route(
+          '/sync',
+          lockOn(() => {
+            throw Object.assign(new Error('no such order'), { status: 404 });
+          }),
+          () => stage.note('in'),
+        )
+        .route(
+          '/async',
+          lockOn(() => Promise.reject(Object.assign(new Error('no such order'), { status: 404 }))),
+          () => stage.note('in'),
+        ),
+    );
+    expect([(await stage.get('/sync')).status, (await stage.get('/async')).status]).toEqual([404, 404]);
+    expect(stage.journal).toEqual([]);
+  });
+
+  it.each(['order:${id}', '/orders/:id', ':id', 'order:{id}'])(
+    'refuses the constant key %s when it is built: it was meant as a template',
+    (key) => {
+      expect(() => lockOn(key)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_CONFIG' }));
+    },
+  );
+
+  it('lets requests pass that skip, without a lock', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', lockOn('k', { skip: async (call) => call.req.headers['x-skip'] === 'yes' }), (call) =>
+        call.send({ key: call.lock?.key ?? null }),
+      ),
+    );
+    expect((await stage.get('/x', 'first', { 'X-Skip': 'yes' })).body).toEqual({ key: null });
+    expect((await stage.get('/x', 'first')).body).toEqual({ key: 'k' });
+  });
+});

@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, pipeline, Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { Contest } from '../helpers/contest.ts';
+import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import type { Hangup } from '../helpers/raw-client.ts';
+import { gate, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+/** More than the buffers of a loopback connection take. */
+const largeBytes = 32 * 2 ** 20;
+const hangups: Hangup[] = ['FIN', 'RST'];
+
+describeFrameworks('a large or streamed answer', (framework) => {
+  const dir = mkdtempSync(join(tmpdir(), 'reenlock-files-'));
+  const largeFile = join(dir, 'large.bin');
+  beforeAll(() => writeFileSync(largeFile, Buffer.alloc(largeBytes)));
+  afterAll(() => rmSync(dir, { recursive: true }));
+  afterEach(Stage.endAll);
+
+  it('that is piped keeps the lock until its source has ended', async () => {
+    const source = new PassThrough();
+    const contest = await Contest.start(framework, (call) => call.stream(source));
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    await contest.expectStillHeld();
+    source.end('two.');
+    await contest.expectHandedOn();
+    await contest.first.receives(/two\./);
+  });
+
+  it('that is written by hand keeps the lock until it is ended', async () => {
+    const rest = gate();
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      call.res.write('data: one\n\n');
+      void rest.then(() => call.res.end('data: two\n\n'));
+    });
+    contest.go();
+    await contest.first.receives(/data: one/);
+    await contest.expectStillHeld();
+    rest.open();
+    await contest.expectHandedOn();
+  });
+
+  it('does not keep the lock while a slow client reads it', async () => {
+    const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)));
+    contest.first.pause();
+    contest.go();
+    await contest.expectHandedOn();
+    expect(contest.first.received.length).toBeLessThan(largeBytes);
+  });
+
+  it('keeps the lock while a slow client reads it, with releaseOn `close`', async () => {
+    const contest = await Contest.start(
+      framework,
+      (call, stage) => {
+        call.detach();
+        call.res.end(Buffer.alloc(largeBytes), () => stage.note('first is sent'));
+        stage.note('first answers');
+      },
+      { guard: { releaseOn: 'close' } },
+    );
+    contest.first.pause();
+    contest.go();
+    await contest.stage.until('first answers');
+    await contest.expectStillHeld();
+    contest.first.socket.resume();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('first answers', 'first is sent', 'second in');
+  });
+
+  it('gives the lock back when a client that reads slowly leaves, with releaseOn `close`', async () => {
+    const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)), {
+      guard: { releaseOn: 'close' },
+    });
+    contest.first.pause();
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp('RST');
+    await contest.expectHandedOn();
+  });
+
+  const piped: [string, (call: Call) => unknown][] = [
+    ['a stream in the framework’s way', (call) => call.stream(endless())],
+    ['pipe', (call) => detached(call, () => endless().pipe(call.res))],
+    ['pipeline', (call) => detached(call, () => pipeline(endless(), call.res, () => {}))],
+    ['gzip and pipe', (call) => detached(call, () => endless().pipe(createGzip()).pipe(call.res))],
+    ['sendFile', (call) => call.sendFile(largeFile)],
+  ];
+  const cases = piped.flatMap(([name, handler]) => hangups.map((how) => [name, how, handler] as const));
+
+  it.each(cases)('by %s gives the lock back when the client hangs up in the middle (%s)', async (_, how, handler) => {
+    const contest = await Contest.start(framework, handler);
+    contest.go();
+    await contest.first.receives(/\r\n\r\n/);
+    contest.first.pause();
+    await contest.expectStillHeld();
+    await contest.first.hangUp(how);
+    await contest.expectHandedOn();
+  });
+
+  it.each(hangups)('whose source is idle gives the lock back when the client hangs up (%s)', async (how) => {
+    const source = new PassThrough();
+    const contest = await Contest.start(framework, (call) => call.stream(source));
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    await contest.expectStillHeld();
+    await contest.first.hangUp(how);
+    await contest.expectHandedOn();
+    source.destroy();
+  });
+
+  it('whose source fails in the middle gives the lock back', async () => {
+    const source = new PassThrough();
+    const contest = await Contest.start(framework, (call) => {
+      source.on('error', (error) => {
+        if (framework.family === 'express') call.fail(error);
+        else call.res.destroy();
+      });
+      call.stream(source);
+    });
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    await contest.expectStillHeld();
+    source.destroy(new Error('the source failed'));
+    await contest.expectHandedOn();
+    await contest.first.closed;
+  });
+});
+
+function endless(): Readable {
+  const chunk = Buffer.alloc(64 * 1024, 'x');
+  return new Readable({
+    read() {
+      this.push(chunk);
+    },
+  });
+}
+
+function detached(call: Call, answer: () => unknown): void {
+  call.detach();
+  answer();
+}

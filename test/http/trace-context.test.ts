@@ -1,0 +1,121 @@
+import { id as rtracerId } from 'cls-rtracer';
+import { createLocks, currentTrace, getLock } from 'reenlock';
+import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+const codeAsBody = (app: App): App =>
+  app.onError((error, call) => call.send({ code: error.code }, error.status ?? 500));
+
+describeFrameworks('traceContext', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  it('is missed by a guard that stands without it: 500, and nothing is locked', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
+      { bare: true },
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_SCOPE' } });
+    expect(stage.journal).toEqual([]);
+  });
+
+  it('without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        codeAsBody(app)
+          .use(traceContext())
+          .route('/x', lockOn('k'), () => stage.note('in')),
+      { bare: true },
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
+    expect(stage.journal).toEqual([]);
+  });
+
+  it('with other `locks` than the outer one is an error', async () => {
+    const others = createLocks();
+    const stage = await Stage.start(framework, (app, stage) =>
+      codeAsBody(app)
+        .use(traceContext({ locks: others }))
+        .route('/x', lockOn('k'), () => stage.note('in')),
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
+    expect(stage.journal).toEqual([]);
+    await others.close();
+  });
+
+  it('mounted twice, and again in a sub-application, is one scope with one id', async () => {
+    const report = async (call: Call): Promise<void> => {
+      const inner = await getLock('k').run((hold) => hold.fence);
+      call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId(), isSame: inner === call.lock?.fence });
+    };
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.use(traceContext({ locks: stage.locks }));
+      app.mount('/sub', (sub) =>
+        sub.use(traceContext({ locks: stage.locks }), traceContext()).route('/x', lockOn('k'), report),
+      );
+      app.route('/x', lockOn('k'), report);
+    });
+    for (const path of ['/x', '/sub/x']) {
+      const { body, headers } = await stage.get(path, 'my-trace');
+      expect(body).toEqual({ trace: 'my-trace', rtracer: 'my-trace', isSame: true });
+      expect(headers['x-trace-id']).toBe('my-trace');
+      await stage.free('k');
+    }
+    expect([stage.count('granted my-trace k'), stage.count('released my-trace k')]).toEqual([2, 2]);
+  });
+
+  it('reads and answers with the header that it is told', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app) => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
+      { headerName: 'X-Request-Id' },
+    );
+    const { body, headers } = await stage.get('/x', 'not-this', { 'x-request-id': 'this' });
+    expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
+  });
+
+  it('says that the request is over, and aborts its signal, once it was answered', async () => {
+    let trace: ReturnType<typeof currentTrace>;
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', (call) => {
+        trace = currentTrace();
+        call.send({ isOver: trace?.isOver, aborted: trace?.signal.aborted });
+      }),
+    );
+    expect((await stage.get('/x')).body).toEqual({ isOver: false, aborted: false });
+    expect([trace?.isOver, trace?.signal.aborted]).toEqual([true, true]);
+  });
+
+  it('puts the trace id in every answer: on success, on 404, on an error, and on one that names its own headers', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/ok', (call) => call.send('ok'))
+        .route('/empty', (call) => call.send(null, 204))
+        .route('/throws', () => {
+          throw new Error('no');
+        })
+        .route('/throws-later', async (call) => {
+          await Promise.resolve();
+          call.fail(Object.assign(new Error('no'), { status: 418, headers: { 'X-Own': 'yes' } }));
+        }),
+    );
+    const paths = ['/ok', '/empty', '/nowhere', '/throws', '/throws-later'];
+    const answers = await Promise.all(paths.map((path) => stage.get(path, 'my-trace')));
+    expect(answers.map(({ status, headers }) => [status, headers['x-trace-id']])).toEqual([
+      [200, 'my-trace'],
+      [204, 'my-trace'],
+      [404, 'my-trace'],
+      [500, 'my-trace'],
+      [418, 'my-trace'],
+    ]);
+    expect(answers.at(-1)?.headers['x-own']).toBe('yes');
+  });
+});

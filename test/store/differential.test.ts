@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import type { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/store/store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+/** Long enough that a run takes no part of it: what is left of a lease is told in these. */
+const unitMs = 1_000_000;
+
+const count = { processes: 2, owners: 3, holds: 5 };
+
+type Step =
+  | {
+      readonly kind: 'acquire';
+      readonly hold: number;
+      readonly queue: boolean;
+      readonly units: number;
+      readonly max: number;
+    }
+  | { readonly kind: 'renew'; readonly hold: number; readonly units: number; readonly fence: Fence }
+  | { readonly kind: 'release'; readonly hold: number; readonly tombstone: boolean }
+  | { readonly kind: 'forceRelease'; readonly fence: Fence }
+  | { readonly kind: 'listen'; readonly process: number }
+  | { readonly kind: 'leave'; readonly process: number }
+  | { readonly kind: 'inspect' };
+
+/** The one that the hold was granted with, the one that was seen last, or one that never was. */
+type Fence = 'granted' | 'last' | 'never';
+
+interface Cast {
+  /** Of each hold id. */
+  readonly holds: readonly { readonly owner: number; readonly process: number; readonly claimUnits: number }[];
+  readonly steps: readonly Step[];
+}
+
+const hold = fc.nat(count.holds - 1);
+const units = fc.integer({ min: 1, max: 5 });
+const fence = fc.constantFrom<Fence>('granted', 'granted', 'last', 'never');
+const oneInFive = fc.nat(4).map((dice) => dice === 0);
+const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('acquire'),
+      hold,
+      queue: oneInFive.map((isTry) => !isTry),
+      units,
+      max: fc.constantFrom(100, 100, 100, 1, 2),
+    }),
+  },
+  { weight: 9, arbitrary: fc.record({ kind: fc.constant('release'), hold, tombstone: oneInFive }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('renew'), hold, units, fence }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('forceRelease'), fence }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('leave'), process: fc.nat(count.processes - 1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('listen'), process: fc.nat(count.processes - 1) }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('inspect') }) },
+);
+const cast: fc.Arbitrary<Cast> = fc.record({
+  holds: fc.array(
+    fc.record({ owner: fc.nat(count.owners - 1), process: fc.nat(count.processes - 1), claimUnits: units }),
+    { minLength: count.holds, maxLength: count.holds },
+  ),
+  steps: fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
+});
+
+/** Plays the steps on one store, and writes down what it answered and told. */
+class Play {
+  readonly #store: LockStore;
+  readonly #id: string;
+  readonly #cast: Cast;
+  readonly #told: StoreMessage[][] = [[], []];
+  readonly #fences = new Set<number>();
+  readonly #grantedFences = new Map<number, number>();
+  readonly #unsubscribe = new Map<number, Unsubscribe>();
+
+  constructor(store: LockStore, id: string, cast: Cast) {
+    this.#store = store;
+    this.#id = id;
+    this.#cast = cast;
+  }
+
+  /** Answers, messages and the last state, with fences as ranks and times as what is left of leases. */
+  async run(): Promise<unknown> {
+    await this.#listen(0);
+    await this.#listen(1);
+    const answers: unknown[] = [];
+    for (const step of this.#cast.steps) answers.push(await this.#step(step));
+    answers.push(await this.#look());
+    await this.#hearAll();
+    for (const process of [0, 1]) await this.#leave(process);
+    const ranks = [...this.#fences].sort((a, b) => a - b);
+    const told = this.#told.map((messages) => messages.map((message) => this.#plain(message)));
+    return JSON.parse(JSON.stringify({ answers, told }), (name, value: unknown) =>
+      name === 'fence' ? ranks.indexOf(value as number) : value,
+    );
+  }
+
+  async #step(step: Step): Promise<unknown> {
+    if (step.kind === 'inspect') return this.#look();
+    if (step.kind === 'listen') return this.#listen(step.process);
+    if (step.kind === 'leave') return this.#leave(step.process);
+    if (step.kind === 'forceRelease') return this.#store.forceRelease(this.#id, this.#fence(step.fence, 0));
+    const request = this.#request(step.hold);
+    if (step.kind === 'release') {
+      return this.#plain(await this.#store.release(request, { tombstoneMs: step.tombstone ? unitMs : 0 }));
+    }
+    const leaseMs = step.units * unitMs;
+    if (step.kind === 'renew') {
+      return this.#plain(await this.#store.renew(request, { leaseMs, fence: this.#fence(step.fence, step.hold) }));
+    }
+    const terms = { leaseMs, queue: step.queue, maxWaiters: step.max, livenessMs: 10 * unitMs };
+    const reply = await this.#store.acquire(request, terms);
+    if (reply.status === 'granted') this.#grantedFences.set(step.hold, reply.grant.fence);
+    return this.#plain(reply);
+  }
+
+  async #look(): Promise<unknown> {
+    const { nowMs, holds, waiters } = await this.#store.inspect(this.#id);
+    return this.#plain({ nowMs, holds, waiters: waiters.map(({ holdId, owner }) => ({ holdId, owner })) });
+  }
+
+  #request(hold: number): HoldRequest {
+    const { owner, process, claimUnits } = this.#cast.holds[hold]!;
+    return {
+      id: this.#id,
+      holdId: `${this.#id}-hold-${hold}`,
+      owner: `owner-${owner}`,
+      process: this.#process(process),
+      claimMs: claimUnits * unitMs,
+    };
+  }
+
+  #process(process: number): string {
+    return `${this.#id}-process-${process}`;
+  }
+
+  #fence(which: Fence, hold: number): number {
+    if (which === 'never') return 1;
+    const last = Math.max(1, ...this.#fences);
+    return which === 'granted' ? (this.#grantedFences.get(hold) ?? last) : last;
+  }
+
+  async #listen(process: number): Promise<void> {
+    if (this.#unsubscribe.has(process)) return;
+    const unsubscribe = await this.#store.subscribe(this.#process(process), (message) => {
+      if (message.kind === 'granted' || message.kind === 'lost') this.#told[process]!.push(message);
+    });
+    this.#unsubscribe.set(process, unsubscribe);
+  }
+
+  async #leave(process: number): Promise<void> {
+    if (!this.#unsubscribe.has(process)) return;
+    // First what was sent to it until now.
+    await this.#hear(process);
+    await this.#unsubscribe.get(process)?.();
+    this.#unsubscribe.delete(process);
+  }
+
+  async #hearAll(): Promise<void> {
+    for (const process of this.#unsubscribe.keys()) await this.#hear(process);
+  }
+
+  /** Awaits a last message; the stream is in order. */
+  async #hear(process: number): Promise<void> {
+    const last = { ...this.#request(0), id: `${this.#id}-last`, holdId: randomUUID(), process: this.#process(process) };
+    const reply = await this.#store.acquire(last, { leaseMs: unitMs, queue: false, maxWaiters: 1, livenessMs: unitMs });
+    if (reply.status !== 'granted') throw new Error('The key of the last message must be free');
+    await this.#store.forceRelease(last.id, reply.grant.fence);
+    const messages = this.#told[process]!;
+    const isLast = (message: StoreMessage) => message.kind === 'lost' && message.holdId === last.holdId;
+    await until(() => messages.some(isLast));
+    messages.splice(messages.findIndex(isLast), 1);
+  }
+
+  /** Without times, but for what is left of a lease when the answer was given. */
+  #plain(value: object): unknown {
+    const nowMs = (value as { nowMs?: number }).nowMs ?? 0;
+    return JSON.parse(JSON.stringify(value), (name, part: unknown) => {
+      if (name === 'fence') this.#fences.add(part as number);
+      if (name === 'nowMs') return undefined;
+      if (name === 'endMs') return nowMs === 0 ? undefined : Math.round(((part as number) - nowMs) / unitMs);
+      if (name === 'freeInMs') return Math.round((part as number) / unitMs);
+      return part;
+    });
+  }
+}
+
+describe('MemoryStore and RedisStore', () => {
+  const stage = useRedis();
+
+  it('give the same answers, fences, queues, claims and messages in any sequence of operations', async () => {
+    // So that the channel's connection stays open from run to run.
+    await stage.process();
+    const redis = stage.store as RedisStore;
+    let fullest = 0;
+    await fc.assert(
+      fc.asyncProperty(cast, async (play) => {
+        const id = `run-${randomUUID()}`;
+        const expected = await new Play(new MemoryStore({ clock: new ManualClock() }), id, play).run();
+        const actual = await new Play(redis, id, play).run();
+        fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
+        expect(actual).toEqual(expected);
+      }),
+      { numRuns: 400 },
+    );
+    // The sequences were not idle: there were hand-offs between the processes.
+    expect(fullest).toBeGreaterThan(2);
+  });
+});

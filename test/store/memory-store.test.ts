@@ -1,0 +1,85 @@
+import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import { longMs } from '../contract/harness.ts';
+import { Stage } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+
+watchLeaks();
+
+describe('MemoryStore', () => {
+  let clock: ManualClock;
+  const stage = new Stage();
+  beforeEach(() => {
+    clock = new ManualClock();
+    stage.store = new MemoryStore({ clock });
+  });
+  afterEach(() => stage.end());
+
+  it.each([1, 250, 500, 750, 999])(
+    'remembers a release for as long as was asked for, begun %i ms after another',
+    async (ms) => {
+      const process = stage.deafProcess();
+      await process.line().release(1_000);
+      await clock.advance(ms);
+      const line = process.line();
+      await line.release(1_000);
+      for (const _ of [1, 2, 3, 4]) {
+        await clock.advance(249);
+        expect((await line.ask()).status).toBe('cancelled');
+      }
+      await clock.advance(2_000);
+      expect((await line.ask()).status).toBe('granted');
+    },
+  );
+
+  it('is not moved by a wall clock that steps, neither its leases nor its fences', async () => {
+    const process = stage.deafProcess();
+    const line = process.line();
+    const first = await line.ask();
+    clock.jumpWall(-86_400_000);
+    expect((await process.line().try()).status).toBe('refused');
+    await line.release();
+    const next = process.line();
+    const second = await next.ask();
+    expect(second.nowMs).toBe(first.nowMs);
+    if (first.status === 'granted') expect((await next.hold()).fence).toBeGreaterThan(first.grant.fence);
+    clock.jumpWall(2 * 86_400_000);
+    expect((await process.line().try()).status).toBe('refused');
+  });
+
+  it('ends a lease in the millisecond in which it is over, and not before', async () => {
+    const process = stage.deafProcess();
+    const line = process.line();
+    const { fence } = await line.hold({ leaseMs: 1_000 });
+    await clock.advance(999);
+    expect((await process.line().try()).status).toBe('refused');
+    await clock.advance(1);
+    expect((await line.renew(fence)).status).toBe('lost');
+    expect((await process.line().try()).status).toBe('granted');
+  });
+
+  it('drops a process in the millisecond in which its liveness is over, and not before', async () => {
+    const process = await stage.process();
+    const other = await stage.process();
+    const holders = [process.line(), process.line()] as const;
+    await holders[0].hold();
+    const first = await other.line().wait({ livenessMs: 1_000 });
+    const live = await other.line().wait({ livenessMs: 1_000 });
+    await holders[1].wait();
+    await clock.advance(999);
+    await holders[0].release();
+    expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [live.holdId, holders[1].holdId] });
+    await clock.advance(1);
+    await stage.store.forceRelease('order:42', (await stage.inspect()).holds[0]!.fence);
+    expect(await stage.order()).toEqual({ holds: [holders[1].holdId], waiters: [] });
+  });
+
+  it('starts no timer', async () => {
+    const process = await stage.process();
+    const line = process.line();
+    await line.hold();
+    await process.line().wait();
+    await line.release(longMs);
+    expect(clock.timerCount).toBe(0);
+  });
+});

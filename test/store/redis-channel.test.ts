@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import { LockStoreError } from '../../src/core/errors.ts';
+import { RedisChannel } from '../../src/core/store/redis-channel.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { type RedisOptions, until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('the channel of the Redis store', () => {
+  const stage = useRedis();
+
+  /** The connections that the server has, but for the application's own. */
+  async function connections(): Promise<string[]> {
+    const own = await stage.client.client('ID');
+    const list = String(await stage.client.client('LIST'))
+      .trim()
+      .split('\n');
+    return list.filter((line) => !line.startsWith(`id=${own} `));
+  }
+
+  /** A listener whose messages can be awaited, from the first one not awaited yet. */
+  function listener() {
+    const messages: StoreMessage[] = [];
+    const arrivals = new EventEmitter();
+    return {
+      messages,
+      listen: (message: StoreMessage) => {
+        messages.push(message);
+        arrivals.emit('message');
+      },
+      async next(kind: StoreMessage['kind']): Promise<StoreMessage> {
+        while (true) {
+          for (let message = messages.shift(); message; message = messages.shift()) {
+            if (message.kind === kind) return message;
+          }
+          await once(arrivals, 'message');
+        }
+      },
+    };
+  }
+
+  const name = () => `process-${randomUUID()}`;
+
+  it('opens no connection before the first subscription', async () => {
+    await stage.deafProcess().line().hold();
+    expect(await connections()).toEqual([]);
+  });
+
+  it('has one connection for all processes, and is in force when `subscribe` resolves', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    const open = await connections();
+    expect(open).toHaveLength(1);
+    expect(open[0]).toMatch(/ sub=2 /);
+    expect(await stage.client.pubsub('CHANNELS')).toEqual(
+      expect.arrayContaining([`reenlock:grants:${one.name}`, `reenlock:grants:${two.name}`]),
+    );
+  });
+
+  it('closes the connection with the last subscription, and opens another when there is a new one', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    await one.leave();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await two.leave();
+    await until(async () => (await connections()).length === 0);
+    const holder = two.line();
+    await holder.hold();
+    await one.listen();
+    const waiter = await one.line().wait();
+    await holder.release();
+    expect(await one.granted(waiter)).toMatchObject({ isClaim: true });
+    await one.leave();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('ends a subscription once, though it is asked twice', async () => {
+    const listening = await stage.process();
+    const unsubscribe = await stage.store.subscribe(name(), () => {});
+    await unsubscribe();
+    await unsubscribe();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    expect(await listening.heard()).toEqual([]);
+  });
+
+  it('passes nothing on after its end', async () => {
+    const { listen, messages, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    const other = await stage.process();
+    await unsubscribe();
+    await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1');
+    await other.heard();
+    expect(messages).toEqual([]);
+  });
+
+  it('passes on to each process what is its own, and ignores what it does not understand', async () => {
+    const [one, two] = [listener(), listener()];
+    const names = [name(), name()] as const;
+    const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
+    await one.next('resubscribed');
+    for (const text of ['', 'hello', 'granted', 'unknown hold-1 1 2', 'lost hold-1']) {
+      await stage.client.publish(`reenlock:grants:${names[0]}`, text);
+    }
+    expect(await one.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-1' });
+    await stage.client.publish(`reenlock:grants:${names[1]}`, 'lost hold-2');
+    expect(await two.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-2' });
+    expect(one.messages).toEqual([]);
+    for (const end of ends) await end();
+  });
+
+  it('mends itself when its connection is killed: tells `resubscribed` when messages arrive again', async () => {
+    const { listen, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    for (const round of [1, 2]) {
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await next('resubscribed');
+      expect(await stage.client.publish(`reenlock:grants:${process}`, `lost hold-${round}`)).toBe(1);
+      expect(await next('lost')).toEqual({ kind: 'lost', holdId: `hold-${round}` });
+    }
+    await unsubscribe();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('mends itself when the server was restarted, after telling of the fault', async () => {
+    const { listen, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    await stage.server.kill();
+    expect(await next('fault')).toMatchObject({ error: { message: expect.any(String) } });
+    await stage.server.restart();
+    await next('resubscribed');
+    expect(await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1')).toBe(1);
+    await next('lost');
+    await unsubscribe();
+  });
+
+  it.each<{ name: string; options: RedisOptions }>([
+    { name: 'half open', options: {} },
+    { name: 'half open, though the client gives its commands up before', options: { commandTimeout: 20 } },
+  ])(
+    'notices a connection that is $name: a ping is not answered in time, and it connects anew',
+    async ({ options }) => {
+      const clock = new ManualClock();
+      const client = stage.connect(options);
+      await client.ping();
+      const [own] = await connections();
+      const others = async () => (await connections()).filter((line) => idOf(line) !== idOf(own!));
+      const channel = new RedisChannel(client, 'grants:', clock);
+      const { listen, next } = listener();
+      const unsubscribe = await channel.subscribe('process', listen);
+      await next('resubscribed');
+      await clock.advance(5_000);
+      const [before] = await others();
+      stage.server.pause();
+      await clock.advance(5_000);
+      // What the client would give up is given up by now.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await clock.advance(2_000);
+      stage.server.resume();
+      await next('resubscribed');
+      await until(async () => (await others()).length === 1);
+      expect(idOf((await others())[0]!)).not.toBe(idOf(before!));
+      await until(() => clock.timerCount === 1);
+      await unsubscribe();
+      await until(() => clock.timerCount === 0);
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    },
+  );
+
+  function idOf(connection: string): string | undefined {
+    return connection.split(' ')[0];
+  }
+
+  it('leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const unsubscribe = await channel.subscribe('process', () => {});
+    stage.server.pause();
+    await clock.advance(5_000);
+    await unsubscribe();
+    stage.server.resume();
+    await until(() => clock.timerCount === 0);
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('that the server refuses is a LockStoreError, and its connection is closed', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+    const mute = stage.connect({ username: 'mute', password: 'any' });
+    await mute.ping();
+    const store = new RedisStore({ client: mute });
+    const error: unknown = await store.subscribe(name(), () => {}).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockStoreError);
+    expect(error).toMatchObject({ outcome: 'not-applied' });
+    await until(async () => (await connections()).length === 1);
+    mute.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+});

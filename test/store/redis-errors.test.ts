@@ -1,0 +1,161 @@
+import { Redis } from 'ioredis';
+import { LockStoreError } from '../../src/core/errors.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { longMs } from '../contract/harness.ts';
+import { key, Stage } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { FakeRedis } from './fake-redis.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('what a server answers to a script', () => {
+  const fake = new FakeRedis();
+  const stage = new Stage();
+  let client: Redis;
+  beforeEach(async () => {
+    await fake.start();
+    client = new Redis(fake.port, {
+      protocol: 2,
+      enableReadyCheck: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => 10,
+    });
+    client.on('error', () => {});
+    stage.store = new RedisStore({ client });
+  });
+  afterEach(async () => {
+    client.disconnect();
+    await fake.stop();
+  });
+
+  async function errors(): Promise<unknown[]> {
+    const line = stage.deafProcess().line();
+    const calls = [line.ask(), line.renew(1), line.release(), stage.inspect(), stage.store.forceRelease(key, 1)];
+    return Promise.all(
+      calls.map((call) =>
+        call.then(
+          (reply) => reply,
+          (error: unknown) => error,
+        ),
+      ),
+    );
+  }
+
+  it.each([
+    ['LOADING Redis is loading the dataset in memory', 'LOADING'],
+    ["READONLY You can't write against a read only replica.", 'READONLY'],
+    ['MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to no', 'MASTERDOWN'],
+    ['MISCONF Redis is configured to save RDB snapshots', 'MISCONF'],
+    ['NOAUTH Authentication required.', 'NOAUTH'],
+    ['BUSY Redis is busy running a script.', 'BUSY'],
+    ['CLUSTERDOWN The cluster is down', 'CLUSTERDOWN'],
+    ["OOM command not allowed when used memory > 'maxmemory'.", 'OOM'],
+  ])('-%s: nothing was applied', async (answer, code) => {
+    fake.answer = `-${answer}`;
+    for (const error of await errors()) {
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error).toMatchObject({ outcome: 'not-applied', message: expect.stringContaining(`answered ${code} to`) });
+      expect(error).toMatchObject({ cause: { message: answer } });
+    }
+  });
+
+  it.each([
+    'ERR Error running script (call to f_1): @user_script:1: Script killed by user',
+    'UNKILLABLE Sorry the script already executed write commands',
+    'EXECABORT Transaction discarded',
+    'NOREPLICAS Not enough good replicas to write.',
+    'loading, in small letters',
+    'LOADINGS',
+  ])('-%s: what was applied is unknown', async (answer) => {
+    fake.answer = `-${answer}`;
+    for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it('a connection that ends before the answer leaves it unknown, for each of the calls of a turn', async () => {
+    fake.answer = 'hang up';
+    for (const error of await errors()) {
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+    }
+  });
+
+  it.each(['$-1', '+OK', '*0', '*1\r\n*0', ':-5'])(
+    'an answer that is none of ours (%j) settles every call',
+    async (answer) => {
+      fake.answer = answer;
+      expect(await errors()).toHaveLength(5);
+    },
+  );
+
+  it('after NOSCRIPT the source is sent, once', async () => {
+    fake.commands.length = 0;
+    fake.answer = '-NOSCRIPT No matching script. Please use EVAL.';
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(fake.commands.filter((name) => name.startsWith('eval'))).toEqual(['evalsha', 'eval']);
+  });
+});
+
+describe('on a real server', () => {
+  const stage = useRedis();
+
+  it('the message and the error shown to clients name no key, owner or server; the cause has them', async () => {
+    await stage.client.sadd('reenlock:{order:42}:lock', 'member');
+    const line = stage.deafProcess().line('owner-secret');
+    const error = (await line.ask().catch((reason: unknown) => reason)) as LockStoreError;
+    expect(error.message).not.toMatch(/order|secret|reenlock|127/);
+    expect(error).toMatchObject({ expose: false, status: 503, retryable: true, cause: { name: 'ReplyError' } });
+    expect(JSON.stringify(error)).not.toMatch(/secret/);
+  });
+
+  it('a user without any channel is never told that what was applied was not', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+    const mute = stage.connect({ username: 'mute', password: 'any' });
+    const process = await stage.process();
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const waiter = await process.line().wait();
+    const store = new RedisStore({ client: mute });
+    const outcome = await store
+      .release(holder.request, { tombstoneMs: longMs })
+      .catch((error: LockStoreError) => error);
+    mute.disconnect();
+    // The hold is gone: the grant was written before it could not be published.
+    expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    expect(outcome).not.toMatchObject({ outcome: 'not-applied' });
+  });
+
+  it('a paused server settles nothing; what was sent is done when it goes on', async () => {
+    const line = stage.deafProcess().line();
+    await stage.client.ping();
+    stage.server.pause();
+    let isSettled = false;
+    const reply = line.ask().finally(() => {
+      isSettled = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isSettled).toBe(false);
+    stage.server.resume();
+    expect((await reply).status).toBe('granted');
+  });
+
+  it('calls in flight when the server dies reject, and the next ones find the new server', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: 0 });
+    client.on('error', () => {});
+    stage.store = new RedisStore({ client });
+    await client.ping();
+    stage.server.pause();
+    const line = stage.deafProcess().line();
+    const calls = Promise.allSettled([line.ask(), line.release(longMs), stage.inspect()]);
+    await new Promise((resolve) => setImmediate(resolve));
+    await stage.server.kill();
+    for (const result of await calls) {
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'ERR_LOCK_STORE', outcome: 'unknown' } });
+    }
+    await stage.server.restart();
+    await until(() => client.status === 'ready');
+    expect((await line.ask()).status).toBe('granted');
+    client.disconnect();
+  });
+});

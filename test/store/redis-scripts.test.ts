@@ -1,0 +1,93 @@
+import { longMs } from '../contract/harness.ts';
+import { key } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('the scripts of the Redis store', () => {
+  const stage = useRedis();
+  const keys = {
+    lock: 'reenlock:{order:42}:lock',
+    queue: 'reenlock:{order:42}:queue',
+    meta: 'reenlock:{order:42}:meta',
+  };
+
+  it('are sent anew after SCRIPT FLUSH, each of them', async () => {
+    const line = stage.deafProcess().line();
+    await stage.client.script('FLUSH');
+    const { fence } = await line.hold();
+    await stage.client.script('FLUSH');
+    expect((await line.renew(fence)).status).toBe('renewed');
+    await stage.client.script('FLUSH');
+    expect((await stage.inspect()).holds).toHaveLength(1);
+    await stage.client.script('FLUSH');
+    expect((await line.release()).status).toBe('released');
+    await stage.client.script('FLUSH');
+    expect(await stage.store.forceRelease(key, fence)).toBe(false);
+  });
+
+  it('are sent anew for every call of one turn', async () => {
+    const lines = Array.from({ length: 20 }, (_, index) =>
+      stage.deafProcess().line(undefined, { id: `order:${index}` }),
+    );
+    await stage.client.script('FLUSH');
+    const replies = await Promise.all(lines.map((line) => line.ask()));
+    expect(replies.map(({ status }) => status)).toEqual(lines.map(() => 'granted'));
+  });
+
+  it('are sent once: later calls name them by digest', async () => {
+    await stage.client.script('FLUSH');
+    await stage.deafProcess().line().try();
+    await stage.client.config('RESETSTAT');
+    for (let count = 0; count < 5; count++) await stage.deafProcess().line().try();
+    const stats = await stage.client.info('commandstats');
+    expect(stats).toMatch(/cmdstat_evalsha:calls=5,/);
+    expect(stats).not.toMatch(/cmdstat_eval:/);
+  });
+
+  it.each([keys.lock, keys.queue, keys.meta])(
+    'refuse a value of another type at %s, and change nothing',
+    async (foreign) => {
+      const process = stage.deafProcess();
+      if (foreign !== keys.lock) await process.line().hold();
+      await stage.client.sadd(foreign, 'member');
+      const before = await stage.client.keys('*');
+      await expect(process.line().ask()).rejects.toMatchObject({
+        code: 'ERR_LOCK_STORE',
+        outcome: 'not-applied',
+        message: 'The lock store answered WRONGTYPE to acquire',
+      });
+      expect(await stage.client.smembers(foreign)).toEqual(['member']);
+      expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
+    },
+  );
+
+  it.each([0, longMs])('refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
+    await stage.client.sadd(keys.lock, 'member');
+    const refused = { outcome: 'not-applied', message: expect.stringContaining('WRONGTYPE') };
+    const line = stage.deafProcess().line();
+    await expect(line.release(tombstoneMs)).rejects.toMatchObject(refused);
+    await expect(line.renew(1)).rejects.toMatchObject(refused);
+    await expect(stage.inspect()).rejects.toMatchObject(refused);
+    await expect(stage.store.forceRelease(key, 1)).rejects.toMatchObject(refused);
+    expect(await stage.client.smembers(keys.lock)).toEqual(['member']);
+  });
+
+  it('grant a waiter once, also where thousands before it are passed over', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const dead = stage.deafProcess();
+    const crowd = Array.from({ length: 5_000 }, () => dead.line('dead'));
+    await Promise.all(crowd.map((line) => line.ask({ maxWaiters: 10_000 })));
+    const waiter = process.line();
+    await waiter.ask({ maxWaiters: 10_000 });
+    await holder.release();
+    await waiter.hold({ maxWaiters: 10_000 });
+    expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    expect(await stage.client.zcard(keys.queue)).toBe(crowd.length);
+    expect((await waiter.release()).status).toBe('released');
+    expect((await stage.order()).holds).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { Stage } from '../contract/stage.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+
+/** Without the one option that is declared once more by ioredis's constructor, and less loosely. */
+export type RedisOptions = Omit<AllRedisOptions, 'replyMapping'>;
+
+/** One server and one client for the tests of a `describe`, and an empty store for each. */
+export class RedisStage extends Stage {
+  #server: RedisServer | undefined;
+  #client: Redis | undefined;
+
+  get server(): RedisServer {
+    return this.#server as RedisServer;
+  }
+
+  /** The application's client. */
+  get client(): Redis {
+    return this.#client as Redis;
+  }
+
+  /** Another client, of the test's own. */
+  connect(options: RedisOptions = {}): Redis {
+    return new Redis(this.server.port, { retryStrategy: () => 10, ...options });
+  }
+
+  async start(args: readonly string[]): Promise<void> {
+    this.#server = await startRedis({ args });
+    this.#client = this.connect();
+  }
+
+  async stop(): Promise<void> {
+    this.client.disconnect();
+    await this.server.stop();
+  }
+}
+
+/** Call it in a `describe`. */
+export function useRedis(args: readonly string[] = []): RedisStage {
+  const stage = new RedisStage();
+  beforeAll(() => stage.start(args));
+  afterAll(() => stage.stop());
+  beforeEach(async () => {
+    await stage.client.flushall();
+    stage.store = new RedisStore({ client: stage.client });
+  });
+  afterEach(() => stage.end());
+  return stage;
+}
+
+const hangMs = 20_000;
+
+/** Waits until something holds that no event tells of; it throws rather than look for ever. */
+export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  const start = performance.now();
+  while (!(await holds())) {
+    if (performance.now() - start > hangMs) throw new Error(`It did not come about: ${holds}`);
+    await turn();
+  }
+}
