@@ -31,7 +31,8 @@ export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?:
   const outer = currentScope();
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
   const inherited = outer?.isOver === false ? outer.traceId : undefined;
-  const scope = new Scope(runtime, traceId ?? inherited ?? runtime.clock.randomId(), undefined, outer?.headerName);
+  const id = traceId ?? inherited ?? runtime.clock.randomId();
+  const scope = new Scope(runtime, id, outer?.traceparent, outer?.headerName);
   try {
     return await runInScope(scope, async () => routine());
   } finally {

@@ -1,4 +1,5 @@
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { warnOnce } from './context.ts';
 import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply, type Seen } from './granted.ts';
@@ -106,6 +107,7 @@ export class Waiting {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#onLost(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#poll(queue);
+    else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
   }
 

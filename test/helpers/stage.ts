@@ -126,15 +126,21 @@ export class Stage {
     await settled(async () => this.#listenersLeft().join('; '));
   }
 
+  /** Closes the server with all of its connections. */
+  async shutDown(): Promise<void> {
+    if (!this.server.listening) return;
+    this.server.close();
+    this.server.closeAllConnections();
+    await once(this.server, 'close');
+  }
+
   async #end(): Promise<void> {
     for (const client of this.#clients) client.socket.destroy();
     try {
       await settled(async () => (await this.#leftOn([...this.#ids])).join('; '));
     } finally {
       await this.locks.close({ drainMs: 0 });
-      this.server.closeAllConnections();
-      this.server.close();
-      await once(this.server, 'close');
+      await this.shutDown();
     }
   }
 

@@ -77,6 +77,23 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     await contest.expectHandedOn();
   });
 
+  it('leaves the hold, too, where the handler’s first res.end() had thrown', async () => {
+    const later = gate();
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.detach();
+      expect(() => call.res.end(42)).toThrow('chunk');
+      stage.note('first failed');
+      void later.then(() => call.res.end());
+    });
+    contest.go();
+    await contest.stage.until('first failed');
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectStillHeld();
+    later.open();
+    await contest.expectHandedOn();
+  });
+
   const failures: [string, (call: Call) => unknown][] = [
     ['fails in the framework’s way', (call) => call.fail(new Error('too late'))],
   ];
@@ -156,6 +173,47 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     await contest.expectStillHeld();
     work.open();
     await contest.expectHandedOn();
+  });
+});
+
+describeFrameworks('a connection that ends without its client', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('by a timeout leaves the hold to its handler', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      call.req.socket.setTimeout(20);
+      await clientLeaves(stage);
+      await work;
+      call.send('late');
+    });
+    contest.go();
+    await contest.stage.until('first hears');
+    await contest.first.closed;
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it('by the server’s end leaves the hold to its handler, and takes those who wait out of the queue', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      stage.note('first answers');
+      call.send('late');
+    });
+    const refused = expect(contest.second).rejects.toThrow(/socket hang up|ECONNRESET/);
+    contest.go();
+    await contest.stage.shutDown();
+    await refused;
+    await contest.stage.until('first hears');
+    await contest.stage.until('aborted second k');
+    expect([await contest.stage.holder('k'), await contest.stage.waiters('k')]).toEqual(['first', []]);
+    work.open();
+    await contest.stage.free('k');
+    contest.stage.expectOrder('first answers', 'released first k');
+    expect(contest.stage.journal).not.toContain('second in');
   });
 });
 

@@ -136,4 +136,34 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
       await stage.until('slow out');
     },
   );
+
+  it('and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const { id } = call.params;
+          // As newer versions of Node do by themselves, before the connection's `close`.
+          call.req.socket.once('error', () => {
+            stage.note(`${id} destroyed: ${call.req.socket.destroyed}`);
+            call.res.destroy();
+          });
+          stage.note(`${id} in`);
+          await work;
+          call.send('late');
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    await client.hangUp('RST');
+    await stage.until('two destroyed: true');
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    work.open();
+    await stage.free('one', 'two');
+  });
 });

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { id as rTracerId } from 'cls-rtracer';
 import type { Timer } from '../clock.ts';
 import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
@@ -85,6 +86,10 @@ export class Tracing {
 
   #begin(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
     this.#runtime ??= runtimeOf(defaultLocks());
+    if (rTracerId() !== undefined) {
+      const message = '`traceContext` must be mounted before cls-rtracer, and `listen` called outside of its context';
+      warnOnce('LOCK_RTRACER', `${message}: the id that it has already is not the owner of any lock`);
+    }
     const runtime = this.#runtime;
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '6f5223667521167e6baa7f9b588d3c676347b4a5',
+  sha1: '14ecd741e0c41360eb0a5f527e84d5e5625646f9',
   source: `local time = redis.call('TIME')
 local known = redis.call('MGET', KEYS[4], KEYS[1])
 local isCancelled, text = known[1], known[2]
@@ -23,7 +23,7 @@ local owner, process = string.match(ARGV[2], '^(%S+) (%S+)$')
 local claimMs, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d+) (%d+) (%d+) ')
 local waiters = redis.call('ZCARD', KEYS[2])
 local known = redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process)
-local isLive = known[1] and not known[2] and known[1] - atMs > livenessMs * 0.9
+local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
 local isOther = tonumber(endMs) > atMs and string.sub(holder, 1, #owner + 1) ~= owner .. ' '
 if isLive and isOther and waiters > 0 and waiters < tonumber(maxWaiters) then
 local member = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. claimMs
@@ -181,13 +181,13 @@ return granted(hold)
 end
 local function keepLive()
 local known = redis.call('ZMSCORE', meta, 'p' .. caller, 's' .. caller)
-local untilMs = nowMs + livenessMs
-if known[1] and not known[2] and untilMs - known[1] < livenessMs / 10 then return end
+local spanMs = math.ceil(livenessMs * 1.1)
+if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
 redis.call('ZREM', meta, 'p' .. caller)
-redis.call('ZADD', meta, math.max(untilMs, known[1] or 0), 'p' .. caller)
+redis.call('ZADD', meta, math.max(nowMs + spanMs, known[1] or 0), 'p' .. caller)
 if known[2] then redis.call('ZADD', meta, 2, 's' .. caller) end
 for _, key in ipairs({queue, meta}) do
-if redis.call('PTTL', key) < tonumber(livenessMs) then redis.call('PEXPIRE', key, livenessMs) end
+if redis.call('PTTL', key) < spanMs then redis.call('PEXPIRE', key, spanMs) end
 end
 end
 local isQueued = redis.call('ZSCORE', queue, ownMember) ~= false

@@ -41,6 +41,7 @@ export class RedisStore implements LockStore {
     modes: false,
     shared: true,
   };
+  readonly #client: RedisClient;
   readonly #scripts: RedisScripts;
   readonly #prefix: string;
   readonly #channels: string;
@@ -50,6 +51,7 @@ export class RedisStore implements LockStore {
     const checked = checkOptions(options, rules, 'RedisStore');
     if (checked.client === undefined) checkOptions({ client: null }, rules, 'RedisStore');
     const client = checked.client as RedisClient;
+    this.#client = client;
     this.#scripts = new RedisScripts(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
@@ -91,7 +93,21 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    this.#checkEviction(listener);
     return this.#channel.subscribe(process, listener);
+  }
+
+  /** A server that may evict locks can't keep them. One that won't say is left alone: its user may lack the right. */
+  #checkEviction(listener: StoreListener): void {
+    this.#client.info('memory').then(
+      (info) => {
+        const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
+        if (policy === undefined || policy === 'noeviction') return;
+        const message = `The lock store's \`maxmemory-policy\` is \`${policy}\`: it may evict locks that are held. Set it to \`noeviction\``;
+        listener({ kind: 'warning', code: 'LOCK_EVICTION', message });
+      },
+      () => undefined, // Not allowed, or not connected: the calls themselves will tell.
+    );
   }
 
   #keys(request: HoldRequest): string[] {

@@ -142,6 +142,8 @@ export type StoreMessage =
   | { readonly kind: 'lost'; readonly holdId: string }
   /** Messages may have been missed. */
   | { readonly kind: 'resubscribed' }
+  /** The server is set up in a way that locks suffer from. */
+  | { readonly kind: 'warning'; readonly code: string; readonly message: string }
   /** The stream has a fault; it mends itself. */
   | { readonly kind: 'fault'; readonly error: Error };
 

@@ -31,7 +31,7 @@ if held and queueing and not isCancelled then
   local claimMs, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d+) (%d+) (%d+) ')
   local waiters = redis.call('ZCARD', KEYS[2])
   local known = redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process)
-  local isLive = known[1] and not known[2] and known[1] - atMs > livenessMs * 0.9
+  local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
   local isOther = tonumber(endMs) > atMs and string.sub(holder, 1, #owner + 1) ~= owner .. ' '
   if isLive and isOther and waiters > 0 and waiters < tonumber(maxWaiters) then
     local member = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. claimMs
@@ -61,17 +61,17 @@ local function grantNow(fence)
   return granted(hold)
 end
 
--- Not written again while most of it is left: every waiter that comes says it, too.
+-- Written with a tenth to spare, and not again before that is used up: every waiter that comes says it, too.
 local function keepLive()
   local known = redis.call('ZMSCORE', meta, 'p' .. caller, 's' .. caller)
-  local untilMs = nowMs + livenessMs
-  if known[1] and not known[2] and untilMs - known[1] < livenessMs / 10 then return end
+  local spanMs = math.ceil(livenessMs * 1.1)
+  if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
   -- Removed first, so that a poll makes progress at maxmemory.
   redis.call('ZREM', meta, 'p' .. caller)
-  redis.call('ZADD', meta, math.max(untilMs, known[1] or 0), 'p' .. caller)
+  redis.call('ZADD', meta, math.max(nowMs + spanMs, known[1] or 0), 'p' .. caller)
   if known[2] then redis.call('ZADD', meta, 2, 's' .. caller) end
   for _, key in ipairs({queue, meta}) do
-    if redis.call('PTTL', key) < tonumber(livenessMs) then redis.call('PEXPIRE', key, livenessMs) end
+    if redis.call('PTTL', key) < spanMs then redis.call('PEXPIRE', key, spanMs) end
   end
 end
 
