@@ -37,13 +37,13 @@ export async function acquire<C extends Caller>(
     owner: ownerOf(scope, settings),
     process: runtime.process,
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
-    unanswered: 0,
   };
   const terms = { leaseMs: settings.leaseMs, waitMs: caller === 'try' ? 0 : settings.waitMs, interruption };
   const granted = await runtime.waiting.acquire(key, request, terms);
-  if (granted === undefined) {
+  if ('freeInMs' in granted) {
     if (caller === 'try') return undefined as C extends 'try' ? undefined : never;
-    throw new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: runtime.settings.pollMs });
+    runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
+    throw new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: granted.freeInMs });
   }
   const grant = new Grant(runtime.clock, key, request, settings.owner, settings, granted);
   grant.addHold(settings.leaseMs, settings.renew);

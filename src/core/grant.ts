@@ -3,7 +3,7 @@ import { LockLostError } from './errors.ts';
 import type { Granted } from './granted.ts';
 import { type Deadline, earlierDeadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
-import type { Ticket } from './ticket.ts';
+import type { HoldRequest } from './store/store.ts';
 import type { LockEvent, OwnerKind } from './types.ts';
 
 /**
@@ -12,7 +12,7 @@ import type { LockEvent, OwnerKind } from './types.ts';
  */
 export class Grant {
   readonly key: string;
-  readonly request: Ticket;
+  readonly request: HoldRequest;
   readonly fence: number;
   readonly grantedAt: Instant;
   readonly ownerKind: OwnerKind;
@@ -26,6 +26,8 @@ export class Grant {
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
   isFinal: boolean;
   leaseMs: number;
+  /** The longest lease that the store was ever asked for: what it may still hold when nothing is heard of it. */
+  longestMs: number;
   readonly maxHold: Deadline;
   readonly #clock: Clock;
   #deadline: Deadline;
@@ -38,7 +40,7 @@ export class Grant {
   constructor(
     clock: Clock,
     key: string,
-    request: Ticket,
+    request: HoldRequest,
     ownerKind: OwnerKind,
     terms: AcquireSettings,
     granted: Granted,
@@ -50,6 +52,7 @@ export class Grant {
     this.fence = granted.fence;
     this.isClaim = granted.isClaim;
     this.leaseMs = terms.leaseMs;
+    this.longestMs = terms.leaseMs;
     this.isFinal = !granted.isClaim && terms.leaseMs >= terms.maxHoldMs;
     this.grantedAt = granted.receivedAt;
     this.maxHold = { start: this.grantedAt, spanMs: terms.maxHoldMs };

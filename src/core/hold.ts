@@ -7,6 +7,7 @@ import { describe, milliseconds } from './validate.ts';
 /** Where a hold lives: it ends there, and is given back there at the latest. */
 export interface HoldHome {
   forget(hold: ScopedHold): void;
+  keep(hold: ScopedHold): () => void;
   postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void;
 }
 
@@ -68,6 +69,11 @@ export class ScopedHold implements Hold {
 
   get release(): () => Promise<void> {
     return () => this.#release();
+  }
+
+  /** Postpones the automatic release until the function that comes back is called. */
+  keep(): () => void {
+    return this.#home.keep(this);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -57,7 +57,7 @@ export class Keeper {
     const error = grant.lose(why);
     if (error === undefined) return;
     this.#forget(grant);
-    this.#releases.giveInBackground(grant.request, grant.leaseMs);
+    this.#releases.giveInBackground(grant.request, grant.longestMs);
     this.#events.emit('lost', { ...grant.event, error });
   }
 
@@ -75,7 +75,7 @@ export class Keeper {
   release(grant: Grant): Promise<void> {
     grant.close();
     this.#forget(grant);
-    return this.#releases.give(grant.request, grant.leaseMs, grant.remainingMs).then((status) => {
+    return this.#releases.give(grant.request, grant.longestMs).then((status) => {
       if (status === 'absent') throw grant.lostError ?? lostAtRelease(grant);
       if (!this.#events.has('released')) return;
       this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock.now(), grant.grantedAt) });

@@ -92,15 +92,18 @@ async function runNow<T>(
   options: AcquireOptions,
 ): Promise<T> {
   const hold = await acquireNow(name, options);
+  // Also where the answer is sent, or the job's promise settles, before the routine's.
+  const settled = hold.keep();
   let value: T;
   try {
     value = await routine(hold);
   } catch (error) {
     // What the release says is in the events; the routine's own error is what matters.
     await hold.release().catch(() => {});
+    settled();
     throw error;
   }
-  await assertKept(hold, value);
+  await assertKept(hold, value).finally(settled);
   return value;
 }
 

@@ -118,9 +118,13 @@ class ProcessLocks implements Locks {
   }
 
   close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
-    const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
-    this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
-    return this.#closing;
+    try {
+      const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
+      this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
+      return this.#closing;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async #close(drainMs: number): Promise<void> {
@@ -131,6 +135,8 @@ class ProcessLocks implements Locks {
     waiting.close();
     await within(clock, drainMs, keeper.idle());
     for (const grant of [...keeper.grants]) keeper.lose(grant, 'The lock was lost: the server has shut down');
+    // What was asked for before may be granted yet, and must be given back.
+    await within(clock, this.settings.storeTimeoutMs, waiting.idle());
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
     await within(clock, this.settings.storeTimeoutMs, waiting.unsubscribe());
     keeper.close();

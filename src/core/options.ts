@@ -138,7 +138,10 @@ export function resolveLocksOptions(options: LocksOptions | undefined): LocksSet
 
 /** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */
 export function checkAcquireOptions(options: AcquireOptions | undefined, where: string): AcquireOptions {
-  return options === undefined ? noOptions : Object.freeze(checkOptions(options, acquireRules, where));
+  if (options === undefined) return noOptions;
+  const checked = checkOptions(options, acquireRules, where);
+  if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
+  return Object.freeze(checked);
 }
 
 const noOptions: AcquireOptions = Object.freeze({});

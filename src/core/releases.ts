@@ -1,9 +1,8 @@
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
-import type { LockStore, ReleaseReply } from './store/store.ts';
+import type { HoldRequest, LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
-import type { Ticket } from './ticket.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
@@ -41,10 +40,8 @@ export class Releases {
   /**
    * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Answers the
    * store's status; rejects with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
-   * `heldMs` is how long the hold is certainly good for: a repeat that finds it gone within that time finds what the
-   * first try did.
    */
-  give(request: Ticket, leaseMs: number, heldMs = 0): Promise<ReleaseReply['status']> {
+  give(request: HoldRequest, leaseMs: number): Promise<ReleaseReply['status']> {
     this.#running += 1;
     return this.#try(request, leaseMs).then(
       (reply) => {
@@ -52,12 +49,12 @@ export class Releases {
         return reply.status;
       },
       (error: LockStoreError) =>
-        new Promise((resolve, reject) => void this.#retry(request, leaseMs, heldMs, error, resolve, reject)),
+        new Promise((resolve, reject) => void this.#retry(request, leaseMs, error, resolve, reject)),
     );
   }
 
   /** As `give`, where nobody waits for the answer. */
-  giveInBackground(request: Ticket, leaseMs: number): void {
+  giveInBackground(request: HoldRequest, leaseMs: number): void {
     this.give(request, leaseMs).catch(() => {
       // Each failed try was reported as a `storeError` event.
     });
@@ -68,10 +65,9 @@ export class Releases {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #try(request: Ticket, leaseMs: number): Promise<ReleaseReply> {
+  #try(request: HoldRequest, leaseMs: number): Promise<ReleaseReply> {
     const sent = this.#clock.now();
-    // Only what may still arrive after this needs to be remembered there.
-    const tombstoneMs = request.unanswered > 0 ? Math.max(leaseMs, 3 * this.#storeTimeoutMs) : 0;
+    const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
     const onAnswer = (reply?: ReleaseReply): void => {
       if (reply !== undefined) this.#onReply(request.id, sent, reply);
     };
@@ -80,9 +76,8 @@ export class Releases {
   }
 
   async #retry(
-    request: Ticket,
+    request: HoldRequest,
     leaseMs: number,
-    heldMs: number,
     firstError: LockStoreError,
     resolve: (status: ReleaseReply['status']) => void,
     reject: (error: LockStoreError) => void,
@@ -100,9 +95,7 @@ export class Releases {
       await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
       try {
         const { status } = await this.#try(request, leaseMs);
-        if (status !== 'absent') resolve(status);
-        else if (elapsedMs(this.#clock.now(), start) < heldMs) resolve('released');
-        else reject(error);
+        resolve(status);
         this.#ended();
         return;
       } catch (next) {

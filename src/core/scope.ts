@@ -108,18 +108,26 @@ export class Scope implements Trace, HoldHome {
     };
   }
 
-  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void {
+  /** Postpones the automatic release of a hold until the function that comes back is called. */
+  keep(hold: ScopedHold): () => void {
     this.#postponed ??= new Map();
     const postponed = this.#postponed.set(hold, (this.#postponed.get(hold) ?? 0) + 1);
-    const settled = (): void => {
+    return () => {
       const left = (postponed.get(hold) ?? 1) - 1;
       if (left > 0) {
         postponed.set(hold, left);
         return;
       }
       postponed.delete(hold);
-      if (this.#state === 'ending') this.#giveBack();
+      if (this.#state !== 'ending') return;
+      // What the work of others has acquired since the end is theirs until the last of it has settled.
+      if (postponed.size === 0) this.#finish();
+      else void hold.release();
     };
+  }
+
+  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void {
+    const settled = this.keep(hold);
     Promise.resolve(promise).then(settled, (cause: unknown) => {
       const message = 'Work that was handed to waitUntil failed';
       this.runtime.events.emit('warning', { code: 'LOCK_WAIT_UNTIL', message, cause });
@@ -131,7 +139,9 @@ export class Scope implements Trace, HoldHome {
   end(): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
-    this.#giveBack();
+    const postponed = this.#postponed;
+    if (postponed === undefined || postponed.size === 0) this.#finish();
+    else for (const hold of this.#newestFirst()) if (!postponed.has(hold)) void hold.release();
   }
 
   /** The client has left: nothing is taken from the handler, it is only told. */
@@ -147,18 +157,14 @@ export class Scope implements Trace, HoldHome {
     if (this.isOver) return;
     for (const hold of this.#newestFirst()) this.runtime.keeper.lose(hold.grant, why);
     this.#postponed?.clear();
-    this.#state = 'ending';
-    this.#giveBack();
+    this.#finish();
   }
 
-  #giveBack(): void {
-    const postponed = this.#postponed;
-    if (postponed === undefined || postponed.size === 0) {
-      this.#state = 'over';
-      if (this.#abortReason === undefined) this.abort(overReason);
-      else this.#look();
-    }
-    for (const hold of this.#newestFirst()) if (!postponed?.has(hold)) void hold.release();
+  #finish(): void {
+    this.#state = 'over';
+    if (this.#abortReason === undefined) this.abort(overReason);
+    else this.#look();
+    for (const hold of this.#newestFirst()) void hold.release();
   }
 
   #look(): void {

@@ -54,7 +54,9 @@ export class StoreCalls {
     });
   }
 
+  /** Stops the timer, unless a call still needs it for its deadline. */
   close(): void {
+    if (this.#pending.size > 0) return;
     this.#timer?.cancel();
     this.#timerDueMs = Number.POSITIVE_INFINITY;
   }

@@ -1,13 +1,27 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
-import type { StoreGrant } from './store/store.ts';
-import type { Ticket } from './ticket.ts';
+import type { Interruption } from './interruption.ts';
+import type { HoldRequest, StoreGrant } from './store/store.ts';
+import type { LockEvent } from './types.ts';
+
+/** How one acquire waits. */
+export interface WaitTerms {
+  readonly leaseMs: number;
+  /** 0 asks once and is not queued. */
+  readonly waitMs: number;
+  readonly interruption: Interruption;
+}
+
+/** Not free, and not waited for: what is left of the holder's lease. */
+export interface Refused {
+  readonly freeInMs: number;
+}
 
 /** An acquire that has no answer for good yet. It waits once `grant` and `fail` are there; calling either ends it. */
 export interface Waiter {
   readonly key: string;
-  readonly request: Ticket;
+  readonly request: HoldRequest;
   readonly leaseMs: number;
   readonly startedAt: Instant;
   grant?: (granted: Granted) => void;
@@ -76,4 +90,9 @@ export class WaitQueue {
     const ms = Math.min(this.#pollMs * (0.75 + jitter / 2), this.freeInMs + 5 + 20 * jitter);
     this.#timer = this.#clock.after(ms, () => this.#onDue(this));
   }
+}
+
+/** What every event about a waiter says. */
+export function eventOf({ key, request }: Waiter): LockEvent {
+  return { key, owner: request.owner, holdId: request.holdId };
 }

@@ -3,22 +3,12 @@ import { warnOnce } from './context.ts';
 import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply, type Seen } from './granted.ts';
-import type { Interruption } from './interruption.ts';
 import type { LocksSettings } from './options.ts';
 import type { Releases } from './releases.ts';
-import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
+import type { AcquireReply, HoldRequest, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
-import type { Ticket } from './ticket.ts';
-import { type Waiter, WaitQueue } from './wait-queue.ts';
-
-/** How one acquire waits. */
-export interface WaitTerms {
-  readonly leaseMs: number;
-  /** 0 asks once and is not queued. */
-  readonly waitMs: number;
-  readonly interruption: Interruption;
-}
+import { eventOf, type Refused, type Waiter, WaitQueue, type WaitTerms } from './wait-queue.ts';
 
 type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
 type Queued = Extract<AcquireReply, { status: 'queued' }>;
@@ -33,6 +23,7 @@ export class Waiting {
   readonly #clock: Clock;
   readonly #events: Events;
   readonly #settings: LocksSettings;
+  readonly #livenessMs: number;
   readonly #releases: Releases;
   readonly #onLost: (holdId: string) => void;
   readonly #subscription: Subscription;
@@ -41,6 +32,7 @@ export class Waiting {
   /** By lock: whoever stands in its queue. */
   readonly #queues = new Map<string, WaitQueue>();
   #isClosed = false;
+  readonly #idle: (() => void)[] = [];
 
   constructor(
     store: LockStore,
@@ -57,6 +49,7 @@ export class Waiting {
     this.#clock = clock;
     this.#events = events;
     this.#settings = settings;
+    this.#livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
     this.#releases = releases;
     this.#onLost = onLost;
     const listener = (message: StoreMessage): void => this.take(message);
@@ -64,10 +57,10 @@ export class Waiting {
   }
 
   /**
-   * Asks for a lock and waits for it. Answers undefined where it is not free and `waitMs` is 0. Whatever it rejects with,
+   * Asks for a lock and waits for it. Answers when it may be free, where it is not and `waitMs` is 0. Whatever it rejects with,
    * nothing stays queued or held.
    */
-  async acquire(key: string, request: Ticket, terms: WaitTerms): Promise<Granted | undefined> {
+  async acquire(key: string, request: HoldRequest, terms: WaitTerms): Promise<Granted | Refused> {
     const startedAt = this.#clock.now();
     const { maxWaiters, storeTimeoutMs } = this.#settings;
     const isQueueing = terms.waitMs > 0;
@@ -78,21 +71,25 @@ export class Waiting {
     this.#waiters.set(request.holdId, waiter);
     let reply: AcquireReply;
     try {
-      if (isQueueing && !this.#subscription.isInForce) await this.#subscription.ensure(storeTimeoutMs / 2);
-      const sent = isQueueing ? this.#clock.now() : startedAt;
+      let sent = startedAt;
+      if (isQueueing && !this.#subscription.isInForce) {
+        await this.#subscription.ensure(storeTimeoutMs / 2);
+        sent = this.#clock.now();
+      }
       reply = await this.#ask(waiter, isQueueing, sent, storeTimeoutMs - elapsedMs(sent, startedAt));
-      if (this.#isClosed) throw new LocksClosedError({ key });
-      if (terms.interruption.error !== undefined) throw terms.interruption.error;
+      const over = this.#isClosed ? new LocksClosedError({ key }) : terms.interruption.error;
+      if (over !== undefined) throw over;
       if (reply.status === 'granted') return this.#accept(key, reply.grant, { sent, nowMs: reply.nowMs });
       if (reply.status === 'queued') return await this.#wait(waiter, terms, sent, reply);
     } catch (error) {
       // Whatever went wrong, the store may have queued or granted: the same call undoes either.
-      this.#releases.giveInBackground(request, terms.leaseMs);
+      this.#releases.giveInBackground(request, Math.max(terms.leaseMs, this.#livenessMs));
       throw error;
     } finally {
       this.#waiters.delete(request.holdId);
+      if (this.#waiters.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
     }
-    if (reply.status === 'refused') return undefined;
+    if (reply.status === 'refused') return { freeInMs: reply.freeInMs };
     throw refusal(key, reply.status);
   }
 
@@ -117,19 +114,21 @@ export class Waiting {
     for (const waiter of [...this.#waiters.values()]) waiter.fail?.(new LocksClosedError({ key: waiter.key }));
   }
 
+  /** Resolves when no acquire is on its way. */
+  async idle(): Promise<void> {
+    if (this.#waiters.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
   /** Ends the stream. */
   unsubscribe(): Promise<void> {
     return this.#subscription.end();
   }
 
   #ask(waiter: Waiter, queue: boolean, sent: Instant, deadlineMs: number): Promise<AcquireReply> {
-    const { maxWaitersPerKey, pollMs, storeTimeoutMs } = this.#settings;
-    const livenessMs = 3 * pollMs + storeTimeoutMs;
-    const terms = { leaseMs: waiter.leaseMs, queue, maxWaiters: maxWaitersPerKey, livenessMs };
+    const { leaseMs } = waiter;
+    const terms = { leaseMs, queue, maxWaiters: this.#settings.maxWaitersPerKey, livenessMs: this.#livenessMs };
     const { request } = waiter;
-    request.unanswered += 1;
     const onAnswer = (reply?: AcquireReply): void => {
-      request.unanswered -= 1;
       if (reply !== undefined) this.takeClaims(request.id, sent, reply);
     };
     return this.#calls.run('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), onAnswer);
@@ -243,8 +242,4 @@ export class Waiting {
 function refusal(key: string, status: 'full' | 'cancelled' | 'refused'): Error {
   if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
   return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
-}
-
-function eventOf({ key, request }: Waiter): { key: string; owner: string; holdId: string } {
-  return { key, owner: request.owner, holdId: request.holdId };
 }

@@ -69,6 +69,7 @@ export class Watchdog {
     const sent = this.#clock.now();
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
+    grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     const call = (): Promise<RenewReply> => this.#store.renew(grant.request, terms);
     const reply = await this.#calls.run('renew', sent, deadlineMs, call);
     if (!grant.isOpen) return;

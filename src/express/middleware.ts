@@ -3,7 +3,7 @@ import { expressMiddleware } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
-import { runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
+import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare global {
@@ -76,10 +76,13 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
     const res = rawRes as Response;
     enter(req, res).then(
       (holds) => {
+        // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
+        if (isOver(rawReq)) return;
         if (holds !== undefined) exposeHolds(req, holds);
         runInRequest(rawReq, next);
       },
       (error: unknown) => {
+        if (isOver(rawReq)) return;
         const refusal = guard.refusal(error, rawRes);
         if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
         else answer(() => handler(refusal, req, res, next), next);

@@ -1,6 +1,9 @@
 import { shortMs } from './harness.ts';
 import { type Contract, key } from './stage.ts';
 
+/** The contract leaves a tenth of `livenessMs` to the store. */
+const goneMs = 1.2 * shortMs;
+
 /** C12: dead processes. */
 export function describeLiveness({ harness, stage }: Contract): void {
   describe('C12 A process that is unreachable', () => {
@@ -162,7 +165,7 @@ export function describeLiveness({ harness, stage }: Contract): void {
       await holder.hold();
       for (let count = 0; count < 3; count++) await gone.line().wait({ livenessMs: shortMs });
       const next = await process.line().wait();
-      await harness.elapse(shortMs);
+      await harness.elapse(goneMs);
       await holder.release();
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [] });
       expect(await gone.heard()).toEqual([]);
@@ -174,7 +177,7 @@ export function describeLiveness({ harness, stage }: Contract): void {
       await holder.hold();
       const gone = await (await stage.process()).line().wait({ livenessMs: shortMs });
       const [next, last] = [await process.line().wait(), await process.line().wait()];
-      await harness.elapse(shortMs);
+      await harness.elapse(goneMs);
       await holder.release();
       expect(await gone.ask()).toMatchObject({ status: 'queued', isNew: true });
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId, gone.holdId] });
@@ -188,7 +191,7 @@ export function describeLiveness({ harness, stage }: Contract): void {
       const first = await process.line().wait();
       const lines = [await other.line().wait({ livenessMs: 1 }), await other.line().wait({ livenessMs: 1 })] as const;
       await lines[1].ask();
-      await harness.elapse(shortMs);
+      await harness.elapse(goneMs);
       await first.release();
       await holder.release();
       expect((await stage.order()).holds).toEqual([lines[0].holdId]);
@@ -201,7 +204,7 @@ export function describeLiveness({ harness, stage }: Contract): void {
       await holder.hold();
       const waiter = await other.line().wait();
       await waiter.ask({ livenessMs: 1 });
-      await harness.elapse(shortMs);
+      await harness.elapse(goneMs);
       await holder.release();
       expect((await stage.order()).holds).toEqual([waiter.holdId]);
     });

@@ -111,9 +111,9 @@ describe('createLocks', () => {
 });
 
 describe('the options of close', () => {
-  it.each([-1, 1.5, Number.POSITIVE_INFINITY, '5', null])('refuse drainMs: %p', (drainMs) => {
+  it.each([-1, 1.5, Number.POSITIVE_INFINITY, '5', null])('refuse drainMs: %p', async (drainMs) => {
     const locks = build({});
-    expect(() => locks.close({ drainMs: drainMs as number })).toThrow(
+    await expect(locks.close({ drainMs: drainMs as number })).rejects.toThrow(
       /^Expected `drainMs` to be a whole number of milliseconds, 0 to 2147483647, got `/,
     );
   });

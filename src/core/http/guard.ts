@@ -12,7 +12,7 @@ import {
 import type { ScopedHold } from '../hold.ts';
 import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
 import { checkedName } from '../lock.ts';
-import { acquireRules } from '../options.ts';
+import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
 import { callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
 import { tracedRequest } from './trace-request.ts';
@@ -55,7 +55,7 @@ export class RequestGuard {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${typeof key}`);
     }
     const { statusCode, releaseOn, skip: _, handler: __, ...acquireOptions } = checkOptions(options, rules, 'lockOn');
-    this.#options = Object.freeze(acquireOptions);
+    this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
     this.#statusCode = statusCode;
     this.#releaseOn = releaseOn ?? 'end';
     if (typeof key === 'string') checkedName(key, this.#options.category);

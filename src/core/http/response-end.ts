@@ -46,7 +46,8 @@ export class ResponseWatch {
     res.on('pipe', () => {
       this.#hasPipe = true;
     });
-    const isHttp1 = req.httpVersionMajor === 1;
+    // A request that a test or a serverless adapter made up may have no real socket.
+    const isHttp1 = req.httpVersionMajor === 1 && typeof req.socket?.on === 'function';
     const close = (): void => {
       forget();
       res.removeListener('close', close);
@@ -56,6 +57,11 @@ export class ResponseWatch {
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     const forget = isHttp1 ? onSocketClose(req.socket, close) : () => {};
     if (isHttp1 && req.socket.destroyed) queueMicrotask(close);
+  }
+
+  /** Whether the work is over. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Resolves when the response or its connection is closed. */

@@ -131,6 +131,11 @@ export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
   return processState().requests.get(req) as TracedRequest | undefined;
 }
 
+/** Whether the work on a request is over: somebody else has answered it. */
+export function isOver(req: IncomingMessage): boolean {
+  return tracedRequest(req)?.watch.isOver === true;
+}
+
 /** The trace id of a request that `traceContext` has seen. */
 export function traceIdOf(req: IncomingMessage): string | undefined {
   return tracedRequest(req)?.scope.traceId;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, type Socket } from 'node:net';
 import type { Trust } from '../options.ts';
 
 /** Whether the sender of a request may say which trace it belongs to, and so whose locks it re-enters. */
@@ -7,7 +7,7 @@ export function isTrusted(request: IncomingMessage, trust: Trust): boolean {
   if (trust === 'all') return true;
   if (trust === 'none') return false;
   if (typeof trust === 'function') return trust(request) === true;
-  return isInside(request.socket?.remoteAddress) && forwardedFor(request).every(isInside);
+  return isPeerInside(request.socket) && forwardedFor(request).every(isInside);
 }
 
 const inside = new BlockList();
@@ -26,9 +26,17 @@ inside.addAddress('::1', 'ipv6');
 inside.addSubnet('fc00::', 7, 'ipv6');
 inside.addSubnet('fe80::', 10, 'ipv6');
 
-/** No address: a unix socket, or a call within the process. */
-function isInside(address: string | undefined): boolean {
-  if (address === undefined) return true;
+/**
+ * A unix socket and a call within the process have no address; a TCP connection that its client has reset has none any
+ * more, but still a port.
+ */
+function isPeerInside(socket: Socket | undefined): boolean {
+  const address = socket?.remoteAddress;
+  if (address !== undefined) return isInside(address);
+  return socket?.destroyed !== true && socket?.localPort === undefined;
+}
+
+function isInside(address: string): boolean {
   const plain = address.replace(/^::ffff:/i, '');
   const family = isIP(plain);
   return family !== 0 && inside.check(plain, family === 4 ? 'ipv4' : 'ipv6');

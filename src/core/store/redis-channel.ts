@@ -84,14 +84,20 @@ export class RedisChannel {
     for (const listener of this.#listeners.values()) listener(message);
   }
 
+  /** Goes on whether or not a ping is ever answered: the next connection may be half-open, too. */
   #pingLater(connection: Redis): void {
     this.#pingTimer = this.#clock.after(pingEveryMs, () => {
-      const deadline = this.#clock.after(pingDeadlineMs, () => connection.disconnect(true));
-      const answered = (): void => {
+      const goOn = (): void => {
+        if (this.#connection !== connection || this.#pingTimer !== deadline) return;
         deadline.cancel();
-        if (this.#connection === connection) this.#pingLater(connection);
+        this.#pingLater(connection);
       };
-      connection.ping().then(answered, answered);
+      const deadline = this.#clock.after(pingDeadlineMs, () => {
+        if (connection.status === 'ready' || connection.status === 'connect') connection.disconnect(true);
+        goOn();
+      });
+      this.#pingTimer = deadline;
+      if (connection.status === 'ready') connection.ping().then(goOn, goOn);
     });
   }
 }

@@ -390,22 +390,24 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '5d46eefc43865d6d5cc45a862856eade21ea4a61',
+  sha1: '514930accff0456d9022557be6212b6873491f51',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1]) or ''
 local remember = ARGV[4] ~= '0'
 local isOnly = string.find(text, '\\n' .. ARGV[1] .. ' ', 18, true) == 19 and not string.find(text, '\\n', 20, true)
 local fence = string.sub(text, 1, 16)
-if isOnly and not remember and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
+if isOnly and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
 local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local freed = redis.pcall('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
 if freed.err then
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
 end
-return tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and atMs or -atMs
+local isReleased = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs
+if remember then redis.call('SET', KEYS[4], isReleased and 'released' or 'expired', 'PX', ARGV[4]) end
+return isReleased and atMs or -atMs
 end
-if isOnly and not remember and string.sub(text, 17, 18) == ' q' then
+if isOnly and string.sub(text, 17, 18) == ' q' then
 local page = redis.call('ZRANGE', KEYS[2], 0, 1)
 local waiter, owner, process, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) (%d+)$')
 local known = waiter and redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process, 'o' .. owner) or {}
@@ -422,6 +424,7 @@ local hold = waiter .. ' ' .. ends .. ' claim ' .. owner .. ' ' .. process
 local keepMs = math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000
 redis.call('SET', KEYS[1], fence .. (isLast and ' -\\n' or ' q\\n') .. hold, 'PX', keepMs)
 local status = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and 'released' or 'expired'
+if remember then redis.call('SET', KEYS[4], status, 'PX', ARGV[4]) end
 if isOwn then return {status, atMs, waiter, tonumber(fence), ends} end
 redis.call('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. fence .. ' ' .. ends)
 return {status, atMs}

@@ -54,6 +54,8 @@ export class RedisStore implements LockStore {
     this.#client = client;
     this.#scripts = new RedisScripts(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
+    if (client.isCluster)
+      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
       throw new LockConfigError(
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',

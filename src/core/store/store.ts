@@ -19,7 +19,7 @@
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
  * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls, keeps its place meanwhile, and is
  *     not passed over as unreachable twice in a row once it polled. Entries of a process that has not polled for
- *     `livenessMs` go.
+ *     `livenessMs` go, a tenth of it later at the latest.
  * C13 The store's clock decides, by the lease's end, not by presence.
  * C14 Waiters of the owner that was just granted are granted with it.
  * C15 A force release does nothing when the fence is not the one named; else every hold goes, the next waiter is granted,

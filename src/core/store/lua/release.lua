@@ -1,7 +1,7 @@
 -- release: remove the hold or the queue entry of a hold id, and hand the lock on.
 -- KEYS[1] record   KEYS[2] queue   KEYS[3] meta   KEYS[4] tombstone of the hold id
 -- ARGV[1] hold id  ARGV[2] "<owner> <process>"  ARGV[3] "<claim ms> 0 0 <channel prefix>"
--- ARGV[4] tombstone ms: how long to remember the hold id; 0 where no acquire of it is on its way
+-- ARGV[4] tombstone ms: how long to remember the hold id
 -- Returns now alone, where nobody waits: released; negative where the lease had ended; else
 --   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of
 --   the process.
@@ -14,7 +14,7 @@ local remember = ARGV[4] ~= '0'
 -- It is the only hold, and nobody waits: most calls end here, before the rest is even defined.
 local isOnly = string.find(text, '\n' .. ARGV[1] .. ' ', 18, true) == 19 and not string.find(text, '\n', 20, true)
 local fence = string.sub(text, 1, 16)
-if isOnly and not remember and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
+if isOnly and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
   local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
   local freed = redis.pcall('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
   if freed.err then
@@ -22,11 +22,13 @@ if isOnly and not remember and string.sub(text, 17, 18) == ' -' and fence < time
     redis.call('DEL', KEYS[1])
     redis.call('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
   end
-  return tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and atMs or -atMs
+  local isReleased = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs
+  if remember then redis.call('SET', KEYS[4], isReleased and 'released' or 'expired', 'PX', ARGV[4]) end
+  return isReleased and atMs or -atMs
 end
 
 -- It is the only hold, and the first who waits is live: most calls on a key in demand end here, in the same way as below.
-if isOnly and not remember and string.sub(text, 17, 18) == ' q' then
+if isOnly and string.sub(text, 17, 18) == ' q' then
   local page = redis.call('ZRANGE', KEYS[2], 0, 1)
   local waiter, owner, process, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) (%d+)$')
   local known = waiter and redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process, 'o' .. owner) or {}
@@ -43,6 +45,7 @@ if isOnly and not remember and string.sub(text, 17, 18) == ' q' then
       local keepMs = math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000
       redis.call('SET', KEYS[1], fence .. (isLast and ' -\n' or ' q\n') .. hold, 'PX', keepMs)
       local status = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and 'released' or 'expired'
+      if remember then redis.call('SET', KEYS[4], status, 'PX', ARGV[4]) end
       if isOwn then return {status, atMs, waiter, tonumber(fence), ends} end
       redis.call('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. fence .. ' ' .. ends)
       return {status, atMs}

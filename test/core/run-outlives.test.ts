@@ -1,0 +1,67 @@
+import { createLocks, type Hold, type Locks, lock, runInTrace } from 'reenlock';
+
+/** A promise, and the function that settles it. */
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+describe('lock.run in a scope that ends before its routine', () => {
+  let locks: Locks;
+  beforeEach(() => {
+    locks = createLocks();
+  });
+  afterEach(() => locks.close({ drainMs: 0 }));
+
+  const tryNow = (key: string): Promise<Hold | null> => runInTrace(() => lock.tryAcquire(key), { locks });
+
+  it('keeps the lock until the routine has settled, and gives it back then', async () => {
+    const { opened, open } = gate();
+    const entered = gate();
+    let running: Promise<string> | undefined;
+    await runInTrace(
+      async () => {
+        running = lock.run('key', async (hold) => {
+          entered.open();
+          await opened;
+          hold.assertHeld();
+          return 'done';
+        });
+        await entered.opened;
+      },
+      { locks },
+    );
+    expect(await tryNow('key')).toBeNull();
+    open();
+    expect(await running).toBe('done');
+    expect(await tryNow('key')).not.toBeNull();
+  });
+
+  it('keeps a lock that was taken by work which waitUntil postpones, and one beside it that settles earlier', async () => {
+    const [first, second] = [gate(), gate()];
+    let inner: Promise<void> | undefined;
+    await runInTrace(
+      async () => {
+        const one = await lock.acquire('one');
+        const two = await lock.acquire('two');
+        one.waitUntil(first.opened);
+        inner = second.opened.then(() => undefined);
+        two.waitUntil(lock.run('three', () => second.opened));
+      },
+      { locks },
+    );
+    first.open();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await tryNow('one')).not.toBeNull();
+    expect(await tryNow('two')).toBeNull();
+    expect(await tryNow('three')).toBeNull();
+    second.open();
+    await inner;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await tryNow('two')).not.toBeNull();
+    expect(await tryNow('three')).not.toBeNull();
+  });
+});

@@ -1,0 +1,110 @@
+import { createServer, type RequestListener } from 'node:http';
+import { createRequire } from 'node:module';
+import { type AddressInfo, connect } from 'node:net';
+import express5 from 'express';
+import { createLocks, lock, runInTrace } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import { isTrusted } from '../../src/core/http/trust.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
+
+describe.each([
+  ['Express 5', express5],
+  ['Express 4', createRequire(__filename)('express4') as typeof express5],
+])('a request that is answered while its guard waits (%s)', (_, express) => {
+  it('keeps its whole answer, and its handler never runs', async () => {
+    const locks = createLocks();
+    const holder = runInTrace(
+      async () => {
+        await lock.acquire('key');
+        await answered;
+      },
+      { locks },
+    );
+    let toldAnswered = (): void => {};
+    const answered = new Promise<void>((resolve) => {
+      toldAnswered = resolve;
+    });
+    let isHandled = false;
+    const app = express();
+    app.use(traceContext({ locks }));
+    app.use((_req, res, next) => {
+      next();
+      void Promise.resolve().then(() => res.status(503).send('x'.repeat(5_000_000)));
+    });
+    app.get('/', lockOn('key'), () => {
+      isHandled = true;
+    });
+    const server = createServer(app as RequestListener).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    expect([response.status, (await response.text()).length]).toEqual([503, 5_000_000]);
+    toldAnswered();
+    await holder;
+    expect(isHandled).toBe(false);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await locks.close();
+  });
+});
+
+describe('a peer without an address', () => {
+  it('is trusted on a unix socket or within the process, and not once its connection was reset', () => {
+    const request = (socket: object | undefined) => ({ socket, headers: {} }) as never;
+    expect(isTrusted(request({ destroyed: false }), 'internal')).toBe(true);
+    expect(isTrusted(request(undefined), 'internal')).toBe(true);
+    expect(isTrusted(request({ destroyed: false, localPort: 3000 }), 'internal')).toBe(false);
+    expect(isTrusted(request({ destroyed: true }), 'internal')).toBe(false);
+  });
+
+  it('can’t choose its owner by resetting its connection', async () => {
+    const seen: boolean[] = [];
+    const server = createServer((req, res) => {
+      seen.push(req.socket.remoteAddress === undefined && isTrusted(req, 'internal'));
+      res.end();
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const gone = Array.from({ length: 5 }, () => {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1', () => {
+        socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+        socket.resetAndDestroy();
+      });
+      return new Promise((resolve) => socket.once('close', resolve));
+    });
+    await Promise.all(gone);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    expect(seen).not.toContain(true);
+  });
+});
+
+describe('a request without a real socket', () => {
+  it('is served: a serverless adapter made it up', async () => {
+    const { IncomingMessage, ServerResponse } = await import('node:http');
+    const locks = createLocks();
+    const req = new IncomingMessage({ destroyed: false, destroy() {} } as never);
+    Object.assign(req, { method: 'GET', url: '/', httpVersionMajor: 1 });
+    const res = new ServerResponse(req);
+    const app = express5();
+    app.use(traceContext({ locks }));
+    app.get('/', lockOn('key'), (_req, res) => res.end());
+    const ended = new Promise((resolve) => res.once('finish', resolve));
+    res.assignSocket({
+      write: (_: unknown, __: unknown, done?: () => void) => {
+        done?.();
+        return true;
+      },
+      on() {},
+      once() {},
+      removeListener() {},
+      cork() {},
+      uncork() {},
+      writable: true,
+    } as never);
+    (app as unknown as RequestListener)(req, res);
+    await ended;
+    expect(res.statusCode).toBe(200);
+    await locks.close();
+  });
+});
