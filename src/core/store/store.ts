@@ -12,8 +12,8 @@
  *     process is its own, in the reply; never from inside the call.
  * C8  An acquire is also the poll: it answers granted, queued or cancelled; queues anew, at the tail, what the store does
  *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
- * C9  A release removes the hold or the queue entry of its hold id. With `tombstoneMs` it is remembered: a repeat answers
- *     the same, an acquire that arrives later answers cancelled. A caller gives 0 only when every acquire was answered.
+ * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat answers
+ *     the same, an acquire that arrives later answers cancelled.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
