@@ -68,9 +68,7 @@ export class Releases {
   #try(request: HoldRequest, leaseMs: number): Promise<ReleaseReply> {
     const sent = this.#clock.now();
     const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
-    const onAnswer = (reply?: ReleaseReply): void => {
-      if (reply !== undefined) this.#onReply(request.id, sent, reply);
-    };
+    const onAnswer = (reply: ReleaseReply): void => this.#onReply(request.id, sent, reply);
     const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
     return this.#calls.run('release', sent, this.#storeTimeoutMs, call, onAnswer);
   }

@@ -24,15 +24,14 @@ export class StoreCalls {
 
   /**
    * Rejects with a `LockStoreError`. A call that was given up may still have its effect: whoever made it must undo it.
-   * `onAnswer` is called when the store has answered, however late: with its reply, or with nothing where it certainly did
-   * not apply the call.
+   * `onAnswer` is called with the store's reply, however late it comes.
    */
   run<T>(
     operation: string,
     sent: Instant,
     ms: number,
     call: () => Promise<T>,
-    onAnswer?: (reply?: T) => void,
+    onAnswer?: (reply: T) => void,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const pending = { operation, ms, dueMs: sent.monoMs + ms, reject };
@@ -46,9 +45,7 @@ export class StoreCalls {
         },
         (error: unknown) => {
           this.#pending.delete(pending);
-          const storeError = asStoreError(operation, error);
-          if (storeError.outcome === 'not-applied') onAnswer?.();
-          reject(storeError);
+          reject(asStoreError(operation, error));
         },
       );
     });

@@ -128,9 +128,7 @@ export class Waiting {
     const { leaseMs } = waiter;
     const terms = { leaseMs, queue, maxWaiters: this.#settings.maxWaitersPerKey, livenessMs: this.#livenessMs };
     const { request } = waiter;
-    const onAnswer = (reply?: AcquireReply): void => {
-      if (reply !== undefined) this.takeClaims(request.id, sent, reply);
-    };
+    const onAnswer = (reply: AcquireReply): void => this.takeClaims(request.id, sent, reply);
     return this.#calls.run('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), onAnswer);
   }
 
