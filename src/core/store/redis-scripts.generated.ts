@@ -3,90 +3,125 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '14ecd741e0c41360eb0a5f527e84d5e5625646f9',
+  sha1: 'cb0b9b1fbbdacf6bd560207babd4d19aca5fb1b5',
   source: `local time = redis.call('TIME')
-local known = redis.call('MGET', KEYS[4], KEYS[1])
-local isCancelled, text = known[1], known[2]
-local last = not text and '0' or #text == 18 and string.sub(text, 17) == ' -' and string.sub(text, 1, 16)
-local fence = time[1] .. string.sub('00000' .. time[2], -6)
-if last and last < fence and not isCancelled then
-local ends = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[4]
-local hold = fence .. ' -\\n' .. ARGV[1] .. ' ' .. ends .. ' lease ' .. ARGV[2]
-if redis.call('SET', KEYS[1], hold, 'PX', ARGV[6], text and 'XX' or 'NX') then return fence end
-redis.call('GET', KEYS[1])
+local text = redis.call('GET', KEYS[1])
+local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+local q, g, line, mark
+if text then q, g, line, mark = string.byte(text, 17, 20) end
+local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) then
+local hold = fence .. '--\\n' .. ARGV[2] .. ' ' .. ARGV[1]
+if line then hold = hold .. string.sub(text, 19) end
+local isShort = string.find(ARGV[2], '+000000', 2, true)
+redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3) + 3600000)
+return fence
 end
-local leaseMs, queueing = tonumber(ARGV[4]), ARGV[5] == '1'
-local held, id, endMs, kind, holder = string.match(text or '', '^(%d+) q\\n(%S+) (%d+) (%a+) (%S+ %S+)$')
-if held and queueing and not isCancelled then
-local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local owner, process = string.match(ARGV[2], '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d+) (%d+) (%d+) ')
-local waiters = redis.call('ZCARD', KEYS[2])
-local known = redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process)
+if q == 113 and g == 45 and (mark == 119 or mark == 87) then
+local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
+if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
+local ownProcess, ownOwner = string.match(ARGV[1], '^(%S+) (%S+)')
+local flag, wants, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d) (%a %d+ 0) (%d+) (%d+)')
+local line = string.find(text, '\\n', 35, true)
+local isOnly = not line or string.byte(text, line + 1) == 35
+if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
+local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
 local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
-local isOther = tonumber(endMs) > atMs and string.sub(holder, 1, #owner + 1) ~= owner .. ' '
-if isLive and isOther and waiters > 0 and waiters < tonumber(maxWaiters) then
-local member = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. claimMs
-if redis.pcall('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), member) == 1 then
-redis.call('ZINCRBY', KEYS[3], 1, 'o' .. owner)
-local isClaim = kind == 'claim' and string.sub(holder, -#process) == process
-if not isClaim then return {'queued', atMs, tonumber(endMs), 1, ''} end
-return {'queued', atMs, tonumber(endMs), 1, '', id, tonumber(held), tonumber(endMs)}
+if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
+local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
+redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
+if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, 0, 0} end
+return {'queued', atMs, endMs, 1, 0, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
 end
 end
 end
-local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
-local holdId, whose = ARGV[1], ARGV[2]
-local owner, caller = string.match(whose, '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
-local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+end
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
+local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
+local hourMs = 3600000
+local goneFrom = 1000000000000000
 local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
-return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
+return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
-local function suspend(name)
-if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
-end
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local lapsed = {}
-local function readRecord(text)
-local holds = {}
-if not text or text == '' then return holds, 0, false end
-for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
-local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
-if hold.ends > nowMs then
-holds[#holds + 1] = hold
-elseif kind == 'claim' and process ~= caller then
+if text then
+local from = string.find(text, '\\n#', 19, true) or #text + 1
+for kind, sign, ends, process, owner, id in string.gmatch(
+string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
+) do
+local isClaim = kind == 'W' or kind == 'R'
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+holds[#holds + 1] = {
+id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
+}
+elseif isClaim and process ~= caller then
 lapsed[process] = true
 end
 end
-local last, flag = string.match(text, '^(%d+) (.)')
-return holds, tonumber(last), flag == 'q'
+last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
-local function writeRecord(holds, last, waiting)
-local text = digits(last) .. (waiting and ' q' or ' -')
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
+end
+local function writeRecord()
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
-text = text .. '\\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
+parts[#parts + 1] = receipts
 redis.call('DEL', record)
-redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 for name in pairs(lapsed) do suspend(name) end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering then
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+else
+redis.call('DEL', queue)
+end
 end
 local function dequeue(member, owner)
 if redis.call('ZREM', queue, member) == 0 then return false end
-if redis.call('EXISTS', queue) == 0 then
-redis.call('DEL', meta)
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
 return true
 end
-if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
+local function admits(owner, mode)
+for _, hold in ipairs(holds) do
+if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+end
 return true
+end
+local function countOf(owner)
+local count = 0
+for _, hold in ipairs(holds) do
+if hold.owner == owner then count = count + 1 end
+end
+return count
 end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
@@ -95,190 +130,237 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
-local function nextLive()
-local verdicts, from, size, seen = {}, 0, 1, 0
+local function nextLive(verdicts, owed)
+local from, size, seen = 0, 1, 0
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then break end
+if #page == 0 then return nil end
 for _, member in ipairs(page) do
+if string.sub(member, 1, 1) == ':' then return nil end
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local name = waiter.process
-local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
-verdict = judge(name, known[1], known[2])
-verdicts[name] = verdict
-waiter.wasOwed = known[2] == '2'
-waiter.isAlone = known[3] == '1'
+local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
+verdict = judge(waiter.process, known[1], known[2])
+verdicts[waiter.process] = verdict
+owed[waiter.process] = known[2] == '2'
 end
-if verdict == 'live' then return waiter, verdicts end
+if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
 end
 seen = seen + #page
 size = 64
 end
-return nil, verdicts
+return nil
 end
 local function withOwner(first)
-local granted = {first}
-if first.isAlone then return granted end
+local all = {first}
+if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
 for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
-if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
-return granted
+return all
 end
-local function handOff(last)
-local holds, fence = {}, math.max(last + 1, nowUs)
-local first, verdicts = nextLive()
-local granted = first and withOwner(first) or {}
-if first and first.isAlone then
-redis.call('ZREM', queue, first.member)
-redis.call('ZREM', meta, 'o' .. first.owner)
-else
-for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
+local function handOn()
+local granted, verdicts, owed, paid = {}, {}, {}, {}
+local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+repeat
+local first = nextLive(verdicts, owed)
+if not first or not admits(first.owner, first.mode) then break end
+if owed[first.process] then paid[first.process] = true end
+last = fence
+for _, waiter in ipairs(withOwner(first)) do
+if admits(waiter.owner, waiter.mode) then
+dequeue(waiter.member, waiter.owner)
+waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
-for _, waiter in ipairs(granted) do
-holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
 end
-local waiting = redis.call('EXISTS', queue) == 1
-if not waiting then redis.call('DEL', meta) end
-writeRecord(holds, first and fence or last, waiting)
+until first.mode == 'w' or #granted >= 256
+sweepQueue()
+writeRecord()
 if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
+for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
-for _, hold in ipairs(holds) do
+for _, hold in ipairs(granted) do
 if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
-return holds, first and fence or last, waiting
 end
-local function withClaims(reply, holds, fence)
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if not remembering then return nil end
+local letters = {'r', 'e', 'c', 'a'}
+local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+for i, letter in ipairs(letters) do
+if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+end
+return nil
+end
+local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+if hold.isClaim and hold.process == caller and hold.id ~= holdId then
 reply[#reply + 1] = hold.id
-reply[#reply + 1] = fence
+reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
 end
 end
 return reply
 end
-local holds, last, waiting = readRecord(text)
-if isCancelled then return withClaims({'cancelled', nowMs, 0, 0, ''}, holds, last) end
+local leaseMs = tonumber(string.sub(ARGV[2], 3))
+if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 local function granted(hold)
-return withClaims({'granted', nowMs, last, hold.ends, hold.kind}, holds, last)
-end
-local function grantNow(fence)
-local hold = {id = holdId, ends = nowMs + leaseMs, kind = 'lease', owner = owner, process = caller}
-holds[#holds + 1] = hold
-last = fence
-writeRecord(holds, last, waiting)
-return granted(hold)
+return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
 end
 local function keepLive()
-local known = redis.call('ZMSCORE', meta, 'p' .. caller, 's' .. caller)
+local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
 if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
-redis.call('ZREM', meta, 'p' .. caller)
-redis.call('ZADD', meta, math.max(nowMs + spanMs, known[1] or 0), 'p' .. caller)
-if known[2] then redis.call('ZADD', meta, 2, 's' .. caller) end
-for _, key in ipairs({queue, meta}) do
-if redis.call('PTTL', key) < spanMs then redis.call('PEXPIRE', key, spanMs) end
-end
+redis.call('ZREM', queue, ':p' .. caller)
+redis.call('ZADD', queue, math.max(nowMs + spanMs, known[1] or 0), ':p' .. caller)
+if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
+keepQueue(spanMs)
 end
 local isQueued = redis.call('ZSCORE', queue, ownMember) ~= false
 if isQueued then
 waiting = true
 keepLive()
 end
-if waiting and #holds == 0 then holds, last, waiting = handOff(last) end
+if waiting and admits('', 'r') then handOn() end
 for _, hold in ipairs(holds) do
 if hold.id == holdId then return granted(hold) end
 end
-if #holds == 0 or holds[1].owner == owner then
+local count = countOf(owner)
+if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
 if isQueued then dequeue(ownMember, owner) end
-return grantNow(#holds == 0 and math.max(last + 1, nowUs) or last)
+if #holds == 0 then last = math.max(last + 1, nowUs) end
+local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
+holds[#holds + 1] = hold
+if isQueued then sweepQueue() end
+writeRecord()
+return granted(hold)
 end
 local freeAt = nowMs
 for _, hold in ipairs(holds) do freeAt = math.max(freeAt, hold.ends) end
 local status, isNew = 'queued', 0
-if not queueing then
+if count > 0 and not isQueued then
+status = 'conflict'
+elseif flag == '0' then
 status = 'refused'
 elseif not isQueued then
-if waiting and redis.call('ZCARD', queue) >= tonumber(maxWaiters) then
+if waiting and redis.call('ZCOUNT', queue, '-inf', '(0') >= tonumber(maxWaiters) then
 status = 'full'
 else
 isNew = 1
-redis.call('ZINCRBY', meta, 1, 'o' .. owner)
-redis.call('ZADD', queue, digits(nowUs), ownMember)
+redis.call('ZINCRBY', queue, 1, ':o' .. owner)
+redis.call('ZADD', queue, digits(nowUs - priority * 10000000 - 10000000000000000), ownMember)
 keepLive()
-if not waiting then writeRecord(holds, last, true) end
+if not waiting then
+waiting = true
+writeRecord()
 end
 end
-return withClaims({status, nowMs, freeAt, isNew, ''}, holds, last)`,
+end
+return withClaims({status, nowMs, freeAt, isNew, 0, 0})`,
 };
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '514542ad1912b3be2e5f11af109062413f453044',
+  sha1: 'd31afe2926a95db364744f749dc41679f66f8bfa',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
-local holdId, whose = ARGV[1], ARGV[2]
-local owner, caller = string.match(whose, '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
-local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
+local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
+local hourMs = 3600000
+local goneFrom = 1000000000000000
 local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
-return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
+return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
-local function suspend(name)
-if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
-end
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local lapsed = {}
-local function readRecord(text)
-local holds = {}
-if not text or text == '' then return holds, 0, false end
-for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
-local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
-if hold.ends > nowMs then
-holds[#holds + 1] = hold
-elseif kind == 'claim' and process ~= caller then
+if text then
+local from = string.find(text, '\\n#', 19, true) or #text + 1
+for kind, sign, ends, process, owner, id in string.gmatch(
+string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
+) do
+local isClaim = kind == 'W' or kind == 'R'
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+holds[#holds + 1] = {
+id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
+}
+elseif isClaim and process ~= caller then
 lapsed[process] = true
 end
 end
-local last, flag = string.match(text, '^(%d+) (.)')
-return holds, tonumber(last), flag == 'q'
+last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
-local function writeRecord(holds, last, waiting)
-local text = digits(last) .. (waiting and ' q' or ' -')
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
+end
+local function writeRecord()
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
-text = text .. '\\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
+parts[#parts + 1] = receipts
 redis.call('DEL', record)
-redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 for name in pairs(lapsed) do suspend(name) end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering then
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+else
+redis.call('DEL', queue)
+end
 end
 local function dequeue(member, owner)
 if redis.call('ZREM', queue, member) == 0 then return false end
-if redis.call('EXISTS', queue) == 0 then
-redis.call('DEL', meta)
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
 return true
 end
-if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
+local function admits(owner, mode)
+for _, hold in ipairs(holds) do
+if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+end
 return true
+end
+local function countOf(owner)
+local count = 0
+for _, hold in ipairs(holds) do
+if hold.owner == owner then count = count + 1 end
+end
+return count
 end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
@@ -287,88 +369,102 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
-local function nextLive()
-local verdicts, from, size, seen = {}, 0, 1, 0
+local function nextLive(verdicts, owed)
+local from, size, seen = 0, 1, 0
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then break end
+if #page == 0 then return nil end
 for _, member in ipairs(page) do
+if string.sub(member, 1, 1) == ':' then return nil end
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local name = waiter.process
-local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
-verdict = judge(name, known[1], known[2])
-verdicts[name] = verdict
-waiter.wasOwed = known[2] == '2'
-waiter.isAlone = known[3] == '1'
+local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
+verdict = judge(waiter.process, known[1], known[2])
+verdicts[waiter.process] = verdict
+owed[waiter.process] = known[2] == '2'
 end
-if verdict == 'live' then return waiter, verdicts end
+if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
 end
 seen = seen + #page
 size = 64
 end
-return nil, verdicts
+return nil
 end
 local function withOwner(first)
-local granted = {first}
-if first.isAlone then return granted end
+local all = {first}
+if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
 for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
-if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
-return granted
+return all
 end
-local function handOff(last)
-local holds, fence = {}, math.max(last + 1, nowUs)
-local first, verdicts = nextLive()
-local granted = first and withOwner(first) or {}
-if first and first.isAlone then
-redis.call('ZREM', queue, first.member)
-redis.call('ZREM', meta, 'o' .. first.owner)
-else
-for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
+local function handOn()
+local granted, verdicts, owed, paid = {}, {}, {}, {}
+local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+repeat
+local first = nextLive(verdicts, owed)
+if not first or not admits(first.owner, first.mode) then break end
+if owed[first.process] then paid[first.process] = true end
+last = fence
+for _, waiter in ipairs(withOwner(first)) do
+if admits(waiter.owner, waiter.mode) then
+dequeue(waiter.member, waiter.owner)
+waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
-for _, waiter in ipairs(granted) do
-holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
 end
-local waiting = redis.call('EXISTS', queue) == 1
-if not waiting then redis.call('DEL', meta) end
-writeRecord(holds, first and fence or last, waiting)
+until first.mode == 'w' or #granted >= 256
+sweepQueue()
+writeRecord()
 if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
+for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
-for _, hold in ipairs(holds) do
+for _, hold in ipairs(granted) do
 if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
-return holds, first and fence or last, waiting
 end
-local function withClaims(reply, holds, fence)
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if not remembering then return nil end
+local letters = {'r', 'e', 'c', 'a'}
+local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+for i, letter in ipairs(letters) do
+if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+end
+return nil
+end
+local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+if hold.isClaim and hold.process == caller and hold.id ~= holdId then
 reply[#reply + 1] = hold.id
-reply[#reply + 1] = fence
+reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
 end
 end
 return reply
 end
-local taken, last = readRecord(text)
-if #taken == 0 or last ~= tonumber(ARGV[4]) then return 0 end
-handOff(last)
+if #holds == 0 or last ~= tonumber(ARGV[2]) then return 0 end
+local taken = holds
+holds = {}
+handOn()
 for _, hold in ipairs(taken) do redis.call('PUBLISH', channels .. hold.process, 'lost ' .. hold.id) end
 return 1`,
 };
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '9208cb122f5c4c631acb18f5e729479bef0d7766',
+  sha1: 'dd9282be0ae0a6681a12ab41d504e3cc79635c1f',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local holds, waiters = {}, {}
@@ -377,112 +473,159 @@ for _, part in ipairs({...}) do list[#list + 1] = part end
 end
 local text = redis.call('GET', KEYS[1]) or ''
 local fence = tonumber(string.match(text, '^%d+'))
-for id, ends, kind, owner in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+)') do
-if tonumber(ends) > nowMs then append(holds, id, owner, fence, tonumber(ends), kind) end
+for kind, sign, ends, owner, id in string.gmatch(text, '\\n(%a)(%+?)(%d+) %S+ (%S+) (%S+)') do
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then append(holds, id, owner, fence, ends, kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-local id, owner = string.match(members[i], '^(%S+) (%S+)')
-append(waiters, id, owner, tonumber(members[i + 1]))
+local owner, id, mode, priority = string.match(members[i], '^[^:%s]%S* (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+if not owner then break end
+append(waiters, id, owner, mode, tonumber(priority), members[i + 1] + 10000000000000000 + priority * 10000000)
 end
 return {nowMs, holds, waiters}`,
 };
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '514930accff0456d9022557be6212b6873491f51',
+  sha1: '3a67b41e416e0882db34e9012d80d0a05c2f69c8',
   source: `local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1]) or ''
-local remember = ARGV[4] ~= '0'
-local isOnly = string.find(text, '\\n' .. ARGV[1] .. ' ', 18, true) == 19 and not string.find(text, '\\n', 20, true)
-local fence = string.sub(text, 1, 16)
-if isOnly and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
-local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local freed = redis.pcall('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
-if freed.err then
-redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
+local text = redis.call('GET', KEYS[1])
+local over = 35 + #ARGV[1]
+local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
+(#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
+if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
+local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
+if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+local rest = ''
+if ARGV[2] == '0' then
+rest = string.sub(text, over)
+else
+local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
+local from = string.find(text, own, over, true)
+if from ~= over or string.find(text, '\\n', over + 1, true) then
+rest = string.sub(text, over)
+from = string.find(rest, own, 1, true)
+while from do
+local to = string.find(rest, '\\n', from + 1, true)
+rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
+from = string.find(rest, own, 1, true)
 end
-local isReleased = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs
-if remember then redis.call('SET', KEYS[4], isReleased and 'released' or 'expired', 'PX', ARGV[4]) end
-return isReleased and atMs or -atMs
 end
-if isOnly and string.sub(text, 17, 18) == ' q' then
+rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. ' ' .. ARGV[2]
+end
+local q, g = string.byte(text, 17, 18)
+if q == 45 and g == 45 and endMs > atMs then
+if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then return atMs end
+elseif q == 113 and g == 45 and endMs > atMs then
 local page = redis.call('ZRANGE', KEYS[2], 0, 1)
-local waiter, owner, process, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) (%d+)$')
-local known = waiter and redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process, 'o' .. owner) or {}
-local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
+local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
 if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
-local isOwn = string.sub(ARGV[2], -#process) == process
-local channel = string.match(ARGV[3], '(%S+)$') .. process
+local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
+local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
 if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
-local ends, isLast = atMs + claimMs, #page == 1
-local fence = string.format('%.0f', math.max(fence + 1, time[1] * 1000000 + time[2]))
-redis.call('ZREM', KEYS[2], page[1])
-if isLast then redis.call('DEL', KEYS[3]) else redis.call('ZREM', KEYS[3], 'o' .. owner) end
-local hold = waiter .. ' ' .. ends .. ' claim ' .. owner .. ' ' .. process
-local keepMs = math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000
-redis.call('SET', KEYS[1], fence .. (isLast and ' -\\n' or ' q\\n') .. hold, 'PX', keepMs)
-local status = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and 'released' or 'expired'
-if remember then redis.call('SET', KEYS[4], status, 'PX', ARGV[4]) end
-if isOwn then return {status, atMs, waiter, tonumber(fence), ends} end
-redis.call('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. fence .. ' ' .. ends)
-return {status, atMs}
+local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
+local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
+if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
+local hold = '\\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
+local record = fence .. (isLast and '--' or 'q-') .. hold .. rest
+if ends <= endMs then
+redis.call('SET', KEYS[1], record, 'KEEPTTL')
+else
+redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
+end
+if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
+redis.call('PUBLISH', channel, 'granted ' .. id .. ' ' .. fence .. ' ' .. ends)
+return atMs
 end
 end
 end
-local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
-local holdId, whose = ARGV[1], ARGV[2]
-local owner, caller = string.match(whose, '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
-local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+end
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
+local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
+local hourMs = 3600000
+local goneFrom = 1000000000000000
 local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
-return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
+return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
-local function suspend(name)
-if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
-end
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local lapsed = {}
-local function readRecord(text)
-local holds = {}
-if not text or text == '' then return holds, 0, false end
-for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
-local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
-if hold.ends > nowMs then
-holds[#holds + 1] = hold
-elseif kind == 'claim' and process ~= caller then
+if text then
+local from = string.find(text, '\\n#', 19, true) or #text + 1
+for kind, sign, ends, process, owner, id in string.gmatch(
+string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
+) do
+local isClaim = kind == 'W' or kind == 'R'
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+holds[#holds + 1] = {
+id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
+}
+elseif isClaim and process ~= caller then
 lapsed[process] = true
 end
 end
-local last, flag = string.match(text, '^(%d+) (.)')
-return holds, tonumber(last), flag == 'q'
+last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
-local function writeRecord(holds, last, waiting)
-local text = digits(last) .. (waiting and ' q' or ' -')
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
+end
+local function writeRecord()
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
-text = text .. '\\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
+parts[#parts + 1] = receipts
 redis.call('DEL', record)
-redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 for name in pairs(lapsed) do suspend(name) end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering then
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+else
+redis.call('DEL', queue)
+end
 end
 local function dequeue(member, owner)
 if redis.call('ZREM', queue, member) == 0 then return false end
-if redis.call('EXISTS', queue) == 0 then
-redis.call('DEL', meta)
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
 return true
 end
-if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
+local function admits(owner, mode)
+for _, hold in ipairs(holds) do
+if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+end
 return true
+end
+local function countOf(owner)
+local count = 0
+for _, hold in ipairs(holds) do
+if hold.owner == owner then count = count + 1 end
+end
+return count
 end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
@@ -491,162 +634,232 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
-local function nextLive()
-local verdicts, from, size, seen = {}, 0, 1, 0
+local function nextLive(verdicts, owed)
+local from, size, seen = 0, 1, 0
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then break end
+if #page == 0 then return nil end
 for _, member in ipairs(page) do
+if string.sub(member, 1, 1) == ':' then return nil end
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local name = waiter.process
-local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
-verdict = judge(name, known[1], known[2])
-verdicts[name] = verdict
-waiter.wasOwed = known[2] == '2'
-waiter.isAlone = known[3] == '1'
+local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
+verdict = judge(waiter.process, known[1], known[2])
+verdicts[waiter.process] = verdict
+owed[waiter.process] = known[2] == '2'
 end
-if verdict == 'live' then return waiter, verdicts end
+if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
 end
 seen = seen + #page
 size = 64
 end
-return nil, verdicts
+return nil
 end
 local function withOwner(first)
-local granted = {first}
-if first.isAlone then return granted end
+local all = {first}
+if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
 for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
-if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
-return granted
+return all
 end
-local function handOff(last)
-local holds, fence = {}, math.max(last + 1, nowUs)
-local first, verdicts = nextLive()
-local granted = first and withOwner(first) or {}
-if first and first.isAlone then
-redis.call('ZREM', queue, first.member)
-redis.call('ZREM', meta, 'o' .. first.owner)
-else
-for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
+local function handOn()
+local granted, verdicts, owed, paid = {}, {}, {}, {}
+local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+repeat
+local first = nextLive(verdicts, owed)
+if not first or not admits(first.owner, first.mode) then break end
+if owed[first.process] then paid[first.process] = true end
+last = fence
+for _, waiter in ipairs(withOwner(first)) do
+if admits(waiter.owner, waiter.mode) then
+dequeue(waiter.member, waiter.owner)
+waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
-for _, waiter in ipairs(granted) do
-holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
 end
-local waiting = redis.call('EXISTS', queue) == 1
-if not waiting then redis.call('DEL', meta) end
-writeRecord(holds, first and fence or last, waiting)
+until first.mode == 'w' or #granted >= 256
+sweepQueue()
+writeRecord()
 if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
+for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
-for _, hold in ipairs(holds) do
+for _, hold in ipairs(granted) do
 if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
-return holds, first and fence or last, waiting
 end
-local function withClaims(reply, holds, fence)
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if not remembering then return nil end
+local letters = {'r', 'e', 'c', 'a'}
+local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+for i, letter in ipairs(letters) do
+if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+end
+return nil
+end
+local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+if hold.isClaim and hold.process == caller and hold.id ~= holdId then
 reply[#reply + 1] = hold.id
-reply[#reply + 1] = fence
+reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
 end
 end
 return reply
 end
-local holds, last, waiting = readRecord(text)
-local status, kept = 'absent', {}
-for _, hold in ipairs(holds) do
-if hold.id == holdId then status = 'released' else kept[#kept + 1] = hold end
+local status
+for i, hold in ipairs(holds) do
+if hold.id == holdId then
+table.remove(holds, i)
+status = 'released'
+break
 end
-if status == 'absent' then
-local before = redis.call('GET', KEYS[4])
-if before then return withClaims({before, nowMs}, holds, last) end
+end
+if not status then
+local before = recall()
+if before then return withClaims({before, nowMs}) end
 if dequeue(ownMember, owner) then
 status = 'cancelled'
-elseif string.find(text, '\\n' .. holdId .. ' ', 1, true) then
+sweepQueue()
+elseif text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true) then
 status = 'expired'
+else
+status = 'absent'
 end
 end
-if waiting and #kept == 0 then
-kept, last = handOff(last)
-elseif status == 'released' or status == 'expired' then
-writeRecord(kept, last, waiting)
+local rememberMs = tonumber(ARGV[2])
+if remembering then
+redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
+remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0
 end
-if remember then
-redis.call('DEL', KEYS[4])
-redis.call('SET', KEYS[4], status, 'PX', ARGV[4])
+if rememberMs > 0 then
+if flag == '1' and status ~= 'absent' then
+receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
-return withClaims({status, nowMs}, kept, last)`,
+if #receipts > 1500 then
+receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+) (%d+)', function(second, ms)
+return (second + 1) * 1000 + ms <= nowMs and '' or nil
+end)
+end
+local letter = string.sub(status, 1, 1)
+if flag ~= '2' and #receipts <= 1500 then
+receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. ' ' .. ARGV[2]
+else
+redis.call('DEL', record)
+redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
+keepQueue(rememberMs)
+remembering = true
+end
+end
+if waiting and admits('', 'r') then
+handOn()
+elseif status ~= 'absent' or rememberMs > 0 then
+writeRecord()
+end
+return withClaims({status, nowMs})`,
 };
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'ecbd755744147f342fce614c876d4170dea3e2c5',
+  sha1: 'c37e95a82d97f883e262e62111924a7838553cda',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local fence, leaseMs = tonumber(ARGV[4]), tonumber(ARGV[5])
-local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
-local holdId, whose = ARGV[1], ARGV[2]
-local owner, caller = string.match(whose, '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
-local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
+local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
+local hourMs = 3600000
+local goneFrom = 1000000000000000
 local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
-return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
+return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
-local function suspend(name)
-if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
-end
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local lapsed = {}
-local function readRecord(text)
-local holds = {}
-if not text or text == '' then return holds, 0, false end
-for id, ends, kind, owner, process in string.gmatch(text, '\\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
-local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
-if hold.ends > nowMs then
-holds[#holds + 1] = hold
-elseif kind == 'claim' and process ~= caller then
+if text then
+local from = string.find(text, '\\n#', 19, true) or #text + 1
+for kind, sign, ends, process, owner, id in string.gmatch(
+string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
+) do
+local isClaim = kind == 'W' or kind == 'R'
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+holds[#holds + 1] = {
+id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
+}
+elseif isClaim and process ~= caller then
 lapsed[process] = true
 end
 end
-local last, flag = string.match(text, '^(%d+) (.)')
-return holds, tonumber(last), flag == 'q'
+last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
-local function writeRecord(holds, last, waiting)
-local text = digits(last) .. (waiting and ' q' or ' -')
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
+end
+local function writeRecord()
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
-text = text .. '\\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
+parts[#parts + 1] = receipts
 redis.call('DEL', record)
-redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 for name in pairs(lapsed) do suspend(name) end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering then
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+else
+redis.call('DEL', queue)
+end
 end
 local function dequeue(member, owner)
 if redis.call('ZREM', queue, member) == 0 then return false end
-if redis.call('EXISTS', queue) == 0 then
-redis.call('DEL', meta)
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
 return true
 end
-if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
+local function admits(owner, mode)
+for _, hold in ipairs(holds) do
+if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+end
 return true
+end
+local function countOf(owner)
+local count = 0
+for _, hold in ipairs(holds) do
+if hold.owner == owner then count = count + 1 end
+end
+return count
 end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
@@ -655,84 +868,97 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
-local function nextLive()
-local verdicts, from, size, seen = {}, 0, 1, 0
+local function nextLive(verdicts, owed)
+local from, size, seen = 0, 1, 0
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then break end
+if #page == 0 then return nil end
 for _, member in ipairs(page) do
+if string.sub(member, 1, 1) == ':' then return nil end
 local waiter = unpackWaiter(member)
 local verdict = verdicts[waiter.process]
 if not verdict then
-local name = waiter.process
-local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
-verdict = judge(name, known[1], known[2])
-verdicts[name] = verdict
-waiter.wasOwed = known[2] == '2'
-waiter.isAlone = known[3] == '1'
+local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
+verdict = judge(waiter.process, known[1], known[2])
+verdicts[waiter.process] = verdict
+owed[waiter.process] = known[2] == '2'
 end
-if verdict == 'live' then return waiter, verdicts end
+if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
 end
 seen = seen + #page
 size = 64
 end
-return nil, verdicts
+return nil
 end
 local function withOwner(first)
-local granted = {first}
-if first.isAlone then return granted end
+local all = {first}
+if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
 for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
-if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
-return granted
+return all
 end
-local function handOff(last)
-local holds, fence = {}, math.max(last + 1, nowUs)
-local first, verdicts = nextLive()
-local granted = first and withOwner(first) or {}
-if first and first.isAlone then
-redis.call('ZREM', queue, first.member)
-redis.call('ZREM', meta, 'o' .. first.owner)
-else
-for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
+local function handOn()
+local granted, verdicts, owed, paid = {}, {}, {}, {}
+local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+repeat
+local first = nextLive(verdicts, owed)
+if not first or not admits(first.owner, first.mode) then break end
+if owed[first.process] then paid[first.process] = true end
+last = fence
+for _, waiter in ipairs(withOwner(first)) do
+if admits(waiter.owner, waiter.mode) then
+dequeue(waiter.member, waiter.owner)
+waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
-for _, waiter in ipairs(granted) do
-holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
 end
-local waiting = redis.call('EXISTS', queue) == 1
-if not waiting then redis.call('DEL', meta) end
-writeRecord(holds, first and fence or last, waiting)
+until first.mode == 'w' or #granted >= 256
+sweepQueue()
+writeRecord()
 if waiting then
 for name, verdict in pairs(verdicts) do
 if verdict == 'unreachable' then suspend(name) end
 end
-if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
+for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
-for _, hold in ipairs(holds) do
+for _, hold in ipairs(granted) do
 if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
-return holds, first and fence or last, waiting
 end
-local function withClaims(reply, holds, fence)
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if not remembering then return nil end
+local letters = {'r', 'e', 'c', 'a'}
+local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+for i, letter in ipairs(letters) do
+if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+end
+return nil
+end
+local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+if hold.isClaim and hold.process == caller and hold.id ~= holdId then
 reply[#reply + 1] = hold.id
-reply[#reply + 1] = fence
+reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
 end
 end
 return reply
 end
-local holds, last, waiting = readRecord(text)
+local leaseMs = tonumber(ARGV[2])
 for _, hold in ipairs(holds) do
-if hold.id == holdId and last == fence then
+if hold.id == holdId and last == tonumber(ARGV[4]) then
 hold.ends = math.max(hold.ends, nowMs + leaseMs)
-hold.kind = 'lease'
-writeRecord(holds, last, waiting)
+hold.isClaim = false
+writeRecord()
 return {'renewed', nowMs, hold.ends}
 end
 end

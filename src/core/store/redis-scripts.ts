@@ -13,39 +13,37 @@ export type RedisClient = Redis;
 
 type Argument = string | number;
 
+/** How many calls travel in one write: the server works on the first ones while the next are made. */
+const callsPerWrite = 8;
+
 /**
  * Runs scripts by their digests, and by their source where the server has not seen them (first use, restart, SCRIPT
- * FLUSH). Calls of one turn travel in one write: with many at once, the writes cost more than all the rest.
+ * FLUSH). Calls of one turn travel in few writes: with many at once, the writes cost more than all the rest.
  */
 export class RedisScripts {
   readonly #client: RedisClient;
   #held: RedisClient['stream'] | undefined;
+  #calls = 0;
 
   constructor(client: RedisClient) {
     this.#client = client;
   }
 
-  /** Rejects with a `LockStoreError`. */
-  run<T>(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly Argument[],
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    if (this.#held === undefined) this.#holdBack();
-    const fail = (error: unknown): never => {
-      throw storeError(script.name, error);
-    };
+  /** All scripts take two keys. Rejects with a `LockStoreError`. */
+  run<T>(script: RedisScript, args: readonly Argument[], read: (reply: unknown) => T): Promise<T> {
+    this.#holdBack();
     const answer = (reply: unknown): T => {
       try {
         return read(reply);
       } catch (error) {
-        return fail(error);
+        throw storeError(script.name, error);
       }
     };
-    return this.#client.evalsha(script.sha1, keys.length, ...keys, ...args).then(answer, (error: unknown) => {
-      if (!isUnknownScript(error)) return fail(error);
-      return this.#client.eval(script.source, keys.length, ...keys, ...args).then(answer, fail);
+    return this.#client.evalsha(script.sha1, 2, ...args).then(answer, (error: unknown) => {
+      if (!isUnknownScript(error)) throw storeError(script.name, error);
+      return this.#client.eval(script.source, 2, ...args).then(answer, (reason: unknown) => {
+        throw storeError(script.name, reason);
+      });
     });
   }
 
@@ -54,9 +52,18 @@ export class RedisScripts {
    * there is a connection, there is nothing to hold back.
    */
   #holdBack(): void {
+    const held = this.#held;
+    this.#calls += 1;
+    if (held !== undefined) {
+      if (this.#calls % callsPerWrite !== 0) return;
+      held.uncork();
+      held.cork();
+      return;
+    }
     const { stream } = this.#client;
     if (stream === undefined) return;
     this.#held = stream;
+    this.#calls = 0;
     stream.cork();
     process.nextTick(() => {
       this.#held = undefined;

@@ -1,6 +1,7 @@
 import { LockConfigError } from '../errors.ts';
 import { checkOptions, objectWith, text } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
+import { RedisHistory } from './redis-history.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { type RedisClient, RedisScripts } from './redis-scripts.ts';
 import type {
@@ -43,6 +44,7 @@ export class RedisStore implements LockStore {
   };
   readonly #client: RedisClient;
   readonly #scripts: RedisScripts;
+  readonly #history: RedisHistory;
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
@@ -53,6 +55,7 @@ export class RedisStore implements LockStore {
     const client = checked.client as RedisClient;
     this.#client = client;
     this.#scripts = new RedisScripts(client);
+    this.#history = new RedisHistory(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
     if (client.isCluster)
       throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');
@@ -66,32 +69,38 @@ export class RedisStore implements LockStore {
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    const { holdId, claimMs } = request;
-    const rest = `${claimMs} ${terms.maxWaiters} ${terms.livenessMs} ${this.#channels}`;
-    const args = [holdId, whose(request), rest, terms.leaseMs, terms.queue ? 1 : 0, terms.leaseMs + recordKeptMs];
-    return this.#scripts.run(acquire, this.#keys(request), args, (reply) =>
-      Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), terms.leaseMs),
-    );
+    const { leaseMs, maxWaiters, livenessMs, queue } = terms;
+    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
+    const answered = this.#history.asked(request);
+    const lease = `w+${String(leaseMs).padStart(12, '0')}`;
+    return this.#scripts.run(acquire, this.#args(request, lease, rest), (reply) => {
+      answered();
+      const { holdId } = request;
+      return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
+    });
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    const args = [request.holdId, '- -', '0 0 0 -', terms.fence, terms.leaseMs];
-    return this.#scripts.run(renew, this.#lockKeys(request.id), args, readRenew);
+    const rest = `0 ${wants(request)} 0 0 ${this.#channels}`;
+    return this.#scripts.run(renew, [...this.#args(request, terms.leaseMs, rest), terms.fence], readRenew);
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    const rest = `${request.claimMs} 0 0 ${this.#channels}`;
-    const args = [request.holdId, whose(request), rest, terms.tombstoneMs];
-    return this.#scripts.run(release, this.#keys(request), args, readRelease);
+    const rest = `${this.#history.flag(request)} ${wants(request)} 0 0 ${this.#channels}`;
+    const answered = this.#history.released(request, terms.tombstoneMs);
+    return this.#scripts.run(release, this.#args(request, terms.tombstoneMs, rest), (reply) => {
+      answered();
+      return readRelease(reply);
+    });
   }
 
   inspect(id: string): Promise<InspectReply> {
-    return this.#scripts.run(inspect, this.#lockKeys(id).slice(0, 2), [], readInspect);
+    return this.#scripts.run(inspect, this.#keys(id), readInspect);
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
-    const args = ['-', '- -', `0 0 0 ${this.#channels}`, fence];
-    return this.#scripts.run(forceRelease, this.#lockKeys(id), args, (reply) => Number(reply) === 1);
+    const args = [...this.#keys(id), '- - -', fence, `0 w 0 0 0 0 ${this.#channels}`];
+    return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
   }
 
   subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
@@ -112,16 +121,15 @@ export class RedisStore implements LockStore {
     );
   }
 
-  #keys(request: HoldRequest): string[] {
-    const keys: string[] = this.#lockKeys(request.id);
-    keys.push(`${this.#prefix}{${request.id}}:gone:${request.holdId}`);
-    return keys;
+  #args({ id, holdId, owner, process }: HoldRequest, amount: Item, rest: string): Item[] {
+    const lock = `${this.#prefix}{${id}}`;
+    return [`${lock}:lock`, `${lock}:queue`, `${process} ${owner} ${holdId}`, amount, rest];
   }
 
-  /** The hash tag keeps all keys of one lock in one slot; an encoded name is never empty and has no braces. */
-  #lockKeys(id: string): [string, string, string] {
+  /** The hash tag keeps both keys of a lock in one slot; an encoded name is never empty and has no braces. */
+  #keys(id: string): [string, string] {
     const lock = `${this.#prefix}{${id}}`;
-    return [`${lock}:lock`, `${lock}:queue`, `${lock}:meta`];
+    return [`${lock}:lock`, `${lock}:queue`];
   }
 }
 
@@ -130,8 +138,9 @@ const rules = {
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
 };
 
-function whose(request: HoldRequest): string {
-  return `${request.owner} ${request.process}`;
+/** What a waiter's place in the queue says of its wish. */
+function wants(request: HoldRequest): string {
+  return `w ${request.claimMs} 0`;
 }
 
 /** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
@@ -141,11 +150,11 @@ function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply
 }
 
 function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, kind] = reply as [AcquireReply['status'], Item, Item, Item, string];
+  const [status, now, third, fourth, isClaim] = reply as [AcquireReply['status'], Item, Item, Item, Item];
   const nowMs = Number(now);
-  const claims = readClaims(reply, 5);
+  const claims = readClaims(reply, 6);
   if (status === 'granted') {
-    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: kind === 'claim' };
+    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(isClaim) === 1 };
     return { status, grant, nowMs, claims };
   }
   if (status === 'cancelled') return { status, nowMs, claims };
@@ -160,10 +169,7 @@ function readRenew(reply: unknown): RenewReply {
 }
 
 function readRelease(reply: unknown): ReleaseReply {
-  if (!Array.isArray(reply)) {
-    const now = Number(reply);
-    return { status: now > 0 ? 'released' : 'expired', nowMs: Math.abs(now), claims: none };
-  }
+  if (!Array.isArray(reply)) return { status: 'released', nowMs: Number(reply), claims: none };
   const items: Item[] = reply;
   const [status, now] = items as [ReleaseReply['status'], Item];
   return { status, nowMs: Number(now), claims: readClaims(items, 2) };
@@ -178,9 +184,9 @@ function readInspect(reply: unknown): InspectReply {
       owner: String(owner),
       fence: Number(fence),
       endMs: Number(end),
-      isClaim: kind === 'claim',
+      isClaim: kind === 'W' || kind === 'R',
     })),
-    waiters: rows(waiters, 3).map(([holdId, owner, since]) => ({
+    waiters: rows(waiters, 5).map(([holdId, owner, , , since]) => ({
       holdId: String(holdId),
       owner: String(owner),
       sinceMs: Number(since) / 1000,
@@ -199,9 +205,6 @@ function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[]
 }
 
 const none: readonly StoreGrant[] = [];
-
-/** The record outlives its last hold by an hour: the next fence is beyond the last one, also where the clock was set back. */
-const recordKeptMs = 3_600_000;
 
 function rows(items: readonly Item[], width: number): Item[][] {
   return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));

@@ -1,79 +1,122 @@
--- What the operations share: the lock's structures, and the hand-off. Needs `time`, the reply of TIME.
+-- What the operations share: the lock's structures, and the hand-off. Needs `time`, the reply of TIME, and `text`, the
+-- record or false.
 --
--- ARGV[1] hold id   ARGV[2] "<owner> <process>"   ARGV[3] "<claim ms> <most waiters> <liveness ms> <channel prefix>"
--- record  string  "<last fence> <q, if somebody may wait, or ->", then a line a hold: "<hold id> <end> <kind> <owner>
---                 <process>", kind is claim or lease. All holds have one owner, and the last fence.
--- queue   zset    "<hold id> <owner> <process> <claim ms>" -> time queued, µs; the member is all that is known of a waiter
--- meta    zset    'p'<process> -> live until; 's'<process> -> 1 suspended, 2 owed; 'o'<owner> -> how many wait
+-- ARGV[1] "<process> <owner> <hold id>", the names of who calls
+-- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"
+-- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
+--                 else '-'; a line a hold: "<kind><end> <names>", kind w or r, in capitals for a claim; and a line a
+--                 release that is remembered here: "#<names> <status><second> <ms>", from then on. An end is 13 digits,
+--                 or '+' and 12, from the time of the fence on. All holds have the last fence; where any is a writer's,
+--                 one owner.
+-- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
+--                 ':p'<process> -> live until; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
+--                 ':g'<status><hold id> -> a release, remembered until then, in µs.
+-- A place is the time queued in µs, each degree of priority 10 s earlier, less 10^16: doubles of that size are exact.
 -- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
-local record, queue, meta = KEYS[1], KEYS[2], KEYS[3]
-local holdId, whose = ARGV[1], ARGV[2]
-local owner, caller = string.match(whose, '^(%S+) (%S+)$')
-local claimMs, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d+) (%d+) (%d+) (%S+)$')
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 -- All that is known of a waiter, as a member of the queue.
-local ownMember = holdId .. ' ' .. whose .. ' ' .. claimMs
+local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 -- A call looks at no more waiters than this; the next call goes on.
 local scanLimit = 4096
+local hourMs = 3600000
+-- Where the scores of remembered releases begin; those of the marks are below.
+local goneFrom = 1000000000000000
 
 local function digits(number)
   return string.format('%.0f', number)
 end
 
 local function unpackWaiter(member)
-  local id, owner, process, claim = string.match(member, '^(%S+) (%S+) (%S+) (%d+)$')
-  return {id = id, owner = owner, process = process, claim = tonumber(claim), member = member}
+  local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
+  return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+end
+
+-- The record: holds that expired are left out. Processes that let a claim lapse are suspended by the next write of it.
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local lapsed = {}
+if text then
+  local from = string.find(text, '\n#', 19, true) or #text + 1
+  for kind, sign, ends, process, owner, id in string.gmatch(
+    string.sub(text, 19, from - 1), '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
+  ) do
+    local isClaim = kind == 'W' or kind == 'R'
+    ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+    if ends > nowMs then
+      holds[#holds + 1] = {
+        id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
+      }
+    elseif isClaim and process ~= caller then
+      lapsed[process] = true
+    end
+  end
+  last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+  waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+end
+
+local function keepQueue(ms)
+  if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
 
 -- Only where it waits: else nothing would end the mark.
 local function suspend(name)
-  if redis.call('ZSCORE', meta, 'p' .. name) then redis.call('ZADD', meta, 1, 's' .. name) end
-end
-
--- Other processes that let a claim lapse, found by reading the record; the next write of it suspends them.
-local lapsed = {}
-
--- The holds of a record's text, the last fence, and whether somebody may wait. Holds that expired are left out.
-local function readRecord(text)
-  local holds = {}
-  if not text or text == '' then return holds, 0, false end
-  for id, ends, kind, owner, process in string.gmatch(text, '\n(%S+) (%d+) (%a+) (%S+) (%S+)') do
-    local hold = {id = id, ends = tonumber(ends), kind = kind, owner = owner, process = process}
-    if hold.ends > nowMs then
-      holds[#holds + 1] = hold
-    elseif kind == 'claim' and process ~= caller then
-      lapsed[process] = true
-    end
-  end
-  local last, flag = string.match(text, '^(%d+) (.)')
-  return holds, tonumber(last), flag == 'q'
+  if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 
 -- Deleted before it is set, so that it works at maxmemory. The last fence outlives the last hold by an hour, so that it
 -- rises even where the clock is set back.
-local function writeRecord(holds, last, waiting)
-  local text = digits(last) .. (waiting and ' q' or ' -')
+local function writeRecord()
+  local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
   local latest = math.max(nowMs, math.ceil(last / 1000))
   for _, hold in ipairs(holds) do
     latest = math.max(latest, hold.ends)
-    text = text .. '\n' .. hold.id .. ' ' .. hold.ends .. ' ' .. hold.kind .. ' ' .. hold.owner .. ' ' .. hold.process
+    local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+    parts[#parts + 1] = '\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
   end
+  parts[#parts + 1] = receipts
   redis.call('DEL', record)
-  redis.call('SET', record, text, 'PX', latest - nowMs + 3600000)
+  redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
   for name in pairs(lapsed) do suspend(name) end
+end
+
+-- What is left without a waiter: nothing, or what is remembered.
+local function sweepQueue()
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+  if waiting then return end
+  if remembering then
+    redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+  else
+    redis.call('DEL', queue)
+  end
 end
 
 -- Removes a queue entry; false where there is none.
 local function dequeue(member, owner)
   if redis.call('ZREM', queue, member) == 0 then return false end
-  -- An empty queue's expiry is gone: what begins anew must set it anew.
-  if redis.call('EXISTS', queue) == 0 then
-    redis.call('DEL', meta)
-    return true
-  end
-  if tonumber(redis.call('ZINCRBY', meta, -1, 'o' .. owner)) <= 0 then redis.call('ZREM', meta, 'o' .. owner) end
+  if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
   return true
+end
+
+-- Whether the holds let one more of this owner and mode in: others only share as readers.
+local function admits(owner, mode)
+  for _, hold in ipairs(holds) do
+    if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+  end
+  return true
+end
+
+local function countOf(owner)
+  local count = 0
+  for _, hold in ipairs(holds) do
+    if hold.owner == owner then count = count + 1 end
+  end
+  return count
 end
 
 local function judge(name, untilMs, state)
@@ -85,80 +128,96 @@ local function judge(name, untilMs, state)
 end
 
 -- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
-local function nextLive()
-  local verdicts, from, size, seen = {}, 0, 1, 0
+local function nextLive(verdicts, owed)
+  local from, size, seen = 0, 1, 0
   while seen < scanLimit do
     local page = redis.call('ZRANGE', queue, from, from + size - 1)
-    if #page == 0 then break end
+    if #page == 0 then return nil end
     for _, member in ipairs(page) do
+      if string.sub(member, 1, 1) == ':' then return nil end
       local waiter = unpackWaiter(member)
       local verdict = verdicts[waiter.process]
       if not verdict then
-        local name = waiter.process
-        local known = redis.call('ZMSCORE', meta, 'p' .. name, 's' .. name, 'o' .. waiter.owner)
-        verdict = judge(name, known[1], known[2])
-        verdicts[name] = verdict
-        waiter.wasOwed = known[2] == '2'
-        waiter.isAlone = known[3] == '1'
+        local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
+        verdict = judge(waiter.process, known[1], known[2])
+        verdicts[waiter.process] = verdict
+        owed[waiter.process] = known[2] == '2'
       end
-      if verdict == 'live' then return waiter, verdicts end
+      if verdict == 'live' then return waiter end
       if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
     end
     seen = seen + #page
     size = 64
   end
-  return nil, verdicts
+  return nil
 end
 
--- Who is granted with the first: every other waiter of its owner.
+-- A waiter with every other waiter of its owner, who are granted with it.
 local function withOwner(first)
-  local granted = {first}
-  if first.isAlone then return granted end
+  local all = {first}
+  if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
   for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+    if string.sub(member, 1, 1) == ':' then break end
     local waiter = unpackWaiter(member)
-    if waiter.owner == first.owner and waiter.id ~= first.id then granted[#granted + 1] = waiter end
+    if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
   end
-  return granted
+  return all
 end
 
--- Makes the next live waiter the holder, with every other waiter of its owner: each has a claim and the next fence.
--- Writes the record in any case. The calling process's claims are in the holds; others are told after the last write.
-local function handOff(last)
-  local holds, fence = {}, math.max(last + 1, nowUs)
-  local first, verdicts = nextLive()
-  local granted = first and withOwner(first) or {}
-  if first and first.isAlone then
-    redis.call('ZREM', queue, first.member)
-    redis.call('ZREM', meta, 'o' .. first.owner)
-  else
-    for _, waiter in ipairs(granted) do dequeue(waiter.member, waiter.owner) end
-  end
-  for _, waiter in ipairs(granted) do
-    holds[#holds + 1] = {id = waiter.id, ends = nowMs + waiter.claim, kind = 'claim', owner = waiter.owner, process = waiter.process}
-  end
-  local waiting = redis.call('EXISTS', queue) == 1
-  if not waiting then redis.call('DEL', meta) end
-  writeRecord(holds, first and fence or last, waiting)
+-- Grants the next live waiter what the holds admit, and every other waiter of its owner; after a reader, goes on up to
+-- the next writer. Each gets a claim, and where nobody held before, the next fence. Writes the record in any case. The
+-- calling process finds its claims among the holds; others are told after the last write.
+local function handOn()
+  local granted, verdicts, owed, paid = {}, {}, {}, {}
+  local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+  repeat
+    local first = nextLive(verdicts, owed)
+    if not first or not admits(first.owner, first.mode) then break end
+    if owed[first.process] then paid[first.process] = true end
+    last = fence
+    for _, waiter in ipairs(withOwner(first)) do
+      if admits(waiter.owner, waiter.mode) then
+        dequeue(waiter.member, waiter.owner)
+        waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+        holds[#holds + 1], granted[#granted + 1] = waiter, waiter
+      end
+    end
+  until first.mode == 'w' or #granted >= 256
+  sweepQueue()
+  writeRecord()
   if waiting then
     for name, verdict in pairs(verdicts) do
       if verdict == 'unreachable' then suspend(name) end
     end
-    if first and first.wasOwed then redis.call('ZREM', meta, 's' .. first.process) end
+    for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
   end
-  for _, hold in ipairs(holds) do
+  for _, hold in ipairs(granted) do
     if hold.process ~= caller then
-      redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(fence) .. ' ' .. hold.ends)
+      redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
     end
   end
-  return holds, first and fence or last, waiting
+end
+
+-- What is remembered of this hold id's release.
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+  local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+  if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+  if not remembering then return nil end
+  local letters = {'r', 'e', 'c', 'a'}
+  local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+  for i, letter in ipairs(letters) do
+    if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+  end
+  return nil
 end
 
 -- Appends the calling process's open claims, but for the hold that the reply is about.
-local function withClaims(reply, holds, fence)
+local function withClaims(reply)
   for _, hold in ipairs(holds) do
-    if hold.kind == 'claim' and hold.process == caller and hold.id ~= holdId then
+    if hold.isClaim and hold.process == caller and hold.id ~= holdId then
       reply[#reply + 1] = hold.id
-      reply[#reply + 1] = fence
+      reply[#reply + 1] = last
       reply[#reply + 1] = hold.ends
     end
   end

@@ -1,78 +1,73 @@
 -- acquire: grant the lock to the owner, queue the waiter, or say what an earlier call with this hold id got.
--- KEYS[1] record   KEYS[2] queue   KEYS[3] meta   KEYS[4] tombstone of the hold id
--- ARGV[1] hold id  ARGV[2] "<owner> <process>"  ARGV[3] "<claim ms> <most waiters> <liveness ms> <channel prefix>"
--- ARGV[4] lease ms   ARGV[5] queue, 1 or 0   ARGV[6] how long to keep the record: lease and an hour, ms
+-- KEYS[1] record   KEYS[2] queue
+-- ARGV[1] names   ARGV[2] "<mode>+<lease ms, 12 digits>", as the record has it   ARGV[3] see _shared.lua; the flag is 1 to
+--   queue, else 0
 -- Returns the fence alone, where nobody held: granted for the whole lease from now on; else
---   {'granted', now, fence, end, kind, …} | {'queued', now, free at, 1 if it was not known, '', …} |
---   {'refused' or 'full', now, free at, 0, '', …} | {'cancelled', now, 0, 0, '', …};
---   … are hold id, fence and end of every other open claim of the process.
+--   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
+--   {'queued', now, free at, 1 if it was not known, 0, 0, …} | {'refused', 'full' or 'conflict', now, free at, 0, 0, 0, …} |
+--   {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process.
 -- Safe to repeat: by hold id.
 local time = redis.call('TIME')
-local known = redis.call('MGET', KEYS[4], KEYS[1])
-local isCancelled, text = known[1], known[2]
+local text = redis.call('GET', KEYS[1])
 
 -- Nobody holds and nobody waits: most calls end here, before the rest is even defined. Fences are compared as text: they
--- have 16 digits. A record of another type reads as none: it is not overwritten, and refused below.
-local last = not text and '0' or #text == 18 and string.sub(text, 17) == ' -' and string.sub(text, 1, 16)
-local fence = time[1] .. string.sub('00000' .. time[2], -6)
-if last and last < fence and not isCancelled then
-  local ends = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[4]
-  local hold = fence .. ' -\n' .. ARGV[1] .. ' ' .. ends .. ' lease ' .. ARGV[2]
-  if redis.call('SET', KEYS[1], hold, 'PX', ARGV[6], text and 'XX' or 'NX') then return fence end
-  redis.call('GET', KEYS[1])
+-- have 16 digits.
+local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+local q, g, line, mark
+if text then q, g, line, mark = string.byte(text, 17, 20) end
+local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) then
+  local hold = fence .. '--\n' .. ARGV[2] .. ' ' .. ARGV[1]
+  if line then hold = hold .. string.sub(text, 19) end
+  -- An hour more than the lease at least.
+  local isShort = string.find(ARGV[2], '+000000', 2, true)
+  redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3) + 3600000)
+  return fence
 end
-local leaseMs, queueing = tonumber(ARGV[4]), ARGV[5] == '1'
 
--- Another holds and others wait: most calls on a key in demand end here, in the same way as below.
-local held, id, endMs, kind, holder = string.match(text or '', '^(%d+) q\n(%S+) (%d+) (%a+) (%S+ %S+)$')
-if held and queueing and not isCancelled then
-  local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-  local owner, process = string.match(ARGV[2], '^(%S+) (%S+)$')
-  local claimMs, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d+) (%d+) (%d+) ')
-  local waiters = redis.call('ZCARD', KEYS[2])
-  local known = redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process)
-  local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
-  local isOther = tonumber(endMs) > atMs and string.sub(holder, 1, #owner + 1) ~= owner .. ' '
-  if isLive and isOther and waiters > 0 and waiters < tonumber(maxWaiters) then
-    local member = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. claimMs
-    -- At maxmemory it is refused for a poll, too, which adds nothing: below, a poll is told apart first.
-    if redis.pcall('ZADD', KEYS[2], 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), member) == 1 then
-      redis.call('ZINCRBY', KEYS[3], 1, 'o' .. owner)
-      local isClaim = kind == 'claim' and string.sub(holder, -#process) == process
-      if not isClaim then return {'queued', atMs, tonumber(endMs), 1, ''} end
-      return {'queued', atMs, tonumber(endMs), 1, '', id, tonumber(held), tonumber(endMs)}
+-- Another is the only one to write, and others wait: most calls on a key in demand end here, in the same way as below.
+if q == 113 and g == 45 and (mark == 119 or mark == 87) then
+  local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
+  -- From the fence on.
+  if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+  local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
+  local ownProcess, ownOwner = string.match(ARGV[1], '^(%S+) (%S+)')
+  local flag, wants, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d) (%a %d+ 0) (%d+) (%d+)')
+  local line = string.find(text, '\n', 35, true)
+  local isOnly = not line or string.byte(text, line + 1) == 35
+  if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
+    local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
+    local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
+    if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
+      local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+      -- At maxmemory it is refused for a poll, too, which adds nothing: below, a poll is told apart first.
+      if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
+        redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
+        if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, 0, 0} end
+        return {'queued', atMs, endMs, 1, 0, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+      end
     end
   end
 end
 --@include _shared
 
-local holds, last, waiting = readRecord(text)
-if isCancelled then return withClaims({'cancelled', nowMs, 0, 0, ''}, holds, last) end
+local leaseMs = tonumber(string.sub(ARGV[2], 3))
+if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 
 local function granted(hold)
-  return withClaims({'granted', nowMs, last, hold.ends, hold.kind}, holds, last)
-end
-
-local function grantNow(fence)
-  local hold = {id = holdId, ends = nowMs + leaseMs, kind = 'lease', owner = owner, process = caller}
-  holds[#holds + 1] = hold
-  last = fence
-  writeRecord(holds, last, waiting)
-  return granted(hold)
+  return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
 end
 
 -- Written with a tenth to spare, and not again before that is used up: every waiter that comes says it, too.
 local function keepLive()
-  local known = redis.call('ZMSCORE', meta, 'p' .. caller, 's' .. caller)
+  local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
   local spanMs = math.ceil(livenessMs * 1.1)
   if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
   -- Removed first, so that a poll makes progress at maxmemory.
-  redis.call('ZREM', meta, 'p' .. caller)
-  redis.call('ZADD', meta, math.max(nowMs + spanMs, known[1] or 0), 'p' .. caller)
-  if known[2] then redis.call('ZADD', meta, 2, 's' .. caller) end
-  for _, key in ipairs({queue, meta}) do
-    if redis.call('PTTL', key) < spanMs then redis.call('PEXPIRE', key, spanMs) end
-  end
+  redis.call('ZREM', queue, ':p' .. caller)
+  redis.call('ZADD', queue, math.max(nowMs + spanMs, known[1] or 0), ':p' .. caller)
+  if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
+  keepQueue(spanMs)
 end
 
 local isQueued = redis.call('ZSCORE', queue, ownMember) ~= false
@@ -80,30 +75,42 @@ if isQueued then
   waiting = true
   keepLive()
 end
-if waiting and #holds == 0 then holds, last, waiting = handOff(last) end
+if waiting and admits('', 'r') then handOn() end
 
 for _, hold in ipairs(holds) do
   if hold.id == holdId then return granted(hold) end
 end
-if #holds == 0 or holds[1].owner == owner then
+local count = countOf(owner)
+if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
   if isQueued then dequeue(ownMember, owner) end
-  return grantNow(#holds == 0 and math.max(last + 1, nowUs) or last)
+  if #holds == 0 then last = math.max(last + 1, nowUs) end
+  local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
+  holds[#holds + 1] = hold
+  if isQueued then sweepQueue() end
+  writeRecord()
+  return granted(hold)
 end
 
 local freeAt = nowMs
 for _, hold in ipairs(holds) do freeAt = math.max(freeAt, hold.ends) end
 local status, isNew = 'queued', 0
-if not queueing then
+if count > 0 and not isQueued then
+  -- It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  status = 'conflict'
+elseif flag == '0' then
   status = 'refused'
 elseif not isQueued then
-  if waiting and redis.call('ZCARD', queue) >= tonumber(maxWaiters) then
+  if waiting and redis.call('ZCOUNT', queue, '-inf', '(0') >= tonumber(maxWaiters) then
     status = 'full'
   else
     isNew = 1
-    redis.call('ZINCRBY', meta, 1, 'o' .. owner)
-    redis.call('ZADD', queue, digits(nowUs), ownMember)
+    redis.call('ZINCRBY', queue, 1, ':o' .. owner)
+    redis.call('ZADD', queue, digits(nowUs - priority * 10000000 - 10000000000000000), ownMember)
     keepLive()
-    if not waiting then writeRecord(holds, last, true) end
+    if not waiting then
+      waiting = true
+      writeRecord()
+    end
   end
 end
-return withClaims({status, nowMs, freeAt, isNew, ''}, holds, last)
+return withClaims({status, nowMs, freeAt, isNew, 0, 0})

@@ -1,6 +1,7 @@
 -- inspect: tell who holds and who waits; changes nothing.
 -- KEYS[1] record   KEYS[2] queue
--- Returns {now, {hold id, owner, fence, end, kind, …}, {hold id, owner, queued at in µs, …}}; the first 1,000 waiters.
+-- Returns {now, {hold id, owner, fence, end, kind, …}, {hold id, owner, mode, priority, queued at in µs, …}}; kind as in the
+--   record; the first 1,000 waiters.
 -- Safe to repeat: it only reads.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -12,12 +13,14 @@ end
 
 local text = redis.call('GET', KEYS[1]) or ''
 local fence = tonumber(string.match(text, '^%d+'))
-for id, ends, kind, owner in string.gmatch(text, '\n(%S+) (%d+) (%a+) (%S+)') do
-  if tonumber(ends) > nowMs then append(holds, id, owner, fence, tonumber(ends), kind) end
+for kind, sign, ends, owner, id in string.gmatch(text, '\n(%a)(%+?)(%d+) %S+ (%S+) (%S+)') do
+  ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+  if ends > nowMs then append(holds, id, owner, fence, ends, kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-  local id, owner = string.match(members[i], '^(%S+) (%S+)')
-  append(waiters, id, owner, tonumber(members[i + 1]))
+  local owner, id, mode, priority = string.match(members[i], '^[^:%s]%S* (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+  if not owner then break end
+  append(waiters, id, owner, mode, tonumber(priority), members[i + 1] + 10000000000000000 + priority * 10000000)
 end
 return {nowMs, holds, waiters}

@@ -1,81 +1,125 @@
 -- release: remove the hold or the queue entry of a hold id, and hand the lock on.
--- KEYS[1] record   KEYS[2] queue   KEYS[3] meta   KEYS[4] tombstone of the hold id
--- ARGV[1] hold id  ARGV[2] "<owner> <process>"  ARGV[3] "<claim ms> 0 0 <channel prefix>"
--- ARGV[4] tombstone ms: how long to remember the hold id
--- Returns now alone, where nobody waits: released; negative where the lease had ended; else
---   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of
---   the process.
--- Safe to repeat: it removes once. The tombstone keeps the first answer. The first write is always a removal, so that it
---   works at maxmemory.
+-- KEYS[1] record   KEYS[2] queue
+-- ARGV[1] names   ARGV[2] how long to remember the hold id, ms; 0 is not at all
+-- ARGV[3] see _shared.lua; the flag says what else may come of this hold id, and where to remember it:
+--   2 an acquire that was not answered: in the queue, for as long as is said
+--   1 nothing, and every earlier release of this process on this lock was answered: in the record, in place of those
+--   0 nothing, but an earlier release was not answered: in the record, beside it
+-- Returns now alone where it held, and no other claim of the process is open; else
+--   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
+--   process. `expired`: the lease was over, but nobody had taken the key.
+-- Safe to repeat: it removes once, and what is remembered keeps the first answer. The first write is always a removal,
+--   so that it works at maxmemory.
 local time = redis.call('TIME')
-local text = redis.call('GET', KEYS[1]) or ''
-local remember = ARGV[4] ~= '0'
+local text = redis.call('GET', KEYS[1])
 
--- It is the only hold, and nobody waits: most calls end here, before the rest is even defined.
-local isOnly = string.find(text, '\n' .. ARGV[1] .. ' ', 18, true) == 19 and not string.find(text, '\n', 20, true)
-local fence = string.sub(text, 1, 16)
-if isOnly and string.sub(text, 17, 18) == ' -' and fence < time[1] .. string.sub('00000' .. time[2], -6) then
-  local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-  local freed = redis.pcall('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
-  if freed.err then
-    -- At maxmemory, what grows must come after what shrinks.
-    redis.call('DEL', KEYS[1])
-    redis.call('SET', KEYS[1], fence .. ' -', 'PX', 3600000)
+-- The only hold, and nobody waits, or the first who waits is live: most calls end here, in the same way as below.
+local over = 35 + #ARGV[1]
+local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
+  (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
+if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
+  local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
+  -- From the fence on.
+  if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+  local rest = ''
+  if ARGV[2] == '0' then
+    rest = string.sub(text, over)
+  else
+    local own = '\n#' .. string.match(ARGV[1], '^%S+ ')
+    local from = string.find(text, own, over, true)
+    if from ~= over or string.find(text, '\n', over + 1, true) then
+      rest = string.sub(text, over)
+      from = string.find(rest, own, 1, true)
+      while from do
+        local to = string.find(rest, '\n', from + 1, true)
+        rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
+        from = string.find(rest, own, 1, true)
+      end
+    end
+    rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. ' ' .. ARGV[2]
   end
-  local isReleased = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs
-  if remember then redis.call('SET', KEYS[4], isReleased and 'released' or 'expired', 'PX', ARGV[4]) end
-  return isReleased and atMs or -atMs
-end
-
--- It is the only hold, and the first who waits is live: most calls on a key in demand end here, in the same way as below.
-if isOnly and string.sub(text, 17, 18) == ' q' then
-  local page = redis.call('ZRANGE', KEYS[2], 0, 1)
-  local waiter, owner, process, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) (%d+)$')
-  local known = waiter and redis.call('ZMSCORE', KEYS[3], 'p' .. process, 's' .. process, 'o' .. owner) or {}
-  local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-  if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
-    local isOwn = string.sub(ARGV[2], -#process) == process
-    local channel = string.match(ARGV[3], '(%S+)$') .. process
-    if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
-      local ends, isLast = atMs + claimMs, #page == 1
-      local fence = string.format('%.0f', math.max(fence + 1, time[1] * 1000000 + time[2]))
-      redis.call('ZREM', KEYS[2], page[1])
-      if isLast then redis.call('DEL', KEYS[3]) else redis.call('ZREM', KEYS[3], 'o' .. owner) end
-      local hold = waiter .. ' ' .. ends .. ' claim ' .. owner .. ' ' .. process
-      local keepMs = math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000
-      redis.call('SET', KEYS[1], fence .. (isLast and ' -\n' or ' q\n') .. hold, 'PX', keepMs)
-      local status = tonumber(string.match(text, '%d+', 21 + #ARGV[1])) > atMs and 'released' or 'expired'
-      if remember then redis.call('SET', KEYS[4], status, 'PX', ARGV[4]) end
-      if isOwn then return {status, atMs, waiter, tonumber(fence), ends} end
-      redis.call('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. fence .. ' ' .. ends)
-      return {status, atMs}
+  local q, g = string.byte(text, 17, 18)
+  if q == 45 and g == 45 and endMs > atMs then
+    -- The lease's own time to live has an hour to spare.
+    if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then return atMs end
+  elseif q == 113 and g == 45 and endMs > atMs then
+    local page = redis.call('ZRANGE', KEYS[2], 0, 1)
+    local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
+    local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
+    if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
+      local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
+      local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
+      if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+        local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
+        local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
+        if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
+        local hold = '\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
+        local record = fence .. (isLast and '--' or 'q-') .. hold .. rest
+        if ends <= endMs then
+          redis.call('SET', KEYS[1], record, 'KEEPTTL')
+        else
+          redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
+        end
+        if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
+        redis.call('PUBLISH', channel, 'granted ' .. id .. ' ' .. fence .. ' ' .. ends)
+        return atMs
+      end
     end
   end
 end
 --@include _shared
 
-local holds, last, waiting = readRecord(text)
-local status, kept = 'absent', {}
-for _, hold in ipairs(holds) do
-  if hold.id == holdId then status = 'released' else kept[#kept + 1] = hold end
+local status
+for i, hold in ipairs(holds) do
+  if hold.id == holdId then
+    table.remove(holds, i)
+    status = 'released'
+    break
+  end
 end
-if status == 'absent' then
-  local before = redis.call('GET', KEYS[4])
-  if before then return withClaims({before, nowMs}, holds, last) end
+if not status then
+  local before = recall()
+  if before then return withClaims({before, nowMs}) end
   if dequeue(ownMember, owner) then
     status = 'cancelled'
-  elseif string.find(text, '\n' .. holdId .. ' ', 1, true) then
+    sweepQueue()
+  elseif text and string.find(text .. '\n', ' ' .. names .. '\n', 19, true) then
     status = 'expired'
+  else
+    status = 'absent'
   end
 end
 
-if waiting and #kept == 0 then
-  kept, last = handOff(last)
-elseif status == 'released' or status == 'expired' then
-  writeRecord(kept, last, waiting)
+-- Remembered in the record while that is short; what was remembered for long enough goes.
+local rememberMs = tonumber(ARGV[2])
+if remembering then
+  redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
+  remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0
 end
-if remember then
-  redis.call('DEL', KEYS[4])
-  redis.call('SET', KEYS[4], status, 'PX', ARGV[4])
+if rememberMs > 0 then
+  if flag == '1' and status ~= 'absent' then
+    receipts = string.gsub(receipts, '\n#(%S+)[^\n]*', function(process) return process == caller and '' or nil end)
+  end
+  if #receipts > 1500 then
+    receipts = string.gsub(receipts, '\n#[^\n]* %a(%d+) (%d+)', function(second, ms)
+      return (second + 1) * 1000 + ms <= nowMs and '' or nil
+    end)
+  end
+  local letter = string.sub(status, 1, 1)
+  if flag ~= '2' and #receipts <= 1500 then
+    receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. ' ' .. ARGV[2]
+  else
+    -- Deleted first, so that it works at maxmemory; written again below.
+    redis.call('DEL', record)
+    redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
+    keepQueue(rememberMs)
+    remembering = true
+  end
 end
-return withClaims({status, nowMs}, kept, last)
+
+if waiting and admits('', 'r') then
+  handOn()
+elseif status ~= 'absent' or rememberMs > 0 then
+  writeRecord()
+end
+return withClaims({status, nowMs})

@@ -1,19 +1,18 @@
 -- renew: move the end of a hold's lease away, and turn a claim into a lease.
--- KEYS[1] record   KEYS[2] queue   KEYS[3] meta
--- ARGV[1] hold id   ARGV[2] '- -'   ARGV[3] '0 0 0 -'   ARGV[4] fence   ARGV[5] lease ms
+-- KEYS[1] record   KEYS[2] queue
+-- ARGV[1] names   ARGV[2] lease ms   ARGV[3] see _shared.lua; unused   ARGV[4] fence
 -- Returns {'renewed', now, end} | {'lost', now}
 -- Safe to repeat: an end never moves nearer, and what is gone is never made again.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local fence, leaseMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 --@include _shared
 
-local holds, last, waiting = readRecord(text)
+local leaseMs = tonumber(ARGV[2])
 for _, hold in ipairs(holds) do
-  if hold.id == holdId and last == fence then
+  if hold.id == holdId and last == tonumber(ARGV[4]) then
     hold.ends = math.max(hold.ends, nowMs + leaseMs)
-    hold.kind = 'lease'
-    writeRecord(holds, last, waiting)
+    hold.isClaim = false
+    writeRecord()
     return {'renewed', nowMs, hold.ends}
   end
 end
