@@ -1,21 +1,25 @@
-import { elapsedMs } from './clock.ts';
+import { elapsedMs, type Instant } from './clock.ts';
 import { LockConfigError, LockLimitError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import { Grant } from './grant.ts';
+import type { Granted } from './granted.ts';
 import { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings } from './options.ts';
 import type { Scope } from './scope.ts';
+import type { HoldRequest } from './store/store.ts';
 import type { AcquireOptions } from './types.ts';
+import type { Asker } from './wait-queue.ts';
 
 /** Who asks: a guard gives up when its client leaves, a try does not wait. */
 type Caller = 'code' | 'guard' | 'try';
 
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
- * The options were checked. A try answers undefined where the key is not free; everybody else throws `LockTimeoutError`.
+ * The options were checked. A try answers undefined where the key is not free; everybody else rejects with
+ * `LockTimeoutError`. Where it throws, nothing was asked.
  */
-export async function acquire<C extends Caller>(
+export function acquire<C extends Caller>(
   scope: Scope,
   name: LockName,
   options: AcquireOptions,
@@ -27,10 +31,9 @@ export async function acquire<C extends Caller>(
   const interruption = new Interruption(key, scope, settings.signal, caller === 'guard');
   if (interruption.error !== undefined) throw interruption.error;
   const entered = settings.owner === 'hold' ? undefined : scope.reentrantGrant(name.id);
-  if (entered !== undefined) return reenter(scope, entered, settings);
+  if (entered !== undefined) return Promise.resolve(reenter(scope, entered, settings));
   if (runtime.isClosing) throw new LocksClosedError({ key });
 
-  const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
   const request = {
     id: name.id,
     holdId: runtime.clock.randomId(),
@@ -38,28 +41,43 @@ export async function acquire<C extends Caller>(
     process: runtime.process,
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
   };
-  const terms = { leaseMs: settings.leaseMs, waitMs: caller === 'try' ? 0 : settings.waitMs, interruption };
-  const granted = await runtime.waiting.acquire(key, request, terms);
-  if ('freeInMs' in granted) {
-    if (caller === 'try') return undefined as C extends 'try' ? undefined : never;
-    runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
-    throw new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: granted.freeInMs });
-  }
-  const grant = new Grant(runtime.clock, key, request, settings.owner, settings, granted);
+  const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
+  return new Promise((resolve, reject) => {
+    const asker: Asker = {
+      granted: (granted) => resolve(hold(scope, settings, key, request, granted, startedAt)),
+      refused: (freeInMs) => {
+        if (caller === 'try') {
+          resolve(undefined as C extends 'try' ? undefined : never);
+          return;
+        }
+        runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
+        reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: freeInMs }));
+      },
+      failed: reject,
+    };
+    const waitMs = caller === 'try' ? 0 : settings.waitMs;
+    runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, interruption, asker });
+  });
+}
+
+/** What the store granted, as the first hold of its scope. */
+function hold(
+  scope: Scope,
+  settings: AcquireSettings & AcquireTarget,
+  key: string,
+  request: HoldRequest,
+  granted: Granted,
+  startedAt: Instant | undefined,
+): ScopedHold {
+  const { clock, events, keeper } = scope.runtime;
+  const grant = new Grant(clock, key, request, settings.owner, settings, granted);
   grant.addHold(settings.leaseMs, settings.renew);
-  const hold = addHold(scope, grant, settings);
-  runtime.keeper.keep(grant);
-  // The grant and the end may have come in one turn.
-  const { error } = interruption;
-  if (error !== undefined) {
-    void hold.release();
-    throw error;
-  }
+  const first = addHold(scope, grant, settings);
+  keeper.keep(grant);
   if (startedAt !== undefined) {
-    const waitedMs = elapsedMs(runtime.clock.now(), startedAt);
-    runtime.events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs });
+    events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: elapsedMs(clock.now(), startedAt) });
   }
-  return hold;
+  return first;
 }
 
 function reenter(scope: Scope, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {

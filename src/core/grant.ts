@@ -83,7 +83,11 @@ export class Grant {
 
   /** Milliseconds until the local deadline; 0 when it has passed. */
   get remainingMs(): number {
-    return Math.max(0, remainingMs(this.#clock.now(), this.#deadline));
+    return this.remainingAt(this.#clock.now());
+  }
+
+  remainingAt(now: Instant): number {
+    return Math.max(0, remainingMs(now, this.#deadline));
   }
 
   /** Whether any of its holds wants the watchdog. */

@@ -114,8 +114,6 @@ export class ScopedHold implements Hold {
       this.#home.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
       this.#released = isLast ? this.#keeper.release(this.grant) : done;
-      // Told to whoever awaits it; a release that nobody awaits must not end the process.
-      this.#released.catch(() => {});
     }
     return this.#released;
   }

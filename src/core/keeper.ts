@@ -3,7 +3,7 @@ import { LockLostError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import type { Releases } from './releases.ts';
-import type { LockStore } from './store/store.ts';
+import type { LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -75,11 +75,21 @@ export class Keeper {
   release(grant: Grant): Promise<void> {
     grant.close();
     this.#forget(grant);
-    return this.#releases.give(grant.request, grant.longestMs).then((status) => {
-      if (status === 'absent') throw grant.lostError ?? lostAtRelease(grant);
-      if (!this.#events.has('released')) return;
-      this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock.now(), grant.grantedAt) });
+    const released = new Promise<void>((resolve, reject) => {
+      const fail = (error: Error): void => {
+        // Told to whoever awaits it; a release that nobody awaits must not end the process.
+        released.catch(ignore);
+        reject(error);
+      };
+      const answer = (status: ReleaseReply['status']): void => {
+        if (status === 'absent') fail(grant.lostError ?? lostAtRelease(grant));
+        else resolve();
+        if (status === 'absent' || !this.#events.has('released')) return;
+        this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock.now(), grant.grantedAt) });
+      };
+      this.#releases.give(grant.request, grant.longestMs, answer, fail);
     });
+    return released;
   }
 
   /** Resolves when nothing is held any more. */
@@ -102,3 +112,5 @@ function lostAtRelease(grant: Grant): LockLostError {
   const message = 'The lock was lost: when it was released, the key had changed hands';
   return new LockLostError(message, { key: grant.key, fence: grant.fence });
 }
+
+function ignore(): void {}

@@ -10,6 +10,9 @@ const lastRetryMs = 1_000;
 /** Called with every answer: grants to this process ride in it. */
 type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
 
+type Status = ReleaseReply['status'];
+type OnStatus = (status: Status) => void;
+
 /** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
 export class Releases {
   readonly #store: LockStore;
@@ -38,26 +41,25 @@ export class Releases {
   }
 
   /**
-   * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Answers the
-   * store's status; rejects with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
+   * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Calls back with the
+   * store's status; with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
    */
-  give(request: HoldRequest, leaseMs: number): Promise<ReleaseReply['status']> {
+  give(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
     this.#running += 1;
-    return this.#try(request, leaseMs).then(
-      (reply) => {
+    this.#try(
+      request,
+      leaseMs,
+      (status) => {
         this.#ended();
-        return reply.status;
+        onStatus(status);
       },
-      (error: LockStoreError) =>
-        new Promise((resolve, reject) => void this.#retry(request, leaseMs, error, resolve, reject)),
+      (error) => void this.#retry(request, leaseMs, error, onStatus, onError),
     );
   }
 
-  /** As `give`, where nobody waits for the answer. */
+  /** As `give`, where nobody waits for the answer: each failed try is reported as a `storeError` event. */
   giveInBackground(request: HoldRequest, leaseMs: number): void {
-    this.give(request, leaseMs).catch(() => {
-      // Each failed try was reported as a `storeError` event.
-    });
+    this.give(request, leaseMs, ignore, ignore);
   }
 
   /** Resolves when no release is on its way. */
@@ -65,19 +67,26 @@ export class Releases {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #try(request: HoldRequest, leaseMs: number): Promise<ReleaseReply> {
+  #try(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
     const sent = this.#clock.now();
     const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
-    const onAnswer = (reply: ReleaseReply): void => this.#onReply(request.id, sent, reply);
+    let hasFailed = false;
+    const onReply = (reply: ReleaseReply): void => {
+      if (!hasFailed) onStatus(reply.status);
+      this.#onReply(request.id, sent, reply);
+    };
     const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
-    return this.#calls.run('release', sent, this.#storeTimeoutMs, call, onAnswer);
+    this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {
+      hasFailed = true;
+      onError(error);
+    });
   }
 
   async #retry(
     request: HoldRequest,
     leaseMs: number,
     firstError: LockStoreError,
-    resolve: (status: ReleaseReply['status']) => void,
+    resolve: OnStatus,
     reject: (error: LockStoreError) => void,
   ): Promise<void> {
     const start = this.#clock.now();
@@ -92,7 +101,7 @@ export class Releases {
       if (elapsedMs(this.#clock.now(), start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
       await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
       try {
-        const { status } = await this.#try(request, leaseMs);
+        const status = await new Promise<Status>((answer, fail) => this.#try(request, leaseMs, answer, fail));
         resolve(status);
         this.#ended();
         return;
@@ -116,3 +125,5 @@ export class Releases {
     });
   }
 }
+
+function ignore(): void {}

@@ -23,31 +23,35 @@ export class StoreCalls {
   }
 
   /**
-   * Rejects with a `LockStoreError`. A call that was given up may still have its effect: whoever made it must undo it.
-   * `onAnswer` is called with the store's reply, however late it comes.
+   * Makes a call. `onError` is called with a `LockStoreError` when it failed or has not answered in `ms`; it may still have
+   * its effect then, and whoever made it must undo it. `onReply` is called with the reply, however late it comes.
    */
-  run<T>(
+  start<T>(
     operation: string,
     sent: Instant,
     ms: number,
     call: () => Promise<T>,
-    onAnswer?: (reply: T) => void,
-  ): Promise<T> {
+    onReply: (reply: T) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    const pending = { operation, ms, dueMs: sent.monoMs + ms, reject: onError };
+    this.#pending.add(pending);
+    this.#arm(pending.dueMs);
+    started(call).then(
+      (reply) => {
+        this.#pending.delete(pending);
+        onReply(reply);
+      },
+      (error: unknown) => {
+        if (this.#pending.delete(pending)) onError(asStoreError(operation, error));
+      },
+    );
+  }
+
+  /** As `start`, with a promise. */
+  run<T>(operation: string, sent: Instant, ms: number, call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const pending = { operation, ms, dueMs: sent.monoMs + ms, reject };
-      this.#pending.add(pending);
-      this.#arm(pending.dueMs);
-      started(call).then(
-        (reply) => {
-          this.#pending.delete(pending);
-          onAnswer?.(reply);
-          resolve(reply);
-        },
-        (error: unknown) => {
-          this.#pending.delete(pending);
-          reject(asStoreError(operation, error));
-        },
-      );
+      this.start(operation, sent, ms, call, resolve, reject);
     });
   }
 

@@ -5,29 +5,40 @@ import type { Interruption } from './interruption.ts';
 import type { HoldRequest, StoreGrant } from './store/store.ts';
 import type { LockEvent } from './types.ts';
 
-/** How one acquire waits. */
-export interface WaitTerms {
+/** Who asked hears once what came of it: in a turn of its own, and never from inside the call that asked. */
+export interface Asker {
+  granted(granted: Granted): void;
+  /** Not free, and not waited for: what is left of the holder's lease. */
+  refused(freeInMs: number): void;
+  /** Nothing stays queued or held. */
+  failed(error: Error): void;
+}
+
+/** What one acquire asks for. */
+export interface Ask {
+  readonly key: string;
+  readonly request: HoldRequest;
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
   readonly waitMs: number;
   readonly interruption: Interruption;
+  readonly asker: Asker;
 }
 
-/** Not free, and not waited for: what is left of the holder's lease. */
-export interface Refused {
-  readonly freeInMs: number;
-}
-
-/** An acquire that has no answer for good yet. It waits once `grant` and `fail` are there; calling either ends it. */
-export interface Waiter {
-  readonly key: string;
-  readonly request: HoldRequest;
-  readonly leaseMs: number;
+/** An acquire on its way. Its state goes one way: pending, waiting, gone. */
+export class Waiter {
+  readonly ask: Ask;
   readonly startedAt: Instant;
-  grant?: (granted: Granted) => void;
-  fail?: (error: Error) => void;
+  state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** A grant that overtook the reply to its own acquire. */
-  early?: { readonly grant: StoreGrant; readonly receivedAt: Instant };
+  early: { readonly grant: StoreGrant; readonly receivedAt: Instant } | undefined = undefined;
+  /** Undoes what was begun with the wait: its timer, its listening, its place in the process's queue. */
+  leave: (() => void) | undefined = undefined;
+
+  constructor(ask: Ask, startedAt: Instant) {
+    this.ask = ask;
+    this.startedAt = startedAt;
+  }
 }
 
 /** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
@@ -93,6 +104,6 @@ export class WaitQueue {
 }
 
 /** What every event about a waiter says. */
-export function eventOf({ key, request }: Waiter): LockEvent {
+export function eventOf({ ask: { key, request } }: Waiter): LockEvent {
   return { key, owner: request.owner, holdId: request.holdId };
 }

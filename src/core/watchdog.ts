@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
@@ -47,7 +47,7 @@ export class Watchdog {
 
   watch(grant: Grant): void {
     this.#grants.add(grant);
-    this.#schedule(grant, grant.remainingMs / 3);
+    this.#schedule(grant, grant.remainingAt(grant.grantedAt) / 3, grant.grantedAt);
   }
 
   /** After a hold was added, which may want a longer lease, or be the first that wants renewal. */
@@ -81,13 +81,13 @@ export class Watchdog {
     this.#events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
   }
 
-  #schedule(grant: Grant, delayMs: number): void {
-    const nowMs = this.#clock.now().monoMs;
+  #schedule(grant: Grant, delayMs: number, now: Instant = this.#clock.now()): void {
+    const nowMs = now.monoMs;
     // A fixed lease is renewed once if it began as a claim, and once for each re-entry that wants a longer one.
     const isFixed = !grant.wantsRenewal && !grant.wantsLonger;
     const isDone = !grant.isClaim && (grant.isFinal || isFixed);
     grant.renewAtMs = isDone ? Number.POSITIVE_INFINITY : nowMs + delayMs;
-    this.#arm(Math.min(grant.renewAtMs, nowMs + grant.remainingMs));
+    this.#arm(Math.min(grant.renewAtMs, nowMs + grant.remainingAt(now)));
   }
 
   #arm(dueMs: number): void {

@@ -54,21 +54,6 @@ describe('a signal', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted between the grant and its arrival in the code leaves nothing held', async () => {
-    const setup = setUp();
-    const hold = await setup
-      .sibling()
-      .job()
-      .in(() => lock.acquire('key'));
-    const controller = new AbortController();
-    const outcome = await queued(setup, { signal: controller.signal });
-    setup.store.onMessage = () => queueMicrotask(() => controller.abort());
-    await hold.release();
-    await setup.clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    expect(await setup.store.remains()).toEqual([]);
-  });
-
   it('that is aborted in the turn of the grant leaves nothing held', async () => {
     const setup = setUp();
     const hold = await taken(setup);

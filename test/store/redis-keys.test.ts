@@ -126,8 +126,7 @@ describe('the keys of the Redis store', () => {
     const holder = process.line();
     await holder.hold();
     for (let count = 0; count < 3; count++) await (await stage.process()).line().wait({ livenessMs: shortMs });
-    const isGone = async () =>
-      (await stage.client.exists('reenlock:{order:42}:queue')) === 0;
+    const isGone = async () => (await stage.client.exists('reenlock:{order:42}:queue')) === 0;
     await until(isGone);
     await holder.release();
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });

@@ -45,22 +45,19 @@ describe('the scripts of the Redis store', () => {
     expect(stats).not.toMatch(/cmdstat_eval:/);
   });
 
-  it.each([keys.lock, keys.queue])(
-    'refuse a value of another type at %s, and change nothing',
-    async (foreign) => {
-      const process = stage.deafProcess();
-      if (foreign !== keys.lock) await process.line().hold();
-      await stage.client.sadd(foreign, 'member');
-      const before = await stage.client.keys('*');
-      await expect(process.line().ask()).rejects.toMatchObject({
-        code: 'ERR_LOCK_STORE',
-        outcome: 'not-applied',
-        message: 'The lock store answered WRONGTYPE to acquire',
-      });
-      expect(await stage.client.smembers(foreign)).toEqual(['member']);
-      expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
-    },
-  );
+  it.each([keys.lock, keys.queue])('refuse a value of another type at %s, and change nothing', async (foreign) => {
+    const process = stage.deafProcess();
+    if (foreign !== keys.lock) await process.line().hold();
+    await stage.client.sadd(foreign, 'member');
+    const before = await stage.client.keys('*');
+    await expect(process.line().ask()).rejects.toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+      message: 'The lock store answered WRONGTYPE to acquire',
+    });
+    expect(await stage.client.smembers(foreign)).toEqual(['member']);
+    expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
+  });
 
   it.each([0, longMs])('refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
     await stage.client.sadd(keys.lock, 'member');

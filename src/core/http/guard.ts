@@ -3,6 +3,7 @@ import { acquire } from '../acquire.ts';
 import { currentScope, warnOnce } from '../context.ts';
 import {
   isLockError,
+  LockAbortedError,
   LockConfigError,
   type LockError,
   LockKeyError,
@@ -69,6 +70,8 @@ export class RequestGuard {
     const holds: ScopedHold[] = [];
     try {
       for (const name of this.#names(keys)) holds.push(await acquire(scope, name, this.#options, 'guard'));
+      // Right after the grant: its handler must not begin.
+      if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
     } catch (error) {
       for (const hold of holds.reverse()) void hold.release();
       throw error;

@@ -5,11 +5,15 @@ import type { HoldRequest } from './store.ts';
 /** Where the server should remember a release; see release.lua. */
 type ReleaseFlag = 0 | 1 | 2;
 
-interface Unanswered {
+/** Calls without an answer, and when they are of no interest any more: what is older, nobody sends again. */
+interface Open {
   count: number;
-  /** When the last of them is of no interest any more: nobody sends it again. */
-  overMs: number;
+  readonly overMs: number;
 }
+
+const lingerMs = 600_000;
+/** From so many on, those that will never be answered are looked for. */
+const manyOpen = 1_000;
 
 /**
  * What may still reach the server of calls that were made. A call that was answered on the connection on which it was
@@ -20,10 +24,10 @@ interface Unanswered {
 export class RedisHistory {
   readonly #client: RedisClient;
   readonly #clock: Clock;
-  /** How many acquires of a hold id may still come. */
-  readonly #acquires = new WeakMap<HoldRequest, number>();
-  /** Releases without an answer, by lock. */
-  readonly #releases = new Map<string, Unanswered>();
+  /** Acquires that may still come, by hold id. */
+  readonly #acquires = new Map<string, Open>();
+  /** Releases that may still come, by lock. */
+  readonly #releases = new Map<string, Open>();
 
   constructor(client: RedisClient, clock: Clock = systemClock) {
     this.#client = client;
@@ -31,43 +35,47 @@ export class RedisHistory {
   }
 
   /** An acquire is sent; the function that comes back says that it was answered. */
-  asked(request: HoldRequest): () => void {
+  asked({ holdId }: HoldRequest): () => void {
     const { stream } = this.#client;
-    this.#acquires.set(request, (this.#acquires.get(request) ?? 0) + 1);
+    const answered = this.#open(this.#acquires, holdId);
     return () => {
-      if (this.#client.stream === stream) this.#acquires.set(request, (this.#acquires.get(request) ?? 1) - 1);
+      if (this.#client.stream === stream) answered();
     };
   }
 
   /** What the server is told with a release that is about to be sent. */
-  flag(request: HoldRequest): ReleaseFlag {
-    if (this.#acquires.get(request) !== 0) return 2;
-    return this.#releases.has(request.id) ? 0 : 1;
+  flag({ holdId, id }: HoldRequest): ReleaseFlag {
+    if (this.#acquires.has(holdId)) return 2;
+    return this.#releases.has(id) ? 0 : 1;
   }
 
   /** A release is sent; the function that comes back says that it was answered. */
-  released(request: HoldRequest, rememberMs: number): () => void {
-    const { id } = request;
-    const nowMs = this.#clock.now().monoMs;
-    this.#forget(nowMs);
-    const known = this.#releases.get(id);
-    const entry = known ?? { count: 0, overMs: 0 };
-    // Kept in the order of their last releases.
-    if (known !== undefined) this.#releases.delete(id);
-    this.#releases.set(id, entry);
-    entry.count += 1;
-    entry.overMs = nowMs + rememberMs;
+  released({ id, holdId }: HoldRequest): () => void {
+    const answered = this.#open(this.#releases, id);
     return () => {
-      entry.count -= 1;
-      if (entry.count === 0 && this.#releases.get(id) === entry) this.#releases.delete(id);
+      answered();
+      this.#acquires.delete(holdId);
     };
   }
 
-  /** Those that are never answered. */
-  #forget(nowMs: number): void {
-    for (const [id, { overMs }] of this.#releases) {
+  #open(calls: Map<string, Open>, name: string): () => void {
+    if (calls.size > manyOpen) this.#forget(calls);
+    const known = calls.get(name);
+    const open = known ?? { count: 0, overMs: this.#clock.now().monoMs + lingerMs };
+    if (known === undefined) calls.set(name, open);
+    open.count += 1;
+    return () => {
+      open.count -= 1;
+      if (open.count === 0 && calls.get(name) === open) calls.delete(name);
+    };
+  }
+
+  /** They are in the order of their beginnings. */
+  #forget(calls: Map<string, Open>): void {
+    const nowMs = this.#clock.now().monoMs;
+    for (const [name, { overMs }] of calls) {
       if (overMs > nowMs) return;
-      this.#releases.delete(id);
+      calls.delete(name);
     }
   }
 }

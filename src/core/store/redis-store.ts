@@ -87,7 +87,7 @@ export class RedisStore implements LockStore {
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const rest = `${this.#history.flag(request)} ${wants(request)} 0 0 ${this.#channels}`;
-    const answered = this.#history.released(request, terms.tombstoneMs);
+    const answered = this.#history.released(request);
     return this.#scripts.run(release, this.#args(request, terms.tombstoneMs, rest), (reply) => {
       answered();
       return readRelease(reply);

@@ -1,0 +1,48 @@
+import type { Instant } from './clock.ts';
+import { LockLimitError, LockStoreError } from './errors.ts';
+import type { LocksSettings } from './options.ts';
+import type { AcquireReply, LockStore } from './store/store.ts';
+import type { StoreCalls } from './store-calls.ts';
+import type { Waiter } from './wait-queue.ts';
+
+/** Called with every reply: grants to this process ride in it. */
+type OnReply = (id: string, sent: Instant, reply: AcquireReply) => void;
+
+/** Sends acquires to the store: a waiter's first, and its polls, which are the same call again. */
+export class Asks {
+  readonly #store: LockStore;
+  readonly #calls: StoreCalls;
+  readonly #settings: LocksSettings;
+  readonly #livenessMs: number;
+  readonly #onReply: OnReply;
+
+  constructor(store: LockStore, calls: StoreCalls, settings: LocksSettings, livenessMs: number, onReply: OnReply) {
+    this.#store = store;
+    this.#calls = calls;
+    this.#settings = settings;
+    this.#livenessMs = livenessMs;
+    this.#onReply = onReply;
+  }
+
+  send(
+    { ask: { request, leaseMs } }: Waiter,
+    queue: boolean,
+    sent: Instant,
+    deadlineMs: number,
+    onReply: (reply: AcquireReply) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    const terms = { leaseMs, queue, maxWaiters: this.#settings.maxWaitersPerKey, livenessMs: this.#livenessMs };
+    const answer = (reply: AcquireReply): void => {
+      this.#onReply(request.id, sent, reply);
+      onReply(reply);
+    };
+    this.#calls.start('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), answer, onError);
+  }
+}
+
+/** What an acquire is refused with that the store neither granted nor queued. */
+export function refusal(key: string, status: 'full' | 'cancelled' | 'refused'): Error {
+  if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
+  return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
+}

@@ -1,0 +1,71 @@
+import { type Asks, refusal } from './asks.ts';
+import type { Clock, Instant } from './clock.ts';
+import type { Events } from './events.ts';
+import { type Granted, grantedByReply } from './granted.ts';
+import type { AcquireReply } from './store/store.ts';
+import type { Waiter, WaitQueue } from './wait-queue.ts';
+
+/** What a poll may find out about a waiter. */
+interface Outcome {
+  granted(waiter: Waiter, granted: Granted): void;
+  failed(waiter: Waiter, error: Error): void;
+}
+
+/** Asks for waiters again, since messages get lost: the store grants, queues anew what it does not know, and hands on. */
+export class Polls {
+  readonly #asks: Asks;
+  readonly #clock: Clock;
+  readonly #events: Events;
+  readonly #pollMs: number;
+  readonly #outcome: Outcome;
+
+  constructor(asks: Asks, clock: Clock, events: Events, pollMs: number, outcome: Outcome) {
+    this.#asks = asks;
+    this.#clock = clock;
+    this.#events = events;
+    this.#pollMs = pollMs;
+    this.#outcome = outcome;
+  }
+
+  /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
+  async poll(queue: WaitQueue): Promise<void> {
+    const oldest = queue.oldest;
+    if (oldest === undefined || queue.isPolling) return;
+    queue.isPolling = true;
+    const wasLost = await this.ask(queue, oldest);
+    // The store did not know the oldest: it has lost its data, and knows none of the others.
+    if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
+    queue.isPolling = false;
+    queue.pollLater();
+  }
+
+  /** Asks for a waiter; answers whether the store had lost it. */
+  ask(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
+    const sent = this.#clock.now();
+    return new Promise((resolve) => {
+      const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
+      this.#asks.send(waiter, true, sent, this.#pollMs, onReply, (error) => {
+        queue.fault = error;
+        this.#events.emit('storeError', { operation: 'poll', key: waiter.ask.key, error });
+        resolve(false);
+      });
+    });
+  }
+
+  #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
+    queue.fault = undefined;
+    if (reply.status === 'granted') {
+      const granted = grantedByReply(reply.grant, { sent, nowMs: reply.nowMs }, this.#clock.now());
+      // Over already: the next poll finds it lapsed and queues again.
+      if (granted !== undefined) this.#outcome.granted(waiter, granted);
+      // Granted, but not from the queue: its place there was lost.
+      return !reply.grant.isClaim;
+    }
+    if (reply.status === 'queued') {
+      queue.freeInMs = reply.freeInMs;
+      return reply.isNew;
+    }
+    this.#outcome.failed(waiter, refusal(waiter.ask.key, reply.status));
+    return false;
+  }
+}
