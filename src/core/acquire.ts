@@ -40,6 +40,7 @@ export function acquire<C extends Caller>(
     owner: ownerOf(scope, settings),
     process: runtime.process,
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
+    unanswered: 0,
   };
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
   return new Promise((resolve, reject) => {

@@ -4,13 +4,16 @@ import type { Granted } from './granted.ts';
 import { type Deadline, earlierDeadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
 import type { HoldRequest } from './store/store.ts';
+import type { Listed } from './swap-list.ts';
 import type { LockEvent, OwnerKind } from './types.ts';
 
 /**
  * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's
  * release. It goes one way: held, then lost or released.
  */
-export class Grant {
+export class Grant implements Listed {
+  /** Among the grants of its process. */
+  place = -1;
   readonly key: string;
   readonly request: HoldRequest;
   readonly fence: number;

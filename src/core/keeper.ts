@@ -31,7 +31,7 @@ export class Keeper {
     });
   }
 
-  get grants(): ReadonlySet<Grant> {
+  get grants(): Iterable<Grant> & { readonly size: number } {
     return this.#watchdog.grants;
   }
 

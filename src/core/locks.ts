@@ -134,7 +134,7 @@ class ProcessLocks implements Locks {
     if (state.configured === this) state.configured = undefined;
     waiting.close();
     await within(clock, drainMs, keeper.idle());
-    for (const grant of [...keeper.grants]) keeper.lose(grant, 'The lock was lost: the server has shut down');
+    for (const grant of keeper.grants) keeper.lose(grant, 'The lock was lost: the server has shut down');
     // What was asked for before may be granted yet, and must be given back.
     await within(clock, this.settings.storeTimeoutMs, waiting.idle());
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());

@@ -1,11 +1,20 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import { LockStoreError } from './errors.ts';
+import { type Listed, SwapList } from './swap-list.ts';
 
-interface PendingCall {
+class PendingCall implements Listed {
+  place = -1;
   readonly operation: string;
-  readonly dueMs: number;
   readonly ms: number;
+  readonly dueMs: number;
   readonly reject: (error: LockStoreError) => void;
+
+  constructor(operation: string, ms: number, dueMs: number, reject: (error: LockStoreError) => void) {
+    this.operation = operation;
+    this.ms = ms;
+    this.dueMs = dueMs;
+    this.reject = reject;
+  }
 }
 
 /**
@@ -14,7 +23,7 @@ interface PendingCall {
  */
 export class StoreCalls {
   readonly #clock: Clock;
-  readonly #pending = new Set<PendingCall>();
+  readonly #pending = new SwapList<PendingCall>();
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -34,7 +43,7 @@ export class StoreCalls {
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    const pending = { operation, ms, dueMs: sent.monoMs + ms, reject: onError };
+    const pending = new PendingCall(operation, ms, sent.monoMs + ms, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
     started(call).then(

@@ -2,7 +2,7 @@ import type { Clock, Instant, Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
-import type { HoldRequest, StoreGrant } from './store/store.ts';
+import type { HoldRequest } from './store/store.ts';
 import type { LockEvent } from './types.ts';
 
 /** Who asked hears once what came of it: in a turn of its own, and never from inside the call that asked. */
@@ -30,8 +30,6 @@ export class Waiter {
   readonly ask: Ask;
   readonly startedAt: Instant;
   state: 'pending' | 'waiting' | 'gone' = 'pending';
-  /** A grant that overtook the reply to its own acquire. */
-  early: { readonly grant: StoreGrant; readonly receivedAt: Instant } | undefined = undefined;
   /** Undoes what was begun with the wait: its timer, its listening, its place in the process's queue. */
   leave: (() => void) | undefined = undefined;
 

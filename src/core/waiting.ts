@@ -1,6 +1,7 @@
 import { Asks, refusal } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
+import { EarlyGrants } from './early-grants.ts';
 import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
@@ -29,9 +30,13 @@ export class Waiting {
   readonly #releases: Releases;
   readonly #onLost: (holdId: string) => void;
   readonly #subscription: Subscription;
-  /** By hold id: asked for, and not yet answered for good. */
+  /** How many were asked for, and not yet answered for good. */
+  #asked = 0;
+  /** By hold id: whoever stands in a queue. */
   readonly #waiters = new Map<string, Waiter>();
-  /** By lock: whoever stands in its queue. */
+  /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
+  readonly #early: EarlyGrants;
+  /** By lock: its queue, as this process sees it. */
   readonly #queues = new Map<string, WaitQueue>();
   #isClosed = false;
   readonly #idle: (() => void)[] = [];
@@ -49,6 +54,7 @@ export class Waiting {
     this.#clock = clock;
     this.#events = events;
     this.#settings = settings;
+    this.#early = new EarlyGrants(settings.claimMs);
     this.#livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
     this.#releases = releases;
     this.#onLost = onLost;
@@ -65,13 +71,13 @@ export class Waiting {
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
   acquire(ask: Ask): void {
-    const { request, waitMs } = ask;
+    const { waitMs } = ask;
     const startedAt = this.#clock.now();
-    if (waitMs > 0 && this.#waiters.size >= this.#settings.maxWaiters) {
+    if (waitMs > 0 && this.#asked >= this.#settings.maxWaiters) {
       throw new LockLimitError('Too many requests of this process wait for locks', { key: ask.key });
     }
     const waiter = new Waiter(ask, startedAt);
-    this.#waiters.set(request.holdId, waiter);
+    this.#asked += 1;
     if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
     else {
       const subscribed = this.#subscription.ensure(this.#settings.storeTimeoutMs / 2);
@@ -97,14 +103,12 @@ export class Waiting {
   /** Refuses whoever waits and whoever comes. */
   close(): void {
     this.#isClosed = true;
-    for (const waiter of [...this.#waiters.values()]) {
-      if (waiter.state === 'waiting') this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
-    }
+    for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
   }
 
   /** Resolves when no acquire is on its way. */
   async idle(): Promise<void> {
-    if (this.#waiters.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#asked > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Ends the stream. */
@@ -142,6 +146,7 @@ export class Waiting {
     const { startedAt } = waiter;
     const { request, waitMs, interruption } = waiter.ask;
     waiter.state = 'waiting';
+    this.#waiters.set(request.holdId, waiter);
     const queue = this.#join(waiter, sent, reply);
     const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
@@ -154,10 +159,12 @@ export class Waiting {
     waiter.leave = () => {
       timer?.cancel();
       deafen();
+      this.#waiters.delete(request.holdId);
       if (queue.leave(waiter)) this.#queues.delete(request.id);
     };
     this.#events.emit('waiting', eventOf(waiter));
-    if (waiter.early !== undefined) this.#offer(waiter.early.grant, waiter.early.receivedAt);
+    const early = this.#early.take(request.holdId);
+    if (early !== undefined) this.#offer(early.grant, early.receivedAt);
   }
 
   #grant(waiter: Waiter, granted: Granted): void {
@@ -177,8 +184,8 @@ export class Waiting {
   #end(waiter: Waiter): void {
     waiter.state = 'gone';
     waiter.leave?.();
-    this.#waiters.delete(waiter.ask.request.holdId);
-    if (this.#waiters.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    this.#asked -= 1;
+    if (this.#asked === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   #join(waiter: Waiter, sent: Instant, reply: Queued): WaitQueue {
@@ -207,11 +214,9 @@ export class Waiting {
   /** A grant that came by message, or in the reply to another call. */
   #offer(grant: StoreGrant, receivedAt: Instant = this.#clock.now()): void {
     const waiter = this.#waiters.get(grant.holdId);
-    if (waiter === undefined) return;
-    const queue = this.#queues.get(waiter.ask.request.id);
-    if (waiter.state === 'pending' || queue === undefined) {
-      // It overtook the reply that says it was queued; it is kept until that reply.
-      waiter.early = { grant, receivedAt };
+    const queue = waiter && this.#queues.get(waiter.ask.request.id);
+    if (waiter === undefined || queue === undefined) {
+      this.#early.keep(grant, receivedAt);
       return;
     }
     const granted = grantedByMessage(grant, queue.latest, receivedAt, this.#clock.now(), waiter.ask.request.claimMs);

@@ -5,6 +5,7 @@ import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
 import type { LockStore, RenewReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
+import { SwapList } from './swap-list.ts';
 
 /** Renewals that fall due within this of each other travel together. */
 const slackMs = 500;
@@ -21,7 +22,7 @@ export class Watchdog {
   readonly #events: Events;
   readonly #storeTimeoutMs: number;
   readonly #onLost: (grant: Grant, why: string) => void;
-  readonly #grants = new Set<Grant>();
+  readonly #grants = new SwapList<Grant>();
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -41,7 +42,7 @@ export class Watchdog {
     this.#onLost = onLost;
   }
 
-  get grants(): ReadonlySet<Grant> {
+  get grants(): Iterable<Grant> & { readonly size: number } {
     return this.#grants;
   }
 
@@ -106,7 +107,7 @@ export class Watchdog {
   #tick(): void {
     this.#disarm();
     const nowMs = this.#clock.now().monoMs;
-    for (const grant of [...this.#grants]) {
+    for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#clock, grant));
       else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.#renewInBackground(grant);

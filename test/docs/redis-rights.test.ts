@@ -77,8 +77,8 @@ describe('the Redis user of the README', () => {
 const since: Readonly<Record<string, readonly string[]>> = {
   '5.0': [
     ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'time'],
-    ...['exists', 'get', 'mget', 'set', 'del', 'pexpire', 'pttl'],
-    ...['zadd', 'zcard', 'zincrby', 'zrange', 'zrem', 'zscore'],
+    ...['get', 'set', 'del', 'pexpire', 'pttl'],
+    ...['zadd', 'zcard', 'zcount', 'zincrby', 'zrange', 'zrem', 'zremrangebyscore', 'zscore'],
   ],
   '6.2': ['zmscore'],
 };

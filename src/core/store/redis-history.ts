@@ -1,19 +1,27 @@
 import { type Clock, systemClock } from '../clock.ts';
+import { type Listed, SwapList } from '../swap-list.ts';
 import type { RedisClient } from './redis-scripts.ts';
 import type { HoldRequest } from './store.ts';
 
 /** Where the server should remember a release; see release.lua. */
 type ReleaseFlag = 0 | 1 | 2;
 
-/** Calls without an answer, and when they are of no interest any more: what is older, nobody sends again. */
-interface Open {
-  count: number;
+/** A release without an answer. */
+class OpenRelease implements Listed {
+  place = -1;
+  readonly id: string;
+  /** From then on nobody sends it again. */
   readonly overMs: number;
+
+  constructor(id: string, overMs: number) {
+    this.id = id;
+    this.overMs = overMs;
+  }
 }
 
 const lingerMs = 600_000;
-/** From so many on, those that will never be answered are looked for. */
-const manyOpen = 1_000;
+/** With more than these, none is looked at: the server is to remember every release. */
+const mostOpen = 256;
 
 /**
  * What may still reach the server of calls that were made. A call that was answered on the connection on which it was
@@ -24,10 +32,7 @@ const manyOpen = 1_000;
 export class RedisHistory {
   readonly #client: RedisClient;
   readonly #clock: Clock;
-  /** Acquires that may still come, by hold id. */
-  readonly #acquires = new Map<string, Open>();
-  /** Releases that may still come, by lock. */
-  readonly #releases = new Map<string, Open>();
+  readonly #releases = new SwapList<OpenRelease>();
 
   constructor(client: RedisClient, clock: Clock = systemClock) {
     this.#client = client;
@@ -35,47 +40,35 @@ export class RedisHistory {
   }
 
   /** An acquire is sent; the function that comes back says that it was answered. */
-  asked({ holdId }: HoldRequest): () => void {
+  asked(request: HoldRequest): () => void {
     const { stream } = this.#client;
-    const answered = this.#open(this.#acquires, holdId);
+    request.unanswered = (request.unanswered ?? 0) + 1;
     return () => {
-      if (this.#client.stream === stream) answered();
+      if (this.#client.stream === stream) request.unanswered = (request.unanswered ?? 1) - 1;
     };
   }
 
-  /** What the server is told with a release that is about to be sent. */
-  flag({ holdId, id }: HoldRequest): ReleaseFlag {
-    if (this.#acquires.has(holdId)) return 2;
-    return this.#releases.has(id) ? 0 : 1;
-  }
-
-  /** A release is sent; the function that comes back says that it was answered. */
-  released({ id, holdId }: HoldRequest): () => void {
-    const answered = this.#open(this.#releases, id);
-    return () => {
-      answered();
-      this.#acquires.delete(holdId);
-    };
-  }
-
-  #open(calls: Map<string, Open>, name: string): () => void {
-    if (calls.size > manyOpen) this.#forget(calls);
-    const known = calls.get(name);
-    const open = known ?? { count: 0, overMs: this.#clock.now().monoMs + lingerMs };
-    if (known === undefined) calls.set(name, open);
-    open.count += 1;
-    return () => {
-      open.count -= 1;
-      if (open.count === 0 && calls.get(name) === open) calls.delete(name);
-    };
-  }
-
-  /** They are in the order of their beginnings. */
-  #forget(calls: Map<string, Open>): void {
+  /** A release is about to be sent: what the server is told with it, and the function that says that it was answered. */
+  released(request: HoldRequest, tombstoneMs: number): [ReleaseFlag, () => void] {
     const nowMs = this.#clock.now().monoMs;
-    for (const [name, { overMs }] of calls) {
-      if (overMs > nowMs) return;
-      calls.delete(name);
-    }
+    const flag = tombstoneMs === 0 ? 1 : this.#flag(request, nowMs);
+    const open = new OpenRelease(request.id, nowMs + lingerMs);
+    this.#releases.add(open);
+    return [flag, () => this.#releases.delete(open)];
+  }
+
+  #flag({ id, unanswered }: HoldRequest, nowMs: number): ReleaseFlag {
+    // Of one that was never asked for here, nothing is known.
+    if (unanswered !== 0) return 2;
+    return this.#hasOpen(id, nowMs) ? 0 : 1;
+  }
+
+  #hasOpen(id: string, nowMs: number): boolean {
+    if (this.#releases.size > mostOpen) this.#forget(nowMs);
+    return this.#releases.size > mostOpen || this.#releases.some((open) => open.id === id);
+  }
+
+  #forget(nowMs: number): void {
+    for (const open of this.#releases) if (open.overMs <= nowMs) this.#releases.delete(open);
   }
 }

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'cb0b9b1fbbdacf6bd560207babd4d19aca5fb1b5',
+  sha1: '74b0335ceb10a8d1ff4993f908f5c13f19b04f7f',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -193,10 +193,16 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
 local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if at then
+local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+end
 if not remembering then return nil end
 local letters = {'r', 'e', 'c', 'a'}
 local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
@@ -274,7 +280,7 @@ return withClaims({status, nowMs, freeAt, isNew, 0, 0})`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'd31afe2926a95db364744f749dc41679f66f8bfa',
+  sha1: 'a10f950b74ed88eb339ba58b7fab90a4ac9a2627',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -432,10 +438,16 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
 local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if at then
+local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+end
 if not remembering then return nil end
 local letters = {'r', 'e', 'c', 'a'}
 local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
@@ -488,7 +500,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '3a67b41e416e0882db34e9012d80d0a05c2f69c8',
+  sha1: '2b16cbda3e6936cdf64bf9532f3d78f2ed25acc3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -512,7 +524,7 @@ rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
 from = string.find(rest, own, 1, true)
 end
 end
-rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. ' ' .. ARGV[2]
+rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
 end
 local q, g = string.byte(text, 17, 18)
 if q == 45 and g == 45 and endMs > atMs then
@@ -697,10 +709,16 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
 local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if at then
+local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+end
 if not remembering then return nil end
 local letters = {'r', 'e', 'c', 'a'}
 local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
@@ -749,13 +767,13 @@ if flag == '1' and status ~= 'absent' then
 receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
 if #receipts > 1500 then
-receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+) (%d+)', function(second, ms)
-return (second + 1) * 1000 + ms <= nowMs and '' or nil
+receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+)%.(%d+) (%d+)', function(...)
+return untilMs(...) <= nowMs and '' or nil
 end)
 end
 local letter = string.sub(status, 1, 1)
 if flag ~= '2' and #receipts <= 1500 then
-receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. ' ' .. ARGV[2]
+receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
 else
 redis.call('DEL', record)
 redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
@@ -773,7 +791,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'c37e95a82d97f883e262e62111924a7838553cda',
+  sha1: 'a30ff58124b0f238861341b09ee7d157038f2261',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -931,10 +949,16 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
 local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+if at then
+local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+end
 if not remembering then return nil end
 local letters = {'r', 'e', 'c', 'a'}
 local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)

@@ -86,8 +86,8 @@ export class RedisStore implements LockStore {
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    const rest = `${this.#history.flag(request)} ${wants(request)} 0 0 ${this.#channels}`;
-    const answered = this.#history.released(request);
+    const [flag, answered] = this.#history.released(request, terms.tombstoneMs);
+    const rest = `${flag} ${wants(request)} 0 0 ${this.#channels}`;
     return this.#scripts.run(release, this.#args(request, terms.tombstoneMs, rest), (reply) => {
       answered();
       return readRelease(reply);

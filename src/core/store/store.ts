@@ -13,7 +13,8 @@
  * C8  An acquire is also the poll: it answers granted, queued or cancelled; queues anew, at the tail, what the store does
  *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
  * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat answers
- *     the same, an acquire that arrives later answers cancelled.
+ *     the same, an acquire that arrives later answers cancelled. A store that knows that no call of the hold id can arrive
+ *     any more, since all were answered on the connection that they were sent on, may forget it before.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
@@ -68,6 +69,8 @@ export interface HoldRequest {
   readonly process: string;
   /** How long a handed-off grant lasts until its first renewal. */
   readonly claimMs: number;
+  /** For the store alone: how many acquires of this hold id may still arrive. */
+  unanswered?: number;
 }
 
 export interface AcquireTerms {

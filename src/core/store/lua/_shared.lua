@@ -5,7 +5,7 @@
 -- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 else '-'; a line a hold: "<kind><end> <names>", kind w or r, in capitals for a claim; and a line a
---                 release that is remembered here: "#<names> <status><second> <ms>", from then on. An end is 13 digits,
+--                 release that is remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits,
 --                 or '+' and 12, from the time of the fence on. All holds have the last fence; where any is a writer's,
 --                 one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
@@ -198,11 +198,19 @@ local function handOn()
   end
 end
 
+-- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
+local function untilMs(second, us, ms)
+  return second * 1000 + math.floor(us / 1000) + ms
+end
+
 -- What is remembered of this hold id's release.
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
   local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-  if at then return statuses[string.sub(receipts, at + #names + 2, at + #names + 2)] end
+  if at then
+    local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+    if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+  end
   if not remembering then return nil end
   local letters = {'r', 'e', 'c', 'a'}
   local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)

@@ -36,7 +36,7 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
         from = string.find(rest, own, 1, true)
       end
     end
-    rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. ' ' .. ARGV[2]
+    rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
   end
   local q, g = string.byte(text, 17, 18)
   if q == 45 and g == 45 and endMs > atMs then
@@ -101,13 +101,13 @@ if rememberMs > 0 then
     receipts = string.gsub(receipts, '\n#(%S+)[^\n]*', function(process) return process == caller and '' or nil end)
   end
   if #receipts > 1500 then
-    receipts = string.gsub(receipts, '\n#[^\n]* %a(%d+) (%d+)', function(second, ms)
-      return (second + 1) * 1000 + ms <= nowMs and '' or nil
+    receipts = string.gsub(receipts, '\n#[^\n]* %a(%d+)%.(%d+) (%d+)', function(...)
+      return untilMs(...) <= nowMs and '' or nil
     end)
   end
   local letter = string.sub(status, 1, 1)
   if flag ~= '2' and #receipts <= 1500 then
-    receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. ' ' .. ARGV[2]
+    receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
   else
     -- Deleted first, so that it works at maxmemory; written again below.
     redis.call('DEL', record)

@@ -1,0 +1,125 @@
+import { RedisHistory } from '../../src/core/store/redis-history.ts';
+import type { RedisClient } from '../../src/core/store/redis-scripts.ts';
+import type { HoldRequest } from '../../src/core/store/store.ts';
+import { longMs } from '../contract/harness.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('what the server is told of a release', () => {
+  const client = { stream: {} } as unknown as RedisClient & { stream: object };
+  const request = (holdId = 'hold', id = 'order:42'): HoldRequest => ({
+    id,
+    holdId,
+    owner: 'owner',
+    process: 'process',
+    claimMs: longMs,
+    unanswered: 0,
+  });
+  const flagOf = (history: RedisHistory, hold: HoldRequest) => history.released(hold, longMs)[0];
+
+  it('is that nothing else can come of it, where all was answered', () => {
+    const history = new RedisHistory(client);
+    const hold = request();
+    history.asked(hold)();
+    expect(flagOf(history, hold)).toBe(1);
+  });
+
+  it('is that an acquire may come, where one was not answered, or asked for by somebody else', () => {
+    const history = new RedisHistory(client);
+    const hold = request();
+    history.asked(hold);
+    history.asked(hold)();
+    expect(flagOf(history, hold)).toBe(2);
+    const { unanswered: _, ...unknown } = request('other');
+    expect(flagOf(history, unknown)).toBe(2);
+  });
+
+  it('is that an acquire may come, where one was answered on another connection than it was sent on', () => {
+    const history = new RedisHistory(client);
+    const hold = request();
+    const answered = history.asked(hold);
+    client.stream = {};
+    answered();
+    expect(flagOf(history, hold)).toBe(2);
+  });
+
+  it('is that an earlier one is open, until that is answered; on the same lock alone', () => {
+    const history = new RedisHistory(client);
+    const [, answered] = history.released(request('first'), longMs);
+    expect(flagOf(history, request('second', 'order:43'))).toBe(1);
+    const [flag, answeredToo] = history.released(request('second'), longMs);
+    expect(flag).toBe(0);
+    answeredToo();
+    answered();
+    expect(flagOf(history, request('third'))).toBe(1);
+  });
+
+  it('is that earlier ones are open, where there are too many to look at, until they are over', () => {
+    const clock = new ManualClock();
+    const history = new RedisHistory(client, clock);
+    for (let i = 0; i < 257; i++) history.released(request(`hold-${i}`, `order:${i}`), longMs);
+    expect(flagOf(history, request('next', 'another'))).toBe(0);
+    clock.skip(600_000);
+    expect(flagOf(history, request('last', 'another'))).toBe(1);
+  });
+});
+
+describe('releases that the server remembers', () => {
+  const stage = useRedis();
+  const record = 'reenlock:{order:42}:lock';
+
+  it('are in the record, one a process, where all was answered', async () => {
+    const processes = [stage.deafProcess(), stage.deafProcess()];
+    for (let round = 0; round < 20; round++) {
+      for (const process of processes) {
+        const line = process.line(undefined, { unanswered: 0 });
+        await line.hold();
+        expect((await line.release(longMs)).status).toBe('released');
+        expect((await line.release(longMs)).status).toBe('released');
+        expect((await line.ask()).status).toBe('cancelled');
+      }
+    }
+    expect((await stage.client.get(record))?.match(/\n#/g)).toHaveLength(2);
+    expect(await stage.client.keys('*')).toEqual([record]);
+  });
+
+  it('are in the queue, and answered the same, where the record is full of them', async () => {
+    const lines = Array.from({ length: 40 }, () => stage.deafProcess().line(undefined, { unanswered: 0 }));
+    for (const line of lines) {
+      await line.hold();
+      await line.release(longMs);
+    }
+    expect(await stage.client.strlen(record)).toBeLessThan(2_500);
+    for (const line of lines) {
+      expect((await line.release(longMs)).status).toBe('released');
+      expect((await line.ask()).status).toBe('cancelled');
+    }
+    const next = stage.deafProcess().line();
+    expect((await next.hold()).isClaim).toBe(false);
+  });
+
+  it('make room when their time is over, and the lock is as before', async () => {
+    for (let i = 0; i < 40; i++) {
+      const line = stage.deafProcess().line();
+      await line.hold();
+      await line.release(1);
+    }
+    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    await line.hold();
+    await line.release();
+    expect(await stage.client.getrange(record, 16, 17)).toBe('--');
+    expect(await stage.client.strlen(record)).toBeLessThan(1_800);
+    expect(await stage.client.keys('*')).toEqual([record]);
+  });
+
+  it('are as many as were sent and not answered', async () => {
+    const process = stage.deafProcess();
+    const lines = Array.from({ length: 3 }, () => process.line('owner', { unanswered: 0 }));
+    for (const line of lines) await line.hold();
+    await Promise.all(lines.map((line) => line.release(longMs)));
+    for (const line of lines) expect((await line.release(longMs)).status).toBe('released');
+  });
+});
