@@ -145,8 +145,8 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
         lockOn((call) => call.params.id),
         async (call) => {
           const { id } = call.params;
-          // As newer versions of Node do by themselves, before the connection's `close`.
-          call.req.socket.once('error', () => {
+          // As newer versions of Node do by themselves, as their first act at the connection's `close`.
+          call.req.socket.prependOnceListener('close', () => {
             stage.note(`${id} destroyed: ${call.req.socket.destroyed}`);
             call.res.destroy();
           });
