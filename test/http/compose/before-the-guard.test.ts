@@ -1,0 +1,124 @@
+import { describeFrameworks } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import { gate, Stage } from '../../helpers/stage.ts';
+import { Rivals } from './rivals.ts';
+
+watchLeaks();
+
+describeFrameworks('what comes before a guard', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('may answer in its place, as a rate limit does: that request neither holds nor waits', async () => {
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const limit = framework.middleware((call, next) =>
+        call.req.headers['x-trace-id'] === 'third' ? call.send('slow down', 429) : next(),
+      );
+      app.route('/first', limit, lockOn('k'), async (call) => {
+        await work();
+        stage.note(`in: ${call.req.headers['x-trace-id']}`);
+        call.send('first');
+      });
+    });
+    const { status, text, headers } = await rivals.stage.get('/first', 'third');
+    expect([status, text, headers['x-trace-id']]).toEqual([429, 'slow down', 'third']);
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+    expect(rivals.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
+  });
+
+  if (framework.family === 'express') {
+    it('and answers, and goes on by mistake: that request is not queued, and its handler does not run', async () => {
+      const rivals = await Rivals.start(framework, (app, work, stage) => {
+        const limit = framework.middleware((call, next) => {
+          if (call.req.headers['x-trace-id'] === 'third') call.send('slow down', 429);
+          next();
+        });
+        app
+          .route('/first', limit, lockOn('k'), async (call) => {
+            stage.note(`in: ${call.req.headers['x-trace-id']}`);
+            await work();
+            call.send('first');
+          })
+          .route('/free', limit, lockOn('free'), () => stage.note('in: third'));
+      });
+      for (const path of ['/first', '/free']) expect((await rivals.stage.get(path, 'third')).status).toBe(429);
+      await rivals.expectStillHeld();
+      rivals.go();
+      await rivals.expectHandedOn();
+      await rivals.expectAnswer(/first$/);
+      expect(rivals.stage.journal).not.toContain('in: third');
+      await rivals.stage.free('free');
+    });
+  }
+
+  it('the guard’s own async key function: nothing is held or queued before the key is known', async () => {
+    const known = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route(
+          '/slow/:id',
+          lockOn(async (call) => {
+            stage.note('looking up');
+            await known;
+            return call.params.id;
+          }),
+          (call) => {
+            stage.note('slow in');
+            call.send('slow');
+          },
+        )
+        .route('/quick', lockOn('k'), async (call) => {
+          stage.note('quick in');
+          await stage.until('waiting slow k');
+          expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['quick', ['slow']]);
+          call.send('quick');
+        }),
+    );
+    const slow = stage.get('/slow/k', 'slow');
+    await stage.until('looking up');
+    const quick = stage.get('/quick', 'quick');
+    await stage.until('quick in');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['quick', []]);
+    known.open();
+    expect([(await slow).text, (await quick).text]).toEqual(['slow', 'quick']);
+    stage.expectOrder('looking up', 'quick in', 'released quick k', 'slow in');
+  });
+
+  it('a client that leaves while its key is looked up is never queued, and its handler never runs', async () => {
+    const known = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const left = framework.middleware((call, next) => {
+        call.res.once('close', () => stage.note('third has left'));
+        return next();
+      });
+      app.route('/first', lockOn('k'), async (call) => {
+        await work();
+        call.send('first');
+      });
+      app.route(
+        '/slow',
+        left,
+        lockOn(async () => {
+          stage.note('looking up');
+          await known;
+          return 'k';
+        }),
+        () => stage.note('third in'),
+      );
+    });
+    const third = (await rivals.stage.connect()).request({ path: '/slow', trace: 'third' });
+    await rivals.stage.until('looking up');
+    await third.hangUp('RST');
+    await rivals.stage.until('third has left');
+    known.open();
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+    expect(rivals.stage.journal).not.toContain('third in');
+    expect(rivals.stage.journal).not.toContain('waiting third k');
+  });
+});

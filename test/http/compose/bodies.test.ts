@@ -1,0 +1,125 @@
+import type { Request } from 'express';
+import multer from 'multer';
+import { currentTrace, getLock } from 'reenlock';
+import { type App, type Call, describeFrameworks, type Framework, type Middleware } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import type { RawClient } from '../../helpers/raw-client.ts';
+import { Stage } from '../../helpers/stage.ts';
+import { describeExpress } from './native.ts';
+import { Rivals, type RivalsOptions, type Work } from './rivals.ts';
+
+watchLeaks();
+
+const places = ['above', 'below'] as const;
+const json = { method: 'POST', headers: ['Content-Type: application/json'], body: JSON.stringify({ id: 'k' }) };
+const form = {
+  method: 'POST',
+  headers: ['Content-Type: multipart/form-data; boundary=part'],
+  body: [
+    '--part',
+    'Content-Disposition: form-data; name="id"',
+    '',
+    'k',
+    '--part',
+    'Content-Disposition: form-data; name="file"; filename="file.txt"',
+    'Content-Type: text/plain',
+    '',
+    'x'.repeat(200_000),
+    '--part--',
+    '',
+  ].join('\r\n'),
+};
+
+/** The first request's key is the `id` of its body, which is read above or below `traceContext`. */
+function start(
+  framework: Framework,
+  read: () => Middleware,
+  sent: RivalsOptions,
+  place: (typeof places)[number] = 'below',
+): Promise<Rivals> {
+  const idOf = ({ req }: Call): string => (req as Request<unknown, unknown, { id: string }>).body.id;
+  const build = (app: App, work: Work, stage: Stage): void => {
+    const trace = framework.traceContext({ locks: stage.locks });
+    const steps = place === 'above' ? [read(), trace] : [trace, read()];
+    app.onError((error, call) => {
+      stage.note(`failed: ${error.message}`);
+      call.send('failed', error.status ?? 500);
+    });
+    app.route('/first', ...steps, framework.lockOn(idOf), async (call) => {
+      stage.note(`${call.req.headers['x-trace-id']} at work`);
+      await getLock('k').run(work);
+      call.send(`answer to ${currentTrace()?.traceId}`);
+    });
+  };
+  return Rivals.start(framework, build, { ...sent, locks: { bare: true } });
+}
+
+/** Shows that the first request holds on until its answer, whatever else was sent meanwhile. */
+async function expectHeldUntilAnswer(rivals: Rivals): Promise<void> {
+  await rivals.expectStillHeld();
+  rivals.go();
+  await rivals.expectHandedOn();
+  await rivals.expectAnswer(/answer to first$/);
+  expect(rivals.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
+}
+
+/** Begins a request whose body is announced as longer than what is sent of it. */
+async function sendPart({ stage }: Rivals, { method, headers, body }: typeof form): Promise<RawClient> {
+  const client = await stage.connect();
+  const length = `Content-Length: ${body.length}`;
+  client.request({ path: '/first', trace: 'third', method, headers: [...headers, length] });
+  client.socket.write(body.slice(0, body.length / 2));
+  return client;
+}
+
+describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each(places)('that is read %s traceContext holds it until the answer', async (place) => {
+    await expectHeldUntilAnswer(await start(framework, framework.json, json, place));
+  });
+
+  it('locks nothing, and is not queued, when the body can’t be read', async () => {
+    const rivals = await start(framework, framework.json, json);
+    const client = await rivals.stage.connect();
+    const headers = [...json.headers, 'Content-Length: 1'];
+    client.request({ path: '/first', trace: 'third', method: 'POST', headers }).socket.write('{');
+    await client.receives(/^HTTP\/1.1 \d+ [\s\S]*failed$/);
+    await expectHeldUntilAnswer(rivals);
+  });
+
+  it('locks nothing, and is not queued, when the client leaves before the body was read', async () => {
+    const rivals = await start(framework, framework.json, json);
+    await (await sendPart(rivals, json)).hangUp('RST');
+    await rivals.stage.until(framework.family === 'koa' ? 'failed: aborted' : 'failed: request aborted');
+    await expectHeldUntilAnswer(rivals);
+  });
+});
+
+describeExpress('a guard whose key comes from a form with a file, by multer', (framework) => {
+  afterEach(Stage.endAll);
+
+  const upload = (): Middleware => multer().any() as Middleware;
+
+  it.each(places)('that is read %s traceContext holds it until the answer', async (place) => {
+    await expectHeldUntilAnswer(await start(framework, upload, form, place));
+  });
+
+  it('locks nothing, and is not queued, when the client leaves amid its upload', async () => {
+    const rivals = await start(framework, upload, form);
+    await (await sendPart(rivals, form)).hangUp('RST');
+    await rivals.stage.until('failed: Request aborted');
+    await expectHeldUntilAnswer(rivals);
+  });
+
+  it('locks nothing, and is not queued, when the form is refused', async () => {
+    const rivals = await start(framework, () => multer({ limits: { fieldSize: 1, fileSize: 300_000 } }).any(), form);
+    const body = form.body.replace('\r\nk\r\n', '\r\nkk\r\n');
+    const client = await sendPart(rivals, { ...form, body });
+    // multer answers when all of it has arrived.
+    client.socket.write(body.slice(body.length / 2));
+    await client.receives(/^HTTP\/1.1 500 [\s\S]*failed$/);
+    await rivals.stage.until('failed: Field value too long');
+    await expectHeldUntilAnswer(rivals);
+  });
+});

@@ -1,0 +1,150 @@
+import { getLock, type LockError, lock } from 'reenlock';
+import { type App, type Call, describeFrameworks, type Framework } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import { gate, Stage } from '../../helpers/stage.ts';
+import { Rivals } from './rivals.ts';
+
+watchLeaks();
+
+type Handle = (error: Partial<LockError>, call: Call) => Promise<void>;
+
+/** Error middleware below `traceContext`. */
+function catching(framework: Framework, app: App, handle: Handle): App {
+  if (framework.family === 'express') return app.onError(handle);
+  return app.use(
+    framework.middleware(async (call, next) => {
+      try {
+        await next();
+      } catch (error) {
+        await handle(error as Partial<LockError>, call);
+      }
+    }),
+  );
+}
+
+const trouble = (): Error => new Error('trouble');
+
+describeFrameworks('error middleware, after a guarded handler has failed,', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
+    const answer = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) =>
+      catching(framework, app, async (_, call) => {
+        const audit = await lock.acquire('audit');
+        stage.note(`handling with ${await getLock('k').run(() => getLock('k').holdCount())}`);
+        await answer;
+        call.send(`audit ${audit.isHeld()}`, 500);
+      }).route('/first', lockOn('k'), async (call) => {
+        await work();
+        call.fail(trouble());
+      }),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.stage.until('handling with 2');
+    await rivals.expectStillHeld();
+    expect(await rivals.stage.holder('audit')).toBe('first');
+    answer.open();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audit true$/);
+    await rivals.stage.free('audit');
+    rivals.stage.expectOrder('handling with 2', 'released first audit', 'released first k', 'second in');
+  });
+
+  it('may wait for a lock that another request holds, while it still holds the guard’s', async () => {
+    const rivals = await Rivals.start(framework, (app, work, stage) =>
+      catching(framework, app, async (_, call) => {
+        stage.note('handling');
+        await lock.run('audit', () => stage.note('audited'));
+        call.send('audited', 500);
+      })
+        .route('/audit', lockOn('audit'), async (call) => {
+          stage.note('audit in');
+          await stage.until('waiting first audit');
+          await rivals.expectStillHeld();
+          call.send('audit');
+        })
+        .route('/first', lockOn('k'), async (call) => {
+          await work();
+          call.fail(trouble());
+        }),
+    );
+    const audit = rivals.stage.get('/audit', 'third');
+    await rivals.stage.until('audit in');
+    rivals.go();
+    expect((await audit).status).toBe(200);
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audited$/);
+    rivals.stage.expectOrder('handling', 'released third audit', 'audited', 'released first k', 'second in');
+  });
+
+  it('may answer with res.destroy(): then the lock is given back', async () => {
+    const answer = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) =>
+      catching(framework, app, async (_, call) => {
+        stage.note('handling');
+        await answer;
+        call.res.destroy();
+      }).route('/first', lockOn('k'), async (call) => {
+        await work();
+        call.fail(trouble());
+      }),
+    );
+    rivals.go();
+    await rivals.stage.until('handling');
+    await rivals.expectStillHeld();
+    answer.open();
+    await rivals.expectHandedOn();
+    await rivals.first.closed;
+    expect(rivals.first.received).toBe('');
+  });
+
+  it('is not needed: the framework’s own answer gives the lock back, to a failure and where no route is found', async () => {
+    for (const [path, status] of [
+      ['/first/fails', 500],
+      ['/first/nowhere', 404],
+    ] as const) {
+      const rivals = await Rivals.start(
+        framework,
+        (app, work) =>
+          app.mount('/first', (sub) =>
+            sub
+              .use(
+                lockOn('k'),
+                framework.middleware(async (_, next) => {
+                  await work();
+                  return next();
+                }),
+              )
+              .route('/fails', (call) => call.fail(trouble())),
+          ),
+        { path },
+      );
+      await rivals.expectStillHeld();
+      rivals.go();
+      await rivals.expectHandedOn();
+      await rivals.expectAnswer(new RegExp(`^HTTP/1.1 ${status} `));
+    }
+  });
+
+  it('may answer a refusal while the others hold on and wait', async () => {
+    const rivals = await Rivals.start(framework, (app, work) =>
+      catching(framework, app, async (error, call) => call.send(error.code, error.status)).route(
+        '/first',
+        lockOn('k', { waitMs: 1 }),
+        async (call) => {
+          await work();
+          call.send('first');
+        },
+      ),
+    );
+    const { status, text } = await rivals.stage.get('/first', 'third');
+    expect([status, text]).toEqual([423, 'ERR_LOCK_TIMEOUT']);
+    await rivals.expectHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+  });
+});

@@ -1,0 +1,105 @@
+import { type IncomingMessage, request } from 'node:http';
+import { traceHeaders } from 'reenlock';
+import { type Call, describeFrameworks } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import { gate, Stage } from '../../helpers/stage.ts';
+import { Rivals, type RivalsOptions } from './rivals.ts';
+
+watchLeaks();
+
+/** Calls a route of the same server in the name of the request, and ends that when its client leaves. */
+function forward(call: Call, stage: Stage, answered: (upstream: IncomingMessage) => void): void {
+  const options = { port: stage.port, host: '127.0.0.1', path: '/upstream', agent: false, headers: traceHeaders() };
+  const outgoing = request(options, answered).on('error', call.fail).end();
+  call.res.once('close', () => outgoing.destroy());
+}
+
+const ways: [string, (call: Call, stage: Stage) => unknown][] = [
+  [
+    'pipes the answer on by itself',
+    (call, stage) => {
+      call.detach();
+      forward(call, stage, (upstream) => upstream.pipe(call.res));
+    },
+  ],
+  [
+    'hands the answer to the framework as a stream',
+    (call, stage) =>
+      new Promise<void>((resolve) => {
+        forward(call, stage, (upstream) => {
+          call.stream(upstream);
+          resolve();
+        });
+      }),
+  ],
+];
+
+describeFrameworks('a proxy below a guard', (framework) => {
+  afterEach(Stage.endAll);
+
+  /** The upstream guards the same key, and sends its answer in two parts. */
+  function start(
+    proxy: (call: Call, stage: Stage) => unknown,
+    options: RivalsOptions = {},
+    upstreamEnds: Promise<void> = Promise.resolve(),
+  ): Promise<Rivals> {
+    return Rivals.start(
+      framework,
+      (app, work, stage) => {
+        app.route('/upstream', framework.lockOn('k'), async (call) => {
+          call.detach();
+          call.res.write('one,');
+          await work();
+          call.res.write('two,');
+          await upstreamEnds;
+          stage.note('upstream ends');
+          call.res.end('three.');
+        });
+        app.route('/first', framework.lockOn('k'), (call) => proxy(call, stage));
+      },
+      options,
+    );
+  }
+
+  it.each(ways)('that %s holds until the last of it; the called service re-enters', async (_, proxy) => {
+    const end = gate();
+    const rivals = await start(proxy, {}, end);
+    await rivals.first.receives(/one,/);
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.first.receives(/two,/);
+    await rivals.expectStillHeld();
+    end.open();
+    await rivals.expectHandedOn(2);
+    await rivals.expectAnswer(/three\./);
+    rivals.stage.expectOrder('first in', 'upstream ends', 'released first k', 'second in');
+  });
+
+  it.each(ways)('that %s, and whose client leaves: the key is kept for the called service’s work', async (_, proxy) => {
+    const rivals = await start(proxy);
+    await rivals.first.receives(/one,/);
+    await rivals.first.hangUp('RST');
+    // The proxy's own hold is given back with the connection that it piped into.
+    await rivals.stage.until('released first k');
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn(2);
+    rivals.stage.expectOrder('released first k', 'upstream ends', 'second in');
+  });
+
+  it('whose upstream can’t be reached gives its lock back with the error’s answer', async () => {
+    const rivals = await Rivals.start(framework, (app, work) =>
+      app.route('/first', framework.lockOn('k'), async (call) => {
+        await work();
+        const error = await new Promise<Error>((resolve) => {
+          request({ port: 1, host: '127.0.0.1', agent: false }).once('error', resolve).end();
+        });
+        call.fail(Object.assign(error, { status: 502 }));
+      }),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 502 /);
+  });
+});

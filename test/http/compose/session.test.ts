@@ -1,0 +1,170 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Request, RequestHandler } from 'express';
+import session, { type SessionData } from 'express-session';
+import { currentTrace, getLock } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import type { App } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import { type Gate, gate, Stage } from '../../helpers/stage.ts';
+import { describeExpress } from './native.ts';
+import { Rivals, type Work } from './rivals.ts';
+
+watchLeaks();
+
+const outside = AsyncLocalStorage.snapshot();
+
+/** Saves the first request's session when its gate is opened, and answers outside of the caller's async context. */
+class SlowStore extends session.Store {
+  readonly #sessions = new Map<string, string>();
+  readonly #saved: Gate;
+  readonly #note: (line: string) => void;
+  readonly #error: Error | undefined;
+
+  constructor(saved: Gate, note: (line: string) => void, error?: Error) {
+    super();
+    this.#saved = saved;
+    this.#note = note;
+    this.#error = error;
+  }
+
+  override get(id: string, callback: (error: unknown, data?: SessionData | null) => void): void {
+    const data = this.#sessions.get(id);
+    const answer = (): void => callback(null, data === undefined ? null : (JSON.parse(data) as SessionData));
+    outside(() => setImmediate(answer));
+  }
+
+  override set(id: string, data: SessionData, callback: (error?: unknown) => void): void {
+    this.#sessions.set(id, JSON.stringify(data));
+    const isFirst = (data as { isFirst?: boolean }).isFirst === true;
+    if (isFirst) this.#note('session is being saved');
+    const answer = (): void => {
+      if (isFirst) this.#note('session saved');
+      callback(isFirst ? this.#error : undefined);
+    };
+    outside(() => void (isFirst ? this.#saved : Promise.resolve()).then(answer));
+  }
+
+  override destroy(id: string, callback: (error?: unknown) => void): void {
+    this.#sessions.delete(id);
+    callback();
+  }
+}
+
+interface Placing {
+  readonly saved: Gate;
+  readonly error?: Error;
+}
+
+/** Answers while its session has yet to be saved. */
+function placed(place: 'above' | 'below', { saved, error }: Placing) {
+  return (app: App, work: Work, stage: Stage): void => {
+    const store = new SlowStore(saved, (line) => stage.note(line), error);
+    const sessions: RequestHandler = session({ secret: 'secret', store, resave: false, saveUninitialized: true });
+    const trace = traceContext({ locks: stage.locks });
+    app.use(...(place === 'above' ? [sessions, trace] : [trace, sessions]));
+    app.route('/first', lockOn('k'), async (call) => {
+      await work();
+      Object.assign((call.req as Request).session, { isFirst: true });
+      call.send('the answer');
+      stage.note('first answers');
+    });
+    app.onError((error, call) => {
+      stage.note(`error: ${String(error)}`);
+      if (!call.res.headersSent) call.send('failed', 500);
+    });
+  };
+}
+
+describeExpress('beside express-session', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('mounted above traceContext, a guard holds until the answer, and not until the session is saved', async () => {
+    const saved = gate();
+    const rivals = await Rivals.start(framework, placed('above', { saved }), { locks: { bare: true } });
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    expect(rivals.stage.journal).not.toContain('session saved');
+    expect(rivals.first.received).not.toContain('the answer');
+    saved.open();
+    await rivals.expectAnswer(/the answer$/);
+  });
+
+  it('mounted below traceContext, a guard holds until the session is saved', async () => {
+    const saved = gate();
+    const rivals = await Rivals.start(framework, placed('below', { saved }), { locks: { bare: true } });
+    rivals.go();
+    await rivals.stage.until('session is being saved');
+    await rivals.expectStillHeld();
+    saved.open();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/the answer$/);
+    rivals.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
+  });
+
+  it('mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
+    const saved = gate();
+    const rivals = await Rivals.start(framework, placed('below', { saved }), { locks: { bare: true } });
+    rivals.go();
+    await rivals.stage.until('session is being saved');
+    await rivals.first.hangUp('RST');
+    await rivals.expectStillHeld();
+    saved.open();
+    await rivals.expectHandedOn();
+  });
+
+  it.each(['above', 'below'] as const)(
+    'mounted %s traceContext, a guard gives back once when the session can’t be saved',
+    async (place) => {
+      const saved = gate();
+      saved.open();
+      const error = new Error('disk full');
+      const rivals = await Rivals.start(framework, placed(place, { saved, error }), { locks: { bare: true } });
+      rivals.go();
+      await rivals.expectHandedOn();
+      await rivals.expectAnswer(/the answer$/);
+      await rivals.stage.until('error: Error: disk full');
+    },
+  );
+
+  it('mounted below traceContext, a store that answers in another async context loses neither scope nor lock', async () => {
+    const saved = gate();
+    saved.open();
+    const store = new SlowStore(saved, () => {});
+    const sessions: RequestHandler = session({ secret: 'secret', store, resave: false, saveUninitialized: true });
+    const login = await Stage.start(framework, (app) =>
+      app.use(sessions).route('/login', (call) => {
+        Object.assign((call.req as Request).session, { user: 'u' });
+        call.send('in');
+      }),
+    );
+    const cookie = (await login.get('/login')).headers['set-cookie']?.[0]?.split(';')[0];
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, stage) =>
+        app
+          .use(sessions)
+          .use(
+            framework.middleware((_, next) => {
+              stage.note(`context ${currentTrace()?.traceId}`);
+              return next();
+            }),
+          )
+          .route(
+            '/first',
+            lockOn((req) => ((req.session as { user?: string }).user === 'u' ? 'k' : undefined)),
+            async (call) => {
+              stage.note(`context of the handler ${currentTrace()?.traceId}`);
+              await getLock('k').run(work);
+              call.send('first');
+            },
+          ),
+      { headers: [`Cookie: ${cookie}`] },
+    );
+    // That the context is lost on the way is what this is about.
+    rivals.stage.expectOrder('context undefined', 'context of the handler first', 'first in');
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+  });
+});

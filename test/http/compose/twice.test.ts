@@ -1,0 +1,52 @@
+import { createLocks } from 'reenlock';
+import { describeFrameworks } from '../../helpers/frameworks.ts';
+import { watchLeaks } from '../../helpers/leaks.ts';
+import { Stage } from '../../helpers/stage.ts';
+import { Rivals } from './rivals.ts';
+
+watchLeaks();
+
+describeFrameworks('traceContext that is mounted twice', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  it('with the same locks is one scope: guards below each of them re-enter, and all is given back once', async () => {
+    const rivals = await Rivals.start(framework, (app, work, { locks }) =>
+      app
+        .use(traceContext({ locks }), traceContext())
+        .route('/first', lockOn('k'), traceContext({ locks }), lockOn('k'), async (call) => {
+          await work();
+          call.send(`first ${call.lock?.isHeld()}`);
+        }),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first true$/);
+  });
+
+  it('with other locks is an error, and what the outer one holds by then is given back', async () => {
+    const others = createLocks();
+    const rivals = await Rivals.start(framework, (app, work, stage) =>
+      app
+        .onError((error, call) => call.send(`refused ${error.code}`, error.status ?? 500))
+        .route(
+          '/first',
+          lockOn('k'),
+          framework.middleware(async (_, next) => {
+            await work();
+            return next();
+          }),
+          traceContext({ locks: others }),
+          lockOn('k'),
+          () => stage.note('inner handler'),
+        ),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*refused ERR_LOCK_CONFIG$/);
+    expect(rivals.stage.journal).not.toContain('inner handler');
+    await others.close();
+  });
+});
