@@ -26,7 +26,8 @@ export type { LockKey, LockKeys } from './key.ts';
 export { getLock, lock } from './lock.ts';
 // Set-up: where locks live, and how they behave by default.
 export { configureLocks, createLocks, type Locks } from './locks.ts';
-export type { LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
+export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
+export type { SignedTrust, TraceSignatures } from './signature.ts';
 export { MemoryStore } from './store/memory-store.ts';
 // For those who write a store of their own.
 export type {
@@ -46,7 +47,7 @@ export type {
   Unsubscribe,
 } from './store/store.ts';
 // Traces: who the owner is, in jobs and in outgoing calls.
-export { currentTrace, type RunInTraceOptions, runInTrace, traceHeaders } from './trace.ts';
+export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';
 export type {
   AcquireOptions,
   Hold,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { maxTimerMs } from './clock.ts';
 import { LockConfigError } from './errors.ts';
+import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore } from './store/store.ts';
 import type { AcquireOptions, OwnerKind } from './types.ts';
 import {
@@ -18,9 +19,18 @@ import {
 
 /**
  * Whose trace header is adopted: of peers inside (in-process, loopback, private, link-local; default), of everybody, of
- * nobody, or of whom a predicate says.
+ * nobody, of whom a predicate says, or of whoever can sign it.
  */
-export type Trust = 'internal' | 'all' | 'none' | ((request: IncomingMessage) => boolean);
+export type Trust =
+  | 'internal'
+  | 'all'
+  | 'none'
+  | ((request: IncomingMessage) => boolean)
+  | SignedTrust
+  | TraceSignatures;
+
+/** `Trust` as `settings` has it: secrets are kept where nothing prints them. */
+export type CheckedTrust = Exclude<Trust, SignedTrust>;
 
 /** What `traceContext` takes by default from its `Locks`. */
 export interface TraceOptions {
@@ -52,12 +62,12 @@ export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs
   readonly maxReentry?: number | undefined;
 }
 
-/** The options of one `Locks`, complete but for the store and the trust. */
+/** The options of one `Locks`, complete but for the store and the trust; secrets are not among them. */
 export type LocksSettings = AcquireSettings & {
   readonly [K in Exclude<keyof LocksOptions, keyof AcquireSettings | 'store' | 'trust'>]-?: NonNullable<
     LocksOptions[K]
   >;
-} & Pick<LocksOptions, 'store' | 'trust'>;
+} & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
 /** The options of one acquire, complete. */
 export interface AcquireSettings {
@@ -75,8 +85,13 @@ export interface AcquireTarget {
 }
 
 const trust: Rule = {
-  expected: `'internal', 'all', 'none' or a function of the request`,
-  accepts: (value) => typeof value === 'function' || ['internal', 'all', 'none'].includes(value as string),
+  expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
+  // A secret in the wrong place.
+  isSecret: true,
+  accepts: (value) =>
+    typeof value === 'function' ||
+    (typeof value === 'object' && value !== null && !Array.isArray(value)) ||
+    ['internal', 'all', 'none'].includes(value as string),
 };
 
 export const traceRules: Rules<TraceOptions> = {
@@ -131,9 +146,16 @@ const defaults = {
 
 /** Checks, completes and freezes the options of `createLocks`. Throws `LockConfigError`. */
 export function resolveLocksOptions(options: LocksOptions | undefined): LocksSettings {
-  const settings = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') } as LocksSettings;
+  const checked = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') };
+  const settings = { ...checked, trust: checkTrust(checked.trust) } as LocksSettings;
   assertLeaseFits(settings);
   return Object.freeze(settings);
+}
+
+/** Checks secrets and audience, and puts them where nothing prints them. Throws `LockConfigError`. */
+export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
+  if (typeof trust !== 'object' || trust instanceof TraceSignatures) return trust;
+  return new TraceSignatures(trust);
 }
 
 /** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */

@@ -4,6 +4,8 @@ import { LockConfigError } from './errors.ts';
 /** What one option must be: the words for the message, and the test. */
 export interface Rule {
   readonly expected: string;
+  /** Whether the value may be a secret: then the message names its type alone. */
+  readonly isSecret?: boolean;
   accepts(value: unknown): boolean;
 }
 
@@ -75,7 +77,8 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
     }
     const rule = (rules as Record<string, Rule>)[name] as Rule;
     if (!rule.accepts(value)) {
-      throw new LockConfigError(`Expected \`${name}\` to be ${rule.expected}, got ${describe(value)}`);
+      const got = rule.isSecret ? `a value of type ${kindOf(value)}` : describe(value);
+      throw new LockConfigError(`Expected \`${name}\` to be ${rule.expected}, got ${got}`);
     }
     checked[name] = value;
   }
@@ -84,8 +87,12 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
 
 /** A value and its type, short enough for a message. */
 export function describe(value: unknown): string {
-  const kind = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  const kind = kindOf(value);
   if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol')
     return `a value of type ${kind}`;
   return `\`${String(value).slice(0, 100)}\` (${kind})`;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }

@@ -12,6 +12,8 @@ function build(options: unknown): Locks {
   return locks;
 }
 
+const trustWords = "'internal', 'all', 'none', a function of the request, or `{ secrets, audience }`";
+
 const refusedByLocks = locksTable.flatMap(([name, expected, taken]) =>
   odd.filter(([value]) => !isAmong(taken, value)).map(([value, got]) => ({ name, expected, value, got })),
 );
@@ -32,8 +34,10 @@ describe('createLocks', () => {
     ['store', {}, 'a lock store', 'a value of type object'],
     ['store', null, 'a lock store', '`null` (null)'],
     ['store', { acquire: () => {} }, 'a lock store', 'a value of type object'],
-    ['trust', 'everybody', "'internal', 'all', 'none' or a function of the request", '`everybody` (string)'],
-    ['trust', true, "'internal', 'all', 'none' or a function of the request", '`true` (boolean)'],
+    ['trust', 'everybody', trustWords, 'a value of type string'],
+    ['trust', true, trustWords, 'a value of type boolean'],
+    ['trust', null, trustWords, 'a value of type null'],
+    ['trust', [], trustWords, 'a value of type array'],
     ['headerName', 'X Trace', 'a header name', '`X Trace` (string)'],
     ['headerName', 'X-Trace\r\nSet-Cookie', 'a header name', '`X-Trace\r\nSet-Cookie` (string)'],
     ['headerName', '', 'a header name', '`` (string)'],

@@ -4,10 +4,10 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { id as rtracerId } from 'cls-rtracer';
-import { currentTrace, getLock, type LocksOptions } from 'reenlock';
+import { currentTrace, type LocksOptions } from 'reenlock';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -37,7 +37,7 @@ describeFrameworks('the trace header', (framework) => {
     ['128 characters', [`X-Trace-Id: ${longest}`], longest],
     ['white space around it', ['X-Trace-Id:   padded  '], 'padded'],
     ['a name in other letters', ['x-TRACE-id: same'], 'same'],
-    ['__proto__, a name like any other', ['X-Trace-Id: __proto__'], '__proto__'],
+    ['a name of every object’s', ['X-Trace-Id: constructor'], 'constructor'],
   ])('is adopted: %s', async (_, headers, trace) => {
     const stage = await Stage.start(framework, reportTrace);
     expect(await traceOf(stage, headers)).toBe(trace);
@@ -56,6 +56,8 @@ describeFrameworks('the trace header', (framework) => {
     ['with a semicolon', ['X-Trace-Id: one;two']],
     ['with braces', ['X-Trace-Id: {one}']],
     ['with a colon', ['X-Trace-Id: one:two']],
+    ['with a NUL in UTF-8’s overlong form', ['X-Trace-Id: one\xc0\x80']],
+    ['__proto__', ['X-Trace-Id: __proto__']],
   ])('never fails the request, which gets a new id, when it is %s', async (_, headers) => {
     const stage = await Stage.start(framework, reportTrace);
     const refusals: unknown[] = [];
@@ -64,10 +66,45 @@ describeFrameworks('the trace header', (framework) => {
     expect(refusals).toEqual(headers.length === 0 ? [] : [{ reason: 'malformed' }]);
   });
 
-  it('is not the traceparent header', async () => {
+  it.each([
+    ['a list', ['one']],
+    ['a list of two', ['one', 'two']],
+    ['an object', { id: 'one' }],
+    ['an object that reads well', { toString: () => 'one' }],
+    ['an object without a prototype', Object.create(null)],
+    ['a number', 42],
+    ['null', null],
+  ])('never fails a mock request, which gets a new id, when it is %s', async (_, value) => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        const mock = framework.middleware((call, next) => {
+          Object.assign(call.req.headers, { 'x-trace-id': value });
+          return next();
+        });
+        reportTrace(app.use(mock, framework.traceContext({ locks: stage.locks })));
+      },
+      { bare: true },
+    );
+    const refusals: unknown[] = [];
+    stage.locks.on('headerRefused', (event) => refusals.push(event));
+    expect(await traceOf(stage, [])).toMatch(minted);
+    expect(refusals).toEqual([{ reason: 'malformed' }]);
+  });
+
+  it.each([
+    ['valid', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+    ['all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-00`],
+    ['garbage', 'one;two'],
+  ])('is not the traceparent header, be it %s', async (_, traceparent) => {
     const stage = await Stage.start(framework, reportTrace);
-    const traceparent = 'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    expect(await traceOf(stage, [traceparent])).not.toBe('0af7651916cd43dd8448eb211c80319c');
+    const [first, second] = [
+      await traceOf(stage, [`traceparent: ${traceparent}`]),
+      await traceOf(stage, [`traceparent: ${traceparent}`]),
+    ];
+    expect([first, second]).toEqual([expect.stringMatching(minted), expect.stringMatching(minted)]);
+    expect(first).not.toBe(second);
+    expect(traceparent).not.toContain(first);
   });
 
   const publicV6 = '2001:db8::1';
@@ -95,6 +132,19 @@ describeFrameworks('the trace header', (framework) => {
     ["'internal', Forwarded for a public address", 'internal', ['Forwarded: proto=https;for=203.0.113.9'], false],
     ["'internal', Forwarded for a public IPv6 address", 'internal', [`Forwarded: For="[${publicV6}]:4711"`], false],
     ["'internal', Forwarded for somebody hidden", 'internal', ['Forwarded: for=_hidden'], false],
+    ["'internal', Forwarded with spaces", 'internal', ['Forwarded: proto=http; For = 203.0.113.9'], false],
+    [
+      "'internal', Forwarded for a public address behind a private one",
+      'internal',
+      ['Forwarded: for=10.0.0.1, for="203.0.113.9:4711"'],
+      false,
+    ],
+    [
+      "'internal', private by one header and public by another",
+      'internal',
+      ['X-Forwarded-For: 10.0.0.1', 'X-Real-IP: 203.0.113.9'],
+      false,
+    ],
     ["'all', forwarded for a public address", 'all', ['X-Forwarded-For: 203.0.113.9'], true],
     ["'none', from loopback", 'none', [], false],
     ['a predicate that says yes', () => true, ['X-Forwarded-For: 203.0.113.9'], true],
@@ -110,6 +160,29 @@ describeFrameworks('the trace header', (framework) => {
     expect(refusals).toEqual(isAdopted ? [] : [{ reason: 'untrusted' }]);
   });
 
+  it.each([
+    ['10.1.2.3', true],
+    ['172.31.0.1', true],
+    ['192.168.0.9', true],
+    ['100.64.0.1', true],
+    ['169.254.1.1', true],
+    ['::1', true],
+    ['fd12:3456::1', true],
+    ['fe80::1%eth0', true],
+    ['::ffff:10.1.2.3', true],
+    ['203.0.113.9', false],
+    ['172.32.0.1', false],
+    ['100.128.0.1', false],
+    ['0.0.0.0', false],
+    ['2001:db8::1', false],
+    ['::ffff:203.0.113.9', false],
+  ])('by the peer’s own address: %s', async (address, isAdopted) => {
+    const stage = await Stage.start(framework, reportTrace);
+    stage.server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
+    const trace = await traceOf(stage, ['X-Trace-Id: sent']);
+    expect(trace === 'sent').toBe(isAdopted);
+  });
+
   it('is adopted from a unix socket', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'reenlock-unix-'));
     const socketPath = join(dir, 'server');
@@ -122,68 +195,5 @@ describeFrameworks('the trace header', (framework) => {
     answer.resume();
     await once(answer, 'close');
     rmSync(dir, { recursive: true });
-  });
-});
-
-describeFrameworks('a client that is not trusted', (framework) => {
-  const { lockOn } = framework;
-  afterEach(Stage.endAll);
-
-  it('waits, though it quotes the id of the request that holds the key', async () => {
-    const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
-      app.route('/:who', lockOn('k'), async (call) => {
-        stage.note(`${call.params.who} in`);
-        if (call.params.who === 'first') await go;
-        call.send('done');
-      }),
-    );
-    const first = stage.get('/first', 'live-holder');
-    await stage.until('first in');
-    const thief = stage.get('/thief', 'live-holder', { 'X-Forwarded-For': '203.0.113.9' });
-    const friend = stage.get('/friend', 'live-holder');
-    // The trusted one is the same trace: it re-enters.
-    await stage.until('friend in');
-    await friend;
-    expect(await stage.waiters('k')).toEqual([expect.stringMatching(minted)]);
-    expect(stage.journal).not.toContain('thief in');
-    go.open();
-    await Promise.all([first, thief]);
-    await stage.free('k');
-  });
-
-  it('spends once what it has once, though it sends its own id twice in parallel', async () => {
-    let balance = 100;
-    const stage = await Stage.start(framework, (app) =>
-      app.route('/wallet', lockOn('wallet'), async (call) => {
-        const seen = balance;
-        await getLock('wallet').run(() => new Promise((resolve) => setImmediate(resolve)));
-        if (seen >= 80) balance = seen - 80;
-        call.send({ paid: seen >= 80 });
-      }),
-    );
-    const headers = { 'X-Forwarded-For': '203.0.113.9' };
-    const answers = await Promise.all([stage.get('/wallet', 'mine', headers), stage.get('/wallet', 'mine', headers)]);
-    expect(answers.filter(({ body }) => body.paid)).toHaveLength(1);
-    expect(balance).toBe(20);
-  });
-
-  it('and with `owner: "request"` a trusted one of the same trace waits, too', async () => {
-    const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
-      app.route('/:who', lockOn('k', { owner: 'request' }), async (call) => {
-        stage.note(`${call.params.who} in`);
-        if (call.params.who === 'first') await go;
-        call.send(String(currentTrace()?.traceId));
-      }),
-    );
-    const waited = new Promise<void>((resolve) => stage.locks.on('waiting', () => resolve()));
-    const first = stage.get('/first', 'shared');
-    await stage.until('first in');
-    const second = stage.get('/second', 'shared');
-    await waited;
-    expect(stage.journal).not.toContain('second in');
-    go.open();
-    expect([(await first).text, (await second).text]).toEqual(['shared', 'shared']);
   });
 });

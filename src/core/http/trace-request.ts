@@ -4,13 +4,13 @@ import type { Timer } from '../clock.ts';
 import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../locks.ts';
-import { type TraceOptions, traceRules } from '../options.ts';
+import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { Scope } from '../scope.ts';
-import { traceIdPattern } from '../trace.ts';
+import type { Scope } from '../scope.ts';
+import { TraceScope, traceIdPattern } from '../trace.ts';
 import { checkOptions, objectWith } from '../validate.ts';
 import { type ResponseEvents, ResponseWatch, type WatchOptions } from './response-end.ts';
-import { isTrusted } from './trust.ts';
+import { mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 
 /** What `traceContext` takes; the rest comes from its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -66,11 +66,15 @@ const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
 
 /** Checks the options of `traceContext` once. The `Locks` is looked up with the first request, when all is set up. */
 export class Tracing {
-  readonly #options: TraceContextOptions;
+  readonly #options: Omit<TraceContextOptions, 'trust'>;
+  readonly #ownTrust: CheckedTrust | undefined;
+  #isUsed = false;
   #runtime: Runtime | undefined;
 
   constructor(options: TraceContextOptions | undefined) {
-    this.#options = checkOptions(options, rules, 'traceContext');
+    const { trust, ...others } = checkOptions(options, rules, 'traceContext');
+    this.#options = others;
+    this.#ownTrust = checkTrust(trust);
     if (this.#options.locks !== undefined) this.#runtime = runtimeOf(this.#options.locks);
   }
 
@@ -93,12 +97,11 @@ export class Tracing {
     const runtime = this.#runtime;
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
-    const scope = new Scope(
-      runtime,
-      this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(),
-      typeof traceparent === 'string' ? traceparent : undefined,
+    const scope = new TraceScope(runtime, this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(), {
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
       headerName,
-    );
+      trust: this.#ownTrust,
+    });
     const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
     const request = new TracedRequest(req, res, scope, headerName, graceMs, options);
     processState().requests.set(req, request);
@@ -107,20 +110,17 @@ export class Tracing {
 
   /** The id that the request came with, if it is well formed and its sender is trusted. A bad one never fails a request. */
   #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
+    const trust = this.#ownTrust ?? runtime.settings.trust;
+    if (trust === 'all' && !this.#isUsed) warnOfAll();
+    this.#isUsed = true;
     const sent: unknown = req.headers[headerName.toLowerCase()];
     if (sent === undefined) return undefined;
     if (typeof sent !== 'string' || !traceIdPattern.test(sent)) {
       runtime.events.emit('headerRefused', { reason: 'malformed' });
       return undefined;
     }
-    const trust = this.#options.trust ?? runtime.settings.trust;
-    if (trust === undefined && process.env.NODE_ENV === 'production') {
-      warnOnce(
-        'LOCK_TRUST',
-        "`trust` is not set: trace ids are adopted from private addresses. Set it to 'internal' where every proxy in front strips the header or names its client, else to 'none'",
-      );
-    }
-    if (isTrusted(req, trust ?? 'internal')) return sent;
+    if (trust === undefined) warnOfUnset();
+    if (mayAdopt(sent, req, trust ?? 'internal', runtime.clock.now().wallMs)) return sent;
     runtime.events.emit('headerRefused', { reason: 'untrusted' });
     return undefined;
   }

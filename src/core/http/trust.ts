@@ -1,13 +1,38 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
-import type { Trust } from '../options.ts';
+import { warnOnce } from '../context.ts';
+import type { CheckedTrust } from '../options.ts';
+import { signatureHeader, type TraceSignatures } from '../signature.ts';
 
-/** Whether the sender of a request may say which trace it belongs to, and so whose locks it re-enters. */
-export function isTrusted(request: IncomingMessage, trust: Trust): boolean {
+/** Whether a request may belong to the trace that it names, and so re-enter its locks; `nowMs` is the wall clock's. */
+export function mayAdopt(traceId: string, request: IncomingMessage, trust: CheckedTrust, nowMs: number): boolean {
+  if (typeof trust !== 'object') return isTrusted(request, trust);
+  return trust.verify(traceId, request.headers[signatureHeader.toLowerCase()], nowMs);
+}
+
+/** Whether the sender of a request may name any trace. */
+export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust, TraceSignatures>): boolean {
   if (trust === 'all') return true;
-  if (trust === 'none') return false;
   if (typeof trust === 'function') return trust(request) === true;
-  return isPeerInside(request.socket) && forwardedFor(request).every(isInside);
+  return trust === 'internal' && isPeerInside(request.socket) && forwardedFor(request).every(isInside);
+}
+
+/** Tells the operator in production, once, that trace ids are adopted from peers that nobody has thought about. */
+export function warnOfUnset(): void {
+  if (process.env.NODE_ENV !== 'production') return;
+  warnOnce(
+    'LOCK_TRUST',
+    "`trust` is not set: trace ids are adopted from private addresses. Set it to 'internal' where every proxy in front strips the header or names its client, else to 'none' or `{ secrets, audience }`",
+  );
+}
+
+/** Tells the operator in production, once, that whoever reaches the service may own any lock. */
+export function warnOfAll(): void {
+  if (process.env.NODE_ENV !== 'production') return;
+  warnOnce(
+    'LOCK_TRUST_ALL',
+    "`trust` is 'all': whoever can reach this service may name a trace and re-enter its locks. Set it to `{ secrets, audience }`, 'internal' or 'none', unless only services of your own can reach it",
+  );
 }
 
 const inside = new BlockList();
@@ -47,8 +72,8 @@ function forwardedFor(request: IncomingMessage): string[] {
   const { forwarded } = request.headers;
   const lists = [request.headers['x-forwarded-for'], request.headers['x-real-ip']];
   const addresses = lists.flatMap((list) => split(list, /,/));
-  const hops = split(forwarded, /[,;]/).filter((part) => /^for=/i.test(part));
-  return [...addresses, ...hops.map((hop) => hop.slice('for='.length))].map(bareAddress);
+  const hops = split(forwarded, /[,;]/).flatMap((part) => /^for\s*=\s*(.*)$/i.exec(part)?.[1] ?? []);
+  return [...addresses, ...hops].map(bareAddress);
 }
 
 function split(header: string | string[] | undefined, at: RegExp): string[] {

@@ -1,0 +1,124 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { LockConfigError } from './errors.ts';
+import { checkOptions, describe, type Rule, text } from './validate.ts';
+
+/** Adopts a trace id from whoever can sign it. What `traceHeaders` sends is signed with the same secrets. */
+export interface SignedTrust {
+  /**
+   * What the services that trust each other share, 32 bytes or more each, 1 to 4 of them: the first one signs, all of them
+   * verify. To rotate, add the new one at the end everywhere, then put it first, then drop the old one.
+   */
+  readonly secrets: readonly (string | Uint8Array)[];
+  /** The name that callers sign for: of this service, or of all that share it. 1 to 128 printable ASCII characters. */
+  readonly audience: string;
+}
+
+/** The header beside the trace id's. */
+export const signatureHeader = 'X-Trace-Signature';
+
+const minSecretBytes = 32;
+const maxSecrets = 4;
+/** How far ahead an expiry is written, and how far it may be found: what is between the two is for clocks that differ. */
+const lifeMs = 30_000;
+const maxAheadMs = 60_000;
+
+/** What an audience looks like; without line breaks, so that what is signed reads in one way only. */
+export const audienceRule: Rule = text(/^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces');
+
+const rules = {
+  secrets: {
+    expected: `a list of 1 to ${maxSecrets} different secrets, strings or bytes, each of ${minSecretBytes} bytes or more`,
+    isSecret: true,
+    accepts: (value: unknown) => Array.isArray(value) && areSecrets(value),
+  },
+  audience: audienceRule,
+};
+
+/**
+ * Signs trace ids and verifies signatures: HMAC-SHA256 over id, audience and expiry, written
+ * `v1.<key id>.<expiry in ms>.<MAC in base64url>`. The key id is derived from the secret, so that the right one is found
+ * while two are in use. Secrets are out of reach of printing and JSON.
+ */
+export class TraceSignatures {
+  readonly audience: string;
+  readonly #newest: Key;
+  readonly #keys: ReadonlyMap<string, Key>;
+
+  /** Throws `LockConfigError`; its message shows no secret. */
+  constructor(options: SignedTrust) {
+    const { secrets, audience } = complete(options);
+    const keys = secrets.map(keyOf);
+    this.audience = audience;
+    this.#newest = keys[0] as Key;
+    this.#keys = new Map(keys.map((key) => [key.id, key]));
+    Object.freeze(this);
+  }
+
+  /** The signature of an id for `audience`, by the newest secret; good for 30 seconds from `nowMs` on the wall clock. */
+  sign(traceId: string, nowMs: number, audience: string = this.audience): string {
+    const expiry = String(Math.floor(nowMs) + lifeMs);
+    const { id, secret } = this.#newest;
+    return `v1.${id}.${expiry}.${mac(secret, traceId, audience, expiry)}`;
+  }
+
+  /** Whether `signature` was made for this id and for this audience, by a secret that is known, and has not expired. */
+  verify(traceId: string, signature: unknown, nowMs: number): boolean {
+    if (typeof signature !== 'string') return false;
+    const [, id = '', expiry = '', sent = ''] = form.exec(signature) ?? [];
+    const key = this.#keys.get(id);
+    if (key === undefined) return false;
+    const aheadMs = Number(expiry) - nowMs;
+    if (!(aheadMs > 0 && aheadMs <= maxAheadMs)) return false;
+    // As text, of which the form has fixed the length: two texts may decode to the same bytes.
+    return timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, traceId, this.audience, expiry)));
+  }
+}
+
+const form = /^v1\.([A-Za-z0-9_-]{11})\.(\d{1,15})\.([A-Za-z0-9_-]{43})$/;
+
+interface Key {
+  readonly id: string;
+  readonly secret: KeyObject;
+}
+
+function keyOf(secret: string | Uint8Array): Key {
+  const key = createSecretKey(bytesOf(secret));
+  const digest = createHmac('sha256', key).update('reenlock trace key v1').digest();
+  return { id: digest.toString('base64url', 0, 8), secret: key };
+}
+
+function mac(secret: KeyObject, traceId: string, audience: string, expiry: string): string {
+  return createHmac('sha256', secret)
+    .update(`reenlock trace v1\n${audience}\n${expiry}\n${traceId}`)
+    .digest('base64url');
+}
+
+function complete(options: SignedTrust): SignedTrust {
+  const { secrets, audience } = checkOptions(options, rules, '`trust`');
+  if (secrets === undefined) throw missing('secrets');
+  if (audience === undefined) throw missing('audience');
+  return { secrets, audience };
+}
+
+function missing(name: keyof typeof rules): LockConfigError {
+  return new LockConfigError(`Expected \`${name}\` to be ${rules[name].expected}, got ${describe(undefined)}`);
+}
+
+function areSecrets(values: readonly unknown[]): boolean {
+  if (values.length < 1 || values.length > maxSecrets) return false;
+  const distinct = new Set<string>();
+  for (const value of values) {
+    if (typeof value !== 'string' && !(value instanceof Uint8Array)) return false;
+    const bytes = bytesOf(value);
+    if (bytes.length < minSecretBytes) return false;
+    distinct.add(bytes.toString('hex'));
+  }
+  return distinct.size === values.length;
+}
+
+/** The bytes themselves; of a string, its UTF-8. */
+function bytesOf(secret: string | Uint8Array): Buffer {
+  return typeof secret === 'string'
+    ? Buffer.from(secret)
+    : Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength);
+}
