@@ -55,6 +55,7 @@ describe('a signature', () => {
       'by a known secret, under the key id of another',
       `v1.${of([older]).sign('x', now).split('.')[1]}.${expiry}.${mac}`,
     ],
+    ['by a known secret, under a key id that is unknown', `v1.${'A'.repeat(11)}.${expiry}.${mac}`],
     ['truncated by a letter', signed.slice(0, -1)],
     ['longer by a letter', `${signed}A`],
     ['without its MAC', `v1.${keyId}.${expiry}.`],
