@@ -94,6 +94,8 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
 
 /** A `handler` that answers with an RFC 9457 problem document. */
 export function sendProblem(error: LockError, ctx: ExtendableContext): void {
+  // Koa would send the document after what was sent already.
+  if (ctx.headerSent) throw error;
   const { status, headers, body } = problemOf(error);
   ctx.status = status;
   ctx.set(headers);

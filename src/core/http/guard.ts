@@ -74,6 +74,8 @@ export class RequestGuard {
       if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
     } catch (error) {
       for (const hold of holds.reverse()) void hold.release();
+      // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
+      if (error instanceof LockAbortedError && !scope.hasClientLeft) setStatus(error, 503);
       throw error;
     }
     if (this.#releaseOn === 'close' && traced !== undefined)
@@ -84,9 +86,7 @@ export class RequestGuard {
   /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
   refusal(error: unknown, res: ServerResponse): LockError | undefined {
     if (!isLockError(error)) return undefined;
-    if (error instanceof LockTimeoutError && this.#statusCode !== undefined) {
-      Object.assign(error, { status: this.#statusCode, statusCode: this.#statusCode });
-    }
+    if (error instanceof LockTimeoutError && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
     // Error middleware often drops `error.headers`.
     if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
     return error;
@@ -113,6 +113,10 @@ export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, H
     target.lock = hold;
   }
   target.locks = all;
+}
+
+function setStatus(error: LockError, status: number): void {
+  Object.assign(error, { status, statusCode: status });
 }
 
 function noScope(): LockScopeError {

@@ -1,0 +1,161 @@
+import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
+import { type Call, describeFrameworks, type GuardOptions } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
+
+watchLeaks();
+
+type Skip = NonNullable<GuardOptions['skip']>;
+type Answer = Exclude<NonNullable<GuardOptions['handler']>, string>;
+
+const trouble = (): Error => Object.assign(new Error('own trouble'), { status: 418, expose: true });
+
+describeFrameworks('the options of a guard that refuses', (framework) => {
+  afterEach(Stage.endAll);
+
+  const start = (guard: GuardOptions, options?: StageOptions, key: (call: Call) => string = () => 'k') =>
+    Stage.start(
+      framework,
+      (app, stage) =>
+        app.route(
+          '/x',
+          framework.lockOn((call) => {
+            stage.note('key');
+            return key(call);
+          }, guard),
+          (call) => {
+            stage.note('in');
+            call.send({ key: call.lock?.key ?? null });
+          },
+        ),
+      options,
+    );
+
+  /** The answer while another trace holds the key. */
+  async function whileHeld(stage: Stage): Promise<{ status: number; text: string; code: unknown }> {
+    return runInTrace(
+      () =>
+        lock.run('k', async () => {
+          const { status, text } = await stage.get('/x', 'second');
+          return { status, text, code: /"code":"(\w+)"/.exec(text)?.[1] };
+        }),
+      { locks: stage.locks, traceId: 'first' },
+    );
+  }
+
+  describe('skip', () => {
+    it.each<[string, Skip]>([
+      ['sync', (call) => call.req.headers['x-skip'] === 'yes'],
+      ['async', async (call) => call.req.headers['x-skip'] === 'yes'],
+    ])(
+      'that is %s lets a request pass whose key is taken, and asks for no key; others it leaves alone',
+      async (_, skip) => {
+        const stage = await start({ skip, waitMs: 0 });
+        const { status, body } = await runInTrace(
+          () => lock.run('k', () => stage.get('/x', 'second', { 'X-Skip': 'yes' })),
+          { locks: stage.locks, traceId: 'first' },
+        );
+        expect({ status, body, asked: stage.count('key') }).toEqual({ status: 200, body: { key: null }, asked: 0 });
+        expect((await whileHeld(stage)).status).toBe(423);
+        expect((await stage.get('/x')).body).toEqual({ key: 'k' });
+      },
+    );
+
+    it.each<[string, Skip]>([
+      [
+        'throws',
+        () => {
+          throw trouble();
+        },
+      ],
+      ['rejects', () => Promise.reject(trouble())],
+    ])(
+      'that %s fails the request as its error says, past the guard’s handler, and without the lock',
+      async (_, skip) => {
+        const stage = await start({ skip, handler: (_error, call) => call.send('handled', 200) });
+        const { status, text } = await stage.get('/x');
+        expect(status).toBe(418);
+        expect(text).toContain('own trouble');
+        expect(stage.journal).toEqual([]);
+      },
+    );
+  });
+
+  describe('handler', () => {
+    it.each<[string, Answer]>([
+      ['sync', (error, call) => call.send({ code: error.code }, 409)],
+      [
+        'async',
+        async (error, call) => {
+          await new Promise((resolve) => setImmediate(resolve));
+          call.send({ code: error.code }, 409);
+        },
+      ],
+    ])('that is %s answers in place of the error handlers', async (_, handler) => {
+      const stage = await start({ handler, waitMs: 0 });
+      expect(await whileHeld(stage)).toMatchObject({ status: 409, code: 'ERR_LOCK_TIMEOUT' });
+      expect(stage.count('in')).toBe(0);
+    });
+
+    it.each<[string, Answer]>([
+      [
+        'throws',
+        () => {
+          throw trouble();
+        },
+      ],
+      ['rejects', () => Promise.reject(trouble())],
+      ['hands on', (_error, call) => call.fail(trouble())],
+    ])('that %s leaves it to the error handlers', async (_, handler) => {
+      const stage = await start({ handler, waitMs: 0 });
+      expect(await whileHeld(stage)).toMatchObject({ status: 418, text: expect.stringContaining('own trouble') });
+      expect(stage.count('in')).toBe(0);
+    });
+
+    it('may hand the refusal itself on', async () => {
+      const stage = await start({ handler: (error, call) => call.fail(error), waitMs: 0 });
+      expect((await whileHeld(stage)).status).toBe(423);
+    });
+
+    it('is not asked about errors that are none of a lock', async () => {
+      const handler: Answer = (_error, call) => call.send('handled', 200);
+      const stage = await start({ handler }, {}, () => {
+        throw trouble();
+      });
+      expect((await stage.get('/x')).status).toBe(418);
+    });
+
+    it('is asked about each kind of refusal: a bad key, too', async () => {
+      const stage = await start({ handler: (error, call) => call.send({ code: error.code }, 422) }, {}, () => '');
+      const { status, body } = await stage.get('/x');
+      expect({ status, body }).toEqual({ status: 422, body: { code: 'ERR_LOCK_KEY' } });
+    });
+  });
+
+  describe('statusCode', () => {
+    it.each([400, 409, 429, 503])('%i is the status of who waited in vain', async (statusCode) => {
+      const stage = await start({ statusCode, waitMs: 0 });
+      expect((await whileHeld(stage)).status).toBe(statusCode);
+    });
+
+    it('is seen by the guard’s handler and error middleware alike', async () => {
+      const stage = await start({
+        statusCode: 409,
+        waitMs: 0,
+        handler: (error, call) => call.send(`${error.status} ${error.statusCode}`, 200),
+      });
+      expect((await whileHeld(stage)).text).toBe('409 409');
+    });
+
+    it('leaves other refusals their own', async () => {
+      const store = new MemoryStore();
+      const stage = await start({ statusCode: 409, handler: 'problem' }, { store });
+      store.acquire = () => Promise.reject(new LockStoreError('down', { outcome: 'not-applied' }));
+      expect((await stage.get('/x')).status).toBe(503);
+      await stage.locks.close();
+      expect((await stage.get('/x')).status).toBe(503);
+      const noKey = await start({ statusCode: 409 }, {}, () => '');
+      expect((await noKey.get('/x')).status).toBe(400);
+    });
+  });
+});
