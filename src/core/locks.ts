@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { type Clock, systemClock } from './clock.ts';
 import { currentScope, processState, warnOnce } from './context.ts';
 import { LockConfigError } from './errors.ts';
@@ -85,6 +86,12 @@ class ProcessLocks implements Locks {
   constructor(settings: LocksSettings, clock: Clock) {
     this.settings = settings;
     const store: LockStore = settings.store ?? new MemoryStore({ clock });
+    if (isOneOfMany() && store.capabilities?.shared === false) {
+      warnOnce(
+        'LOCK_CLUSTER',
+        'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
+      );
+    }
     const events = this.#events;
     const process = clock.randomId();
     const { storeTimeoutMs } = settings;
@@ -142,6 +149,11 @@ class ProcessLocks implements Locks {
     keeper.close();
     this.#calls.close();
   }
+}
+
+/** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. */
+function isOneOfMany(): boolean {
+  return cluster.isWorker || Number(process.env.NODE_APP_INSTANCE) > 0;
 }
 
 function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {

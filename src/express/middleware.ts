@@ -4,6 +4,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
+import { checkRTracer } from '../core/http/validations.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare global {
@@ -44,6 +45,7 @@ export interface GuardOptions<R extends AnyRequest = KeyRequest> extends CommonG
  */
 export function traceContext(options?: TraceContextOptions): Guard {
   const tracing = new Tracing(options);
+  checkRTracer();
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {

@@ -9,6 +9,7 @@ import {
   tracedRequest,
   traceIdOf,
 } from '../core/http/trace-request.ts';
+import { checkRTracer } from '../core/http/validations.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare module 'koa' {
@@ -48,6 +49,7 @@ export interface GuardOptions<C extends ExtendableContext = KeyContext> extends 
  */
 export function traceContext(options?: TraceContextOptions): Guard {
   const tracing = new Tracing(options);
+  checkRTracer();
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {

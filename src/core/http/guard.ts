@@ -17,6 +17,7 @@ import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
 import { callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
 import { tracedRequest } from './trace-request.ts';
+import { warnOfEventStream } from './validations.ts';
 
 /** What a guard takes on every framework. */
 export interface CommonGuardOptions extends AcquireOptions {
@@ -78,8 +79,9 @@ export class RequestGuard {
       if (error instanceof LockAbortedError && !scope.hasClientLeft) setStatus(error, 503);
       throw error;
     }
-    if (this.#releaseOn === 'close' && traced !== undefined)
-      for (const hold of holds) hold.waitUntil(traced.watch.closed);
+    if (traced === undefined) return holds;
+    if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(traced.watch.closed);
+    else traced.watch.beforeEnd((res) => warnOfEventStream(res, holds));
     return holds;
   }
 

@@ -36,6 +36,8 @@ export class ResponseWatch {
   #begun: boolean;
   #closed: Promise<void> | undefined;
   #onClosed: (() => void) | undefined;
+  /** Most responses have one, of their one guard. */
+  #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
   constructor(req: IncomingMessage, res: ServerResponse, options: WatchOptions, events: ResponseEvents) {
     this.#events = events;
@@ -51,6 +53,7 @@ export class ResponseWatch {
     const close = (): void => {
       forget();
       res.removeListener('close', close);
+      this.#tellEnd(res);
       this.#close(isHttp1 && wasDestroyedHere(req.socket));
     };
     res.on('close', close);
@@ -73,6 +76,13 @@ export class ResponseWatch {
     return this.#closed;
   }
 
+  /** Calls `look` once: right before the response's end is handed on, or when it is closed without one. */
+  beforeEnd(look: (res: ServerResponse) => void): void {
+    if (this.#isEnded || this.#isClosed) return;
+    this.#beforeEnd ??= [];
+    this.#beforeEnd.push(look);
+  }
+
   /** Middleware begins; the function that comes back says that it has settled, and whether by an error. */
   enter(): (failed: boolean) => void {
     this.#begun = true;
@@ -92,11 +102,18 @@ export class ResponseWatch {
     const end = res.end;
     res.end = function (this: unknown, ...args: unknown[]): ServerResponse {
       watch.#events.ending();
+      watch.#tellEnd(res);
       const returned = Reflect.apply(end, this, args);
       watch.#isEnded = true;
       watch.#look();
       return returned;
     };
+  }
+
+  #tellEnd(res: ServerResponse): void {
+    const looks = this.#beforeEnd;
+    this.#beforeEnd = undefined;
+    if (looks !== undefined) for (const look of looks) look(res);
   }
 
   #wrapDestroy(req: IncomingMessage, res: ServerResponse): void {

@@ -1,0 +1,53 @@
+import type { ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import { warnOnce } from '../context.ts';
+import type { ScopedHold } from '../hold.ts';
+
+/**
+ * Warns once of a cls-rtracer older than the peer range says. Those take the wrong listener off a request or response
+ * when one is removed. Asked when `traceContext` is built; says nothing where the version can't be told.
+ */
+export function checkRTracer(): void {
+  const version = rTracerVersion();
+  const [, major, minor, patch] = /^(\d+)\.(\d+)\.(\d+)/.exec(version ?? '') ?? [];
+  if (major === undefined) return;
+  if (isBefore([Number(major), Number(minor), Number(patch)], oldestRTracer)) {
+    const oldest = oldestRTracer.join('.');
+    warnOnce(
+      'LOCK_RTRACER_OLD',
+      `cls-rtracer ${version} takes wrong listeners off requests: install ${oldest} or newer`,
+    );
+  }
+}
+
+const oldestRTracer = [2, 6, 4];
+
+/**
+ * Warns once of an event stream that was sent under a lock: others wait for it as long as the client listens. Asked when
+ * a guarded response ends or is closed: its type is certain then, whatever the client accepts, and so is whether the
+ * handler gave the hold back before. It costs a request one look at a header.
+ */
+export function warnOfEventStream(res: ServerResponse, holds: readonly ScopedHold[]): void {
+  const type = res.getHeader('content-type');
+  if (typeof type !== 'string' || !/^text\/event-stream\b/i.test(type)) return;
+  if (!holds.some((hold) => hold.isHeld() || hold.grant.lostError !== undefined)) return;
+  warnOnce(
+    'LOCK_EVENT_STREAM',
+    'A guarded route answered with an event stream: its lock was held until the stream was over. Release it before, with `hold.release()`, or lock in the handler with `lock.run`',
+  );
+}
+
+/** None of the old versions hides its package.json; a bundle has none to be found. */
+function rTracerVersion(): string | undefined {
+  try {
+    const { version } = createRequire(__filename)('cls-rtracer/package.json') as { version?: unknown };
+    return typeof version === 'string' ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isBefore(version: readonly number[], other: readonly number[]): boolean {
+  const at = version.findIndex((part, index) => part !== other[index]);
+  return at >= 0 && (version[at] ?? 0) < (other[at] ?? 0);
+}
