@@ -167,6 +167,8 @@ export interface LockEvents {
   aborted: LockEvent & { readonly waitedMs: number };
   /** A store call failed; renewals and releases are tried again. */
   storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
+  /** The store failed, and a guard with `passOnStoreError` let the request pass without its locks. */
+  passed: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
   /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
   /** Something is probably not as it was meant. */

@@ -8,14 +8,18 @@ import {
   type LockError,
   LockKeyError,
   LockScopeError,
+  LockStoreError,
+  LocksClosedError,
   LockTimeoutError,
 } from '../errors.ts';
 import type { ScopedHold } from '../hold.ts';
+import { Interruption } from '../interruption.ts';
 import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
 import { checkedName } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
+import type { Scope } from '../scope.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
-import { callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
+import { boolean, callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
 import { tracedRequest } from './trace-request.ts';
 import { warnOfEventStream } from './validations.ts';
 
@@ -28,6 +32,17 @@ export interface CommonGuardOptions extends AcquireOptions {
    * or its client gone.
    */
   readonly releaseOn?: 'end' | 'close' | undefined;
+  /**
+   * Whether a request may pass *without the lock* when the store failed, and nothing but the store: a timeout, a full
+   * queue, a lost lock, a request outside of a scope and a closing `Locks` are refused all the same. Default false.
+   *
+   * It costs the exclusion, just when it can't be checked: as long as the store is down or can't be reached from here,
+   * any number of requests are inside at once, also beside one that another process let in with the lock. `req.lock` or
+   * `ctx.state.lock` is then absent, so there is no fence either, and what the handler locks by itself still fails. A
+   * store that does not answer costs each request `storeTimeoutMs`, one that stood in the queue its whole `waitMs`.
+   * Each time is a `passed` event. Not for money.
+   */
+  readonly passOnStoreError?: boolean | undefined;
 }
 
 /** The options that each framework types for itself. */
@@ -40,6 +55,7 @@ const rules = {
   ...acquireRules,
   statusCode: wholeNumber(400, 599),
   releaseOn: oneOf('end', 'close'),
+  passOnStoreError: boolean,
   skip: callable,
   handler: callable,
 };
@@ -49,6 +65,7 @@ export class RequestGuard {
   readonly #options: AcquireOptions;
   readonly #statusCode: number | undefined;
   readonly #releaseOn: 'end' | 'close';
+  readonly #passesOnStoreError: boolean;
 
   /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
   constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
@@ -56,33 +73,52 @@ export class RequestGuard {
     else if (typeof key !== 'function') {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${typeof key}`);
     }
-    const { statusCode, releaseOn, skip: _, handler: __, ...acquireOptions } = checkOptions(options, rules, 'lockOn');
+    const checked = checkOptions(options, rules, 'lockOn');
+    const { statusCode, releaseOn, passOnStoreError, skip: _, handler: __, ...acquireOptions } = checked;
     this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
+    this.#passesOnStoreError = passOnStoreError ?? false;
     this.#statusCode = statusCode;
     this.#releaseOn = releaseOn ?? 'end';
     if (typeof key === 'string') checkedName(key, this.#options.category);
   }
 
-  /** Acquires for a request, all keys or none. Rejects with a `LockError`. */
+  /**
+   * Acquires for a request, all keys or none; answers no hold at all where the request passes without. Rejects with a
+   * `LockError`.
+   */
   async enter(req: IncomingMessage, keys: LockKeys): Promise<readonly Hold[]> {
     const traced = tracedRequest(req);
     const scope = traced?.scope ?? currentScope();
     if (scope === undefined) throw noScope();
+    const names = this.#names(keys);
     const holds: ScopedHold[] = [];
     try {
-      for (const name of this.#names(keys)) holds.push(await acquire(scope, name, this.#options, 'guard'));
+      for (const name of names) holds.push(await acquire(scope, name, this.#options, 'guard'));
       // Right after the grant: its handler must not begin.
       if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
     } catch (error) {
-      for (const hold of holds.reverse()) void hold.release();
+      const key = names[holds.length]?.key;
+      const released = Promise.allSettled(holds.reverse().map((hold) => hold.release()));
+      let refusal = error;
+      if (this.#passesOnStoreError && error instanceof LockStoreError) {
+        await released;
+        refusal = this.#obstacle(scope, key);
+        if (refusal === undefined) return passed(scope, names, error);
+      }
       // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
-      if (error instanceof LockAbortedError && !scope.hasClientLeft) setStatus(error, 503);
-      throw error;
+      if (refusal instanceof LockAbortedError && !scope.hasClientLeft) setStatus(refusal, 503);
+      throw refusal;
     }
     if (traced === undefined) return holds;
     if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(traced.watch.closed);
     else traced.watch.beforeEnd((res) => warnOfEventStream(res, holds));
     return holds;
+  }
+
+  /** What stands in the way of a request beside the store that failed. */
+  #obstacle(scope: Scope, key: string | undefined): Error | undefined {
+    const interrupted = new Interruption(key ?? '', scope, this.#options.signal, true).error;
+    return interrupted ?? (scope.runtime.isClosing ? new LocksClosedError({ key }) : undefined);
   }
 
   /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
@@ -107,14 +143,28 @@ export class RequestGuard {
   }
 }
 
-/** Puts what a guard acquired where handlers look for it: the newest hold, and all by key. */
+/**
+ * Puts what a guard acquired where handlers look for it: the newest hold, and all by key. Where the request passed
+ * without, there is no newest one: that of a guard before must not be taken for it.
+ */
 export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, Hold> }, holds: readonly Hold[]): void {
+  if (holds.length === 0) {
+    delete target.lock;
+    return;
+  }
   const all = new Map(target.locks);
   for (const hold of holds) {
     all.set(hold.key, hold);
     target.lock = hold;
   }
   target.locks = all;
+}
+
+/** Says that a request passes without its locks: each time as an event, once as a warning. */
+function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): readonly Hold[] {
+  warnOnce('LOCK_PASSED', 'The lock store failed: requests pass without the lock where `passOnStoreError` is set');
+  runtime.events.emit('passed', { keys: names.map((name) => name.key), traceId, error });
+  return [];
 }
 
 function setStatus(error: LockError, status: number): void {
