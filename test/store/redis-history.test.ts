@@ -9,7 +9,8 @@ import { useRedis } from './redis.ts';
 watchLeaks();
 
 describe('what the server is told of a release', () => {
-  const client = { stream: {} } as unknown as RedisClient & { stream: object };
+  const connected = (): RedisClient['stream'] => ({}) as RedisClient['stream'];
+  const client = { stream: connected() } as RedisClient;
   const request = (holdId = 'hold', id = 'order:42'): HoldRequest => ({
     id,
     holdId,
@@ -41,7 +42,7 @@ describe('what the server is told of a release', () => {
     const history = new RedisHistory(client);
     const hold = request();
     const answered = history.asked(hold);
-    client.stream = {};
+    client.stream = connected();
     answered();
     expect(flagOf(history, hold)).toBe(2);
   });
