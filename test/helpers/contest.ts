@@ -13,24 +13,37 @@ export interface ContestOptions {
  * Two requests for one key, `k`: `first` is past its guard and goes on when the test says so, `second` stands in the
  * queue, notes `second in` when its handler runs, and answers.
  */
-export class Contest {
+export class Contest<First = RawClient> {
   readonly stage: Stage;
-  readonly first: RawClient;
+  readonly first: First;
   readonly second: Promise<unknown>;
   readonly #go: Gate;
 
-  private constructor(stage: Stage, first: RawClient, second: Promise<unknown>, go: Gate) {
+  private constructor(stage: Stage, first: First, second: Promise<unknown>, go: Gate) {
     this.stage = stage;
     this.first = first;
     this.second = second;
     this.#go = go;
   }
 
-  static async start(
+  /** With a first client that can do what well-behaved ones can't. */
+  static start(
     framework: Framework,
     handler: (call: Call, stage: Stage) => unknown,
-    { guard = {}, locks = {}, method = 'GET' }: ContestOptions = {},
+    { method = 'GET', ...options }: ContestOptions = {},
   ): Promise<Contest> {
+    return Contest.opened(framework, handler, options, async (stage) =>
+      (await stage.connect()).request({ path: '/first', trace: 'first', method }),
+    );
+  }
+
+  /** With a first request, for `/first` and of the trace `first`, that the test sends. */
+  static async opened<First>(
+    framework: Framework,
+    handler: (call: Call, stage: Stage) => unknown,
+    { guard = {}, locks = {} }: Omit<ContestOptions, 'method'>,
+    send: (stage: Stage) => Promise<First>,
+  ): Promise<Contest<First>> {
     const go = gate();
     const stage = await Stage.start(
       framework,
@@ -49,9 +62,9 @@ export class Contest {
       },
       locks,
     );
-    const first = (await stage.connect()).request({ path: '/first', trace: 'first', method });
+    const first = await send(stage);
     await stage.until('first in');
-    const second = stage.get('/second', 'second');
+    const second = stage.visit('/second', 'second');
     await stage.until('waiting second k');
     return new Contest(stage, first, second, go);
   }
@@ -70,7 +83,7 @@ export class Contest {
 
   /** As `expectHeld`, after time for a round trip: whatever was about to happen on its own has happened. */
   async expectStillHeld(): Promise<void> {
-    await this.stage.get('/nowhere', 'passer-by');
+    await this.stage.visit('/nowhere', 'passer-by');
     await this.expectHeld();
   }
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { connect, type NetConnectOpts, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { overTls, type Protocol } from './protocols.ts';
 
 /** How a client hangs up: properly, or by a reset. */
 export type Hangup = 'FIN' | 'RST';
@@ -8,23 +9,28 @@ export type Hangup = 'FIN' | 'RST';
 export class RawClient {
   readonly socket: Socket;
   readonly closed: Promise<unknown>;
+  readonly #tcp: Socket;
   #received = '';
 
-  private constructor(socket: Socket) {
+  private constructor(tcp: Socket, socket: Socket) {
     this.socket = socket;
+    this.#tcp = tcp;
     this.closed = new Promise((resolve) => socket.once('close', resolve));
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       this.#received += chunk;
     });
     // A reset by the server is seen by what was, or was not, received.
     socket.on('error', () => {});
+    if (tcp !== socket) tcp.on('error', () => {});
   }
 
-  static async connect(port: number): Promise<RawClient> {
-    const options: NetConnectOpts = { port, host: '127.0.0.1' };
-    const socket = connect(options);
-    await once(socket, 'connect');
-    return new RawClient(socket);
+  static async connect(port: number, protocol: Protocol = 'HTTP/1.1'): Promise<RawClient> {
+    const tcp = connect({ port, host: '127.0.0.1' });
+    await once(tcp, 'connect');
+    if (protocol === 'HTTP/1.1') return new RawClient(tcp, tcp);
+    const tls = overTls(tcp);
+    await once(tls, 'secureConnect');
+    return new RawClient(tcp, tls);
   }
 
   get received(): string {
@@ -58,11 +64,21 @@ export class RawClient {
     return this;
   }
 
+  /** Sends the FIN and goes on reading. */
+  halfClose(): this {
+    this.socket.end();
+    return this;
+  }
+
   /** Ends the connection and resolves when it is closed on this side. */
   async hangUp(how: Hangup = 'FIN'): Promise<void> {
-    if (how === 'RST') this.socket.resetAndDestroy();
+    if (how === 'RST') this.#tcp.resetAndDestroy();
     else this.socket.end().resume();
     await this.closed;
+  }
+
+  destroy(): void {
+    this.socket.destroy();
   }
 
   #failUnless(pattern: RegExp): void {

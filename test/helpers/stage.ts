@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
@@ -7,6 +7,9 @@ import request, { type Response } from 'supertest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import type { App, Framework } from './frameworks.ts';
+import { Http2Client } from './http2-client.ts';
+import { ManualClock } from './manual-clock.ts';
+import { createServerOf, isHttp2, type Protocol } from './protocols.ts';
 import { RawClient } from './raw-client.ts';
 
 const settleMs = 3_000;
@@ -17,6 +20,8 @@ export interface StageOptions extends LocksOptions {
   readonly bare?: boolean;
   /** The clock of the locks and of their own store. */
   readonly clock?: Clock;
+  /** What the server speaks. Default: HTTP/1.1. */
+  readonly protocol?: Protocol;
 }
 
 /** A server with its locks, and a journal of what happened on it, in order. */
@@ -25,30 +30,36 @@ export class Stage {
   readonly locks: Locks;
   readonly store: LockStore;
   readonly server: Server;
+  readonly protocol: Protocol;
   readonly journal: string[] = [];
   readonly #ids = new Set<string>();
   readonly #sockets = new Map<Socket, string>();
-  readonly #clients: RawClient[] = [];
+  readonly #clients: { destroy(): void }[] = [];
+  readonly #clock: Clock;
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
-  private constructor(framework: Framework, clock: Clock, options: LocksOptions) {
+  private constructor(framework: Framework, clock: Clock, protocol: Protocol, options: LocksOptions) {
     this.framework = framework;
+    this.protocol = protocol;
+    this.#clock = clock;
     this.store = options.store ?? new MemoryStore({ clock });
     recordIds(this.store, this.#ids);
     this.locks = buildLocks({ ...options, store: this.store }, clock);
     for (const event of ['granted', 'waiting', 'renewed', 'released', 'lost', 'timeout', 'aborted'] as const) {
       this.locks.on(event, ({ owner, key }) => this.note(`${event} ${owner} ${key}`));
     }
-    this.server = createServer().on('connection', (socket) => this.#sockets.set(socket, listenersOf(socket)));
+    this.server = createServerOf(protocol);
+    const born = (socket: Socket): void => void this.#sockets.set(socket, listenersOf(socket));
+    this.server.on('connection', born).on('secureConnection', born);
   }
 
   /** Starts an application whose first middleware is `traceContext`. */
   static async start(
     framework: Framework,
     build: (app: App, stage: Stage) => unknown,
-    { bare = false, clock = systemClock, ...options }: StageOptions = {},
+    { bare = false, clock = systemClock, protocol = 'HTTP/1.1', ...options }: StageOptions = {},
   ): Promise<Stage> {
-    const stage = new Stage(framework, clock, options);
+    const stage = new Stage(framework, clock, protocol, options);
     const app = framework.app();
     if (!bare) app.use(framework.traceContext({ locks: stage.locks }));
     build(app, stage);
@@ -77,9 +88,27 @@ export class Stage {
   }
 
   async connect(): Promise<RawClient> {
-    const client = await RawClient.connect(this.port);
+    const client = await RawClient.connect(this.port, this.protocol);
     this.#clients.push(client);
     return client;
+  }
+
+  async connectHttp2(): Promise<Http2Client> {
+    const client = await Http2Client.connect(this.port, this.protocol);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Sends a request on a connection of its own, whatever the protocol; resolves when it was answered. */
+  async visit(path: string, trace: string): Promise<unknown> {
+    if (this.protocol === 'HTTP/1.1') return this.get(path, trace);
+    if (isHttp2(this.protocol)) {
+      const client = await this.connectHttp2();
+      await client.request({ path, trace }).closed;
+      client.destroy();
+      return;
+    }
+    return (await this.connect()).request({ path, trace, headers: ['Connection: close'] }).closed;
   }
 
   note(line: string): void {
@@ -130,18 +159,19 @@ export class Stage {
   async shutDown(): Promise<void> {
     if (!this.server.listening) return;
     this.server.close();
-    this.server.closeAllConnections();
+    for (const socket of this.#sockets.keys()) socket.destroy();
     await once(this.server, 'close');
   }
 
   async #end(): Promise<void> {
-    for (const client of this.#clients) client.socket.destroy();
+    for (const client of this.#clients) client.destroy();
     try {
       await settled(async () => (await this.#leftOn([...this.#ids])).join('; '));
     } finally {
       await this.locks.close({ drainMs: 0 });
       await this.shutDown();
     }
+    if (this.#clock instanceof ManualClock) expect(this.#clock.timerCount).toBe(0);
   }
 
   async #leftOn(ids: readonly string[]): Promise<string[]> {
