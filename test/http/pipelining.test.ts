@@ -166,4 +166,33 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     work.open();
     await stage.free('one', 'two');
   });
+
+  it('and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/last', async (call) => {
+          await stage.until('cut in');
+          call.res.setHeader('Connection', 'close');
+          call.send('last');
+        })
+        .route('/:id', lockOn('k'), async (call) => {
+          stage.note(`${call.params.id} in`);
+          await work;
+          stage.note(`${call.params.id} out`);
+          call.send('done');
+        }),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/last', trace: 'last' }, { path: '/cut', trace: 'cut' });
+    await client.closed;
+    const stranger = stage.get('/stranger', 'stranger');
+    await stage.until('waiting stranger k');
+    await stage.get('/no/where');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['cut', ['stranger']]);
+    work.open();
+    expect((await stranger).status).toBe(200);
+    stage.expectOrder('cut in', 'cut out', 'stranger in', 'stranger out');
+    await stage.free('k');
+  });
 });

@@ -26,14 +26,17 @@ export function onSocketClose(socket: Socket, listener: () => void): () => void 
 }
 
 /**
- * Whether server code destroyed the connection: neither the client ended or reset it, nor a timeout or a closing server
- * did. Where that can't be told, it is not claimed: the lock is then kept for `abortGraceMs`.
+ * Whether server code destroyed the connection: neither the client ended or reset it, nor a timeout, a closing server, or
+ * Node after a pipelined answer with `Connection: close` did. Where that can't be told, it is not claimed: the lock is
+ * then kept for `abortGraceMs`.
  */
 export function wasDestroyedHere(socket: WatchedSocket): boolean {
   const isClients = socket.readableEnded || socket.errored != null;
+  // Node ends a connection before it destroys it; applications destroy it as it is.
+  const isNodes = socket.writableEnded || socket[slot]?.hasTimedOut === true;
   // An application that answers broken requests itself destroys connections for what its clients sent.
   const mayBeClients = isClients || (socket.server?.listenerCount('clientError') ?? 0) > 0;
-  return socket.destroyed && !mayBeClients && socket[slot]?.hasTimedOut !== true && socket.server?.listening !== false;
+  return socket.destroyed && !mayBeClients && !isNodes && socket.server?.listening !== false;
 }
 
 function watch(socket: WatchedSocket): Watched {
