@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
+import { currentTrace, type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
 import request, { type Response } from 'supertest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { buildLocks } from '../../src/core/locks.ts';
@@ -22,6 +22,8 @@ export interface StageOptions extends LocksOptions {
   readonly clock?: Clock;
   /** What the server speaks. Default: HTTP/1.1. */
   readonly protocol?: Protocol;
+  /** A server of the test's own. */
+  readonly server?: Server;
 }
 
 /** A server with its locks, and a journal of what happened on it, in order. */
@@ -38,9 +40,11 @@ export class Stage {
   readonly #clock: Clock;
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
-  private constructor(framework: Framework, clock: Clock, protocol: Protocol, options: LocksOptions) {
+  private constructor(framework: Framework, { clock = systemClock, protocol = 'HTTP/1.1', ...rest }: StageOptions) {
+    const { bare: _, server = createServerOf(protocol), ...options } = rest;
     this.framework = framework;
     this.protocol = protocol;
+    this.server = server;
     this.#clock = clock;
     this.store = options.store ?? new MemoryStore({ clock });
     recordIds(this.store, this.#ids);
@@ -48,7 +52,6 @@ export class Stage {
     for (const event of ['granted', 'waiting', 'renewed', 'released', 'lost', 'timeout', 'aborted'] as const) {
       this.locks.on(event, ({ owner, key }) => this.note(`${event} ${owner} ${key}`));
     }
-    this.server = createServerOf(protocol);
     const born = (socket: Socket): void => void this.#sockets.set(socket, listenersOf(socket));
     this.server.on('connection', born).on('secureConnection', born);
   }
@@ -57,11 +60,11 @@ export class Stage {
   static async start(
     framework: Framework,
     build: (app: App, stage: Stage) => unknown,
-    { bare = false, clock = systemClock, protocol = 'HTTP/1.1', ...options }: StageOptions = {},
+    options: StageOptions = {},
   ): Promise<Stage> {
-    const stage = new Stage(framework, clock, protocol, options);
+    const stage = new Stage(framework, options);
     const app = framework.app();
-    if (!bare) app.use(framework.traceContext({ locks: stage.locks }));
+    if (!options.bare) app.use(framework.traceContext({ locks: stage.locks }));
     build(app, stage);
     stage.server.on('request', app.listener());
     stage.server.listen(0, '127.0.0.1');
@@ -224,4 +227,11 @@ export function gate(): Gate {
     open = resolve;
   });
   return Object.assign(promise, { open });
+}
+
+/** In a handler: resolves when its own trace says that its client has left. */
+export async function clientLeaves(stage: Stage): Promise<void> {
+  const { signal } = currentTrace() as { signal: AbortSignal };
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  stage.note('first hears');
 }

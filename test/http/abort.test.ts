@@ -1,21 +1,14 @@
-import { currentTrace, getLock, isLockError, lock } from 'reenlock';
+import { getLock, isLockError, lock } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import type { Hangup } from '../helpers/raw-client.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
-
-/** Resolves when the handler's own trace says that its client has left. */
-async function clientLeaves(stage: Stage): Promise<void> {
-  const { signal } = currentTrace() as { signal: AbortSignal };
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-  stage.note('first hears');
-}
 
 describeFrameworks('a client that hangs up while its handler runs', (framework) => {
   afterEach(Stage.endAll);

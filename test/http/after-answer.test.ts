@@ -2,6 +2,7 @@ import { currentTrace, isLockError, lock } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
 import { gate, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
@@ -61,4 +62,30 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
     await contest.stage.until(framework.awaitsHandlers ? 'acquired more' : 'ERR_LOCK_SCOPE');
     expect(contest.stage.journal).toContain(`isOver ${!framework.awaitsHandlers}`);
   });
+
+  if (framework.awaitsHandlers) {
+    it('only after work that goes on for longer than abortGraceMs: who has answered has not lost its client', async () => {
+      const clock = new ManualClock();
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          call.detach();
+          call.res.on('close', () => stage.note('first is sent'));
+          call.res.end('first');
+          await work;
+          stage.note(`told to stop: ${currentTrace()?.signal.aborted}`);
+        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.stage.until('first is sent');
+      await clock.advance(60_000);
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+      contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
+      expect(contest.stage.journal).not.toContain('lost first k');
+    });
+  }
 });

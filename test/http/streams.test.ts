@@ -7,7 +7,7 @@ import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import type { Hangup } from '../helpers/raw-client.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -88,9 +88,13 @@ describeFrameworks('a large or streamed answer', (framework) => {
 
   const piped: [string, (call: Call) => unknown][] = [
     ['a stream in the framework’s way', (call) => call.stream(endless())],
-    ['pipe', (call) => detached(call, () => endless().pipe(call.res))],
-    ['pipeline', (call) => detached(call, () => pipeline(endless(), call.res, () => {}))],
-    ['gzip and pipe', (call) => detached(call, () => endless().pipe(createGzip()).pipe(call.res))],
+    ['pipe', (call) => detached(call, () => void endless().pipe(call.res))],
+    ['pipeline', (call) => detached(call, () => void pipeline(endless(), call.res, () => {}))],
+    [
+      'pipeline through gzip',
+      (call) => detached(call, () => void pipeline(endless(), createGzip(), call.res, () => {})),
+    ],
+    ['gzip and pipe', (call) => detached(call, () => void endless().pipe(createGzip()).pipe(call.res))],
     ['sendFile', (call) => call.sendFile(largeFile)],
   ];
   const cases = piped.flatMap(([name, handler]) => hangups.map((how) => [name, how, handler] as const));
@@ -103,6 +107,38 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectStillHeld();
     await contest.first.hangUp(how);
     await contest.expectHandedOn();
+  });
+
+  it.each(piped)('by %s, begun when the client has left already, gives the lock back', async (_, handler) => {
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await clientLeaves(stage);
+      return handler(call);
+    });
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectHandedOn();
+  });
+
+  it('that is piped in part keeps the lock until its end, though the client has left', async () => {
+    const rest = gate();
+    const contest = await Contest.start(framework, (call, stage) =>
+      detached(call, async () => {
+        Readable.from(['one,']).pipe(call.res, { end: false });
+        await clientLeaves(stage);
+        await rest;
+        stage.note('first ends');
+        call.res.end('two.');
+      }),
+    );
+    contest.go();
+    await contest.first.receives(/one,/);
+    await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    rest.open();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('first ends', 'second in');
   });
 
   it.each(hangups)('whose source is idle gives the lock back when the client hangs up (%s)', async (how) => {
@@ -145,7 +181,7 @@ function endless(): Readable {
   });
 }
 
-function detached(call: Call, answer: () => unknown): void {
+function detached(call: Call, answer: () => unknown): unknown {
   call.detach();
-  answer();
+  return answer();
 }

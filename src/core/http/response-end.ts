@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { onSocketClose, wasDestroyedHere } from './socket-close.ts';
 
 /** What a watch tells; each at most once. */
@@ -21,7 +22,7 @@ export interface WatchOptions {
 /**
  * Tells when the *work* on a request is over, which is neither `finish` (slow readers, pipelining and aborted HTTP/2
  * streams have their own ideas of it) nor `close` (the client's hanging up ends no handler). It is over when the server's
- * code has ended or destroyed the response, or, where a stream was piped into it, when it is closed: after an abort,
+ * code has ended or destroyed the response, or, where a stream is piped into it, when it is closed: after an abort,
  * pipes call neither. The wrappers stay on, and keep arguments, `this` and return value.
  */
 export class ResponseWatch {
@@ -30,7 +31,8 @@ export class ResponseWatch {
   #isEnded = false;
   #isClosed = false;
   #isOver = false;
-  #hasPipe = false;
+  /** Piped into the response. Most responses have none. */
+  #sources: Set<Readable> | undefined;
   #running = 0;
   #hasFailed = false;
   #begun: boolean;
@@ -45,9 +47,7 @@ export class ResponseWatch {
     this.#begun = !options.awaitsMiddleware;
     this.#wrapEnd(res);
     this.#wrapDestroy(req, res);
-    res.on('pipe', () => {
-      this.#hasPipe = true;
-    });
+    res.on('pipe', (source) => this.#pipe(source));
     // A request that a test or a serverless adapter made up may have no real socket.
     const isHttp1 = req.httpVersionMajor === 1 && typeof req.socket?.on === 'function';
     const close = (): void => {
@@ -59,7 +59,8 @@ export class ResponseWatch {
     res.on('close', close);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     const forget = isHttp1 ? onSocketClose(req.socket, close) : () => {};
-    if (isHttp1 && req.socket.destroyed) queueMicrotask(close);
+    // Gone before it could be watched: no event is left to come.
+    if (isHttp1 ? req.socket.destroyed : streamOf(req)?.destroyed === true) queueMicrotask(close);
   }
 
   /** Whether the work is over. */
@@ -134,10 +135,26 @@ export class ResponseWatch {
   #close(isByServer: boolean): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (isByServer || this.#hasPipe) this.#isEnded = true;
+    const wasEnded = this.#isEnded;
+    if (isByServer || this.#isPiped()) this.#isEnded = true;
     this.#look();
-    if (!this.#isOver) this.#events.left();
+    // Middleware that works on after the answer has nobody to wait for it any more.
+    if (!this.#isOver && !wasEnded) this.#events.left();
     this.#onClosed?.();
+  }
+
+  #pipe(source: Readable): void {
+    this.#sources ??= new Set();
+    this.#sources.add(source);
+    // Nothing more comes of a pipe into a response that is gone.
+    if (!this.#isClosed) return;
+    this.#isEnded = true;
+    this.#look();
+  }
+
+  /** Whether a pipe is at work: one whose source has ended has left the response's end to somebody else. */
+  #isPiped(): boolean {
+    return this.#sources !== undefined && [...this.#sources].some((source) => source.readableEnded !== true);
   }
 
   #look(): void {
@@ -151,4 +168,9 @@ export class ResponseWatch {
     if (!this.#begun || this.#running > 0) return false;
     return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
   }
+}
+
+/** Of a request of HTTP/2. */
+function streamOf(req: IncomingMessage): { destroyed: boolean } | undefined {
+  return (req as { stream?: { destroyed: boolean } }).stream;
 }

@@ -1,0 +1,151 @@
+import { constants } from 'node:http2';
+import { pipeline, Readable } from 'node:stream';
+import { lock } from 'reenlock';
+import type { ContestOptions } from '../helpers/contest.ts';
+import type { Call } from '../helpers/frameworks.ts';
+import { answering, hangups, stages, startHttp2 } from '../helpers/http2-stages.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+const { NGHTTP2_CANCEL } = constants;
+
+describe.each(stages)('%s (%s)', (protocol, _, framework) => {
+  afterEach(Stage.endAll);
+
+  const start = (handler: (call: Call, stage: Stage) => unknown, options: ContestOptions = {}) =>
+    startHttp2(framework, protocol, handler, options);
+
+  it('gives the lock to the next request when the handler answers, not earlier', async () => {
+    const work = gate();
+    const contest = await start(async (call, stage) => {
+      stage.note('first works');
+      await work;
+      stage.note('first answers');
+      call.send('first');
+    });
+    contest.go();
+    await contest.stage.until('first works');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/first$/);
+    contest.stage.expectOrder('first answers', 'released first k', 'second in');
+  });
+
+  it('answers requests for one key on one connection one after the other', async () => {
+    const stage = await answering(framework, protocol);
+    const client = await stage.connectHttp2();
+    const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));
+    await Promise.all(answers.map(({ closed }) => closed));
+    expect(answers.map(({ received }) => received)).toEqual(['one', 'two', 'three']);
+    await stage.free('k');
+  });
+
+  it.each(hangups)(
+    'leaves the hold to the handler when the client hangs up by %s: told, it may acquire, until its late answer',
+    async (_, hangUp) => {
+      const clock = new ManualClock();
+      const work = gate();
+      const contest = await start(
+        async (call, stage) => {
+          await clientLeaves(stage);
+          await work;
+          await lock.acquire('more');
+          stage.note('first answers');
+          call.send('late');
+        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.expectStillHeld();
+      hangUp(contest.first);
+      await contest.stage.until('first hears');
+      await clock.advance(25_000);
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+      await contest.stage.free('more');
+      contest.stage.expectOrder('first hears', 'renewed first k', 'first answers', 'released first k', 'second in');
+    },
+  );
+
+  it(`${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that returns unanswered after its client has left`, async () => {
+    const clock = new ManualClock();
+    const contest = await start((_, stage) => clientLeaves(stage), {
+      locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+    });
+    contest.go();
+    contest.first.stream.close(NGHTTP2_CANCEL);
+    await contest.stage.until('first hears');
+    if (!framework.awaitsHandlers) {
+      await clock.advance(29_999);
+      await contest.expectStillHeld();
+      await clock.advance(1);
+    }
+    await contest.expectHandedOn();
+    expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
+  });
+
+  it('is not left by a client that only says that it will send no more requests (GOAWAY)', async () => {
+    const work = gate();
+    const contest = await start(async (call, stage) => {
+      stage.note('first works');
+      await work;
+      call.send('first');
+    });
+    contest.go();
+    await contest.stage.until('first works');
+    contest.first.stream.session?.goaway();
+    contest.first.stream.session?.close();
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/first$/);
+    await contest.first.closed;
+  });
+
+  const streams: [string, (call: Call) => unknown][] = [
+    ['a stream in the framework’s way', (call) => call.stream(endless())],
+    ['pipe', (call) => void endless().pipe(call.res)],
+    ['pipeline', (call) => void pipeline(endless(), call.res, () => {})],
+  ];
+
+  it.each(streams)('gives the lock back when the client hangs up in the middle of %s', async (name, answer) => {
+    const contest = await start((call) => {
+      if (!name.startsWith('a ')) call.detach();
+      answer(call);
+    });
+    contest.go();
+    await contest.first.receives(/./);
+    contest.first.stream.pause();
+    await contest.expectStillHeld();
+    contest.first.stream.close(NGHTTP2_CANCEL);
+    await contest.expectHandedOn();
+  });
+
+  it('keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
+    for (const releaseOn of ['close', 'end'] as const) {
+      const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
+      contest.first.stream.pause();
+      contest.go();
+      if (releaseOn === 'close') {
+        await contest.expectStillHeld();
+        contest.first.stream.resume();
+      }
+      await contest.expectHandedOn();
+      contest.first.stream.resume();
+      await contest.first.closed;
+    }
+  });
+});
+
+function endless(): Readable {
+  return new Readable({
+    read() {
+      this.push(Buffer.alloc(64 * 1024, 'x'));
+    },
+  });
+}
