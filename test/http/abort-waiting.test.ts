@@ -1,7 +1,9 @@
+import { FakeStore } from '../helpers/fake-store.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
 import type { Hangup } from '../helpers/raw-client.ts';
-import { type Gate, gate, Stage } from '../helpers/stage.ts';
+import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -12,23 +14,26 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
   afterEach(Stage.endAll);
 
   /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard. */
-  async function waiting(): Promise<{ stage: Stage; go: Gate }> {
+  async function waiting(options?: StageOptions): Promise<{ stage: Stage; go: Gate }> {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
-      app
-        .route('/first', lockOn('k'), async (call) => {
-          stage.note('first in');
-          await go;
-          call.send('first');
-        })
-        .route('/second', lockOn('outer'), lockOn('k'), (call) => {
-          stage.note('second in');
-          call.send('second');
-        })
-        .route('/third', lockOn('k'), (call) => {
-          stage.note('third in');
-          call.send('third');
-        }),
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .route('/first', lockOn('k'), async (call) => {
+            stage.note('first in');
+            await go;
+            call.send('first');
+          })
+          .route('/second', lockOn('outer'), lockOn('k'), (call) => {
+            stage.note('second in');
+            call.send('second');
+          })
+          .route('/third', lockOn('k'), (call) => {
+            stage.note('third in');
+            call.send('third');
+          }),
+      options,
     );
     return { stage, go };
   }
@@ -91,5 +96,60 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     await stage.free('k');
     expect(stage.journal).not.toContain('in');
     expect(stage.journal).not.toContain('granted first k');
+  });
+
+  it.each(hangups)('hands on a grant that is on its way to it, in no time (%s)', async (how) => {
+    const clock = new ManualClock();
+    const store = new FakeStore(clock);
+    const { stage, go } = await waiting({ clock, store });
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+    await stage.until('waiting second k');
+    const third = stage.get('/third', 'third');
+    await stage.until('waiting third k');
+
+    // The store makes it the holder, and this process does not hear of it yet.
+    store.isMute = true;
+    const answer = store.gate('release');
+    go.open();
+    expect((await first).status).toBe(200);
+    await stage.get('/nowhere');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['second', ['third']]);
+    store.isMute = false;
+    await second.hangUp(how);
+    expect((await third).status).toBe(200);
+    answer();
+    await stage.free('k', 'outer');
+    stage.expectOrder('first in', 'aborted second k', 'third in');
+    expect(stage.journal).not.toContain('second in');
+  });
+
+  it.each(hangups)('for one of several keys gives back those that it had (%s)', async (how) => {
+    const go = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/first', lockOn('b'), async (call) => {
+          stage.note('first in');
+          await go;
+          call.send('first');
+        })
+        .route(
+          '/both',
+          lockOn(() => ['a', 'b']),
+          () => stage.note('both in'),
+        ),
+    );
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const both = (await stage.connect()).request({ path: '/both', trace: 'both' });
+    await stage.until('waiting both b');
+    expect(await stage.holder('a')).toBe('both');
+    await both.hangUp(how);
+    await stage.free('a');
+    expect([await stage.holder('b'), await stage.waiters('b')]).toEqual(['first', []]);
+    go.open();
+    await first;
+    expect(stage.journal).not.toContain('both in');
   });
 });

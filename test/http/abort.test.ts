@@ -108,9 +108,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   });
 
   it.each(hangups)(
-    framework.awaitsHandlers
-      ? 'ends its hold when the handler then returns unanswered (%s)'
-      : 'loses its hold after abortGraceMs when the handler then returns unanswered (%s)',
+    `${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} when the handler then returns unanswered (%s)`,
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {

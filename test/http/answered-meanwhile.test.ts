@@ -80,7 +80,7 @@ describe('a peer without an address', () => {
 });
 
 describe('a request without a real socket', () => {
-  it('is served: a serverless adapter made it up', async () => {
+  it('is served, and gives its lock back: a serverless adapter made it up', async () => {
     const { IncomingMessage, ServerResponse } = await import('node:http');
     const locks = createLocks();
     const req = new IncomingMessage({ destroyed: false, destroy() {} } as never);
@@ -101,10 +101,12 @@ describe('a request without a real socket', () => {
       cork() {},
       uncork() {},
       writable: true,
+      _writableState: {},
     } as never);
     (app as unknown as RequestListener)(req, res);
     await ended;
     expect(res.statusCode).toBe(200);
+    expect(await runInTrace(() => lock.run('key', (hold) => hold.isHeld()), { locks })).toBe(true);
     await locks.close();
   });
 });

@@ -193,47 +193,13 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     contest.stage.expectOrder('released first brief', 'first answers', 'released first other', 'released first k');
   });
 
-  if (framework.family === 'koa') {
-    it('only when the handler has ended, though a time limit above has answered in its place', async () => {
-      const [limit, work] = [gate(), gate()];
-      const stage = await Stage.start(framework, (app, stage) => {
-        const timeLimit = framework.middleware((call, next) =>
-          Promise.race([next(), limit.then(() => call.send('too slow', 504))]),
-        );
-        app.route('/first', timeLimit, framework.lockOn('k'), async () => {
-          stage.note('first in');
-          await work;
-          stage.note('first ends');
-        });
-        app.route('/second', framework.lockOn('k'), (call) => {
-          stage.note('second in');
-          call.send('second');
-        });
-      });
-      const first = stage.get('/first', 'first');
-      await stage.until('first in');
-      const second = stage.get('/second', 'second');
-      await stage.until('waiting second k');
-      limit.open();
-      expect((await first).status).toBe(504);
-      await stage.get('/nowhere');
-      expect(await stage.holder('k')).toBe('first');
-      work.open();
-      await second;
-      stage.expectOrder('first in', 'first ends', 'released first k', 'second in');
+  it('when no handler answers, with the 404', async () => {
+    const contest = await Contest.start(framework, (call) => {
+      if (framework.family === 'express') call.fail(undefined);
     });
-
-    it('and refuses to lock where middleware above forgot to await it, so that the answer was there first', async () => {
-      const stage = await Stage.start(framework, (app, stage) => {
-        const forgetful = framework.middleware((_, next) => {
-          (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
-        });
-        app.route('/first', forgetful, framework.lockOn('k'), () => stage.note('first in'));
-      });
-      expect((await stage.get('/first', 'first')).status).toBe(404);
-      await stage.until('ERR_LOCK_SCOPE');
-      await stage.free('k');
-      expect(stage.journal).not.toContain('first in');
-    });
-  }
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.receives(/^HTTP\/1.1 404 /);
+  });
 });
