@@ -141,6 +141,25 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('first ends', 'second in');
   });
 
+  it(`that is piped ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler, once the client has left`, async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, (call) =>
+      detached(call, async () => {
+        endless().pipe(call.res);
+        await work;
+      }),
+    );
+    contest.go();
+    await contest.first.receives(/\r\n\r\n/);
+    contest.first.pause();
+    await contest.expectStillHeld();
+    await contest.first.hangUp('RST');
+    if (framework.awaitsHandlers) await contest.expectStillHeld();
+    else await contest.expectHandedOn();
+    work.open();
+    await contest.expectHandedOn();
+  });
+
   it.each(hangups)('whose source is idle gives the lock back when the client hangs up (%s)', async (how) => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => call.stream(source));
