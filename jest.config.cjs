@@ -8,7 +8,11 @@ module.exports = {
       '@swc/jest',
       {
         swcrc: false,
-        jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { decoratorVersion: '2022-03' },
+        },
         module: { type: 'commonjs' },
       },
     ],

@@ -22,8 +22,9 @@ export {
 export type { LockListener } from './events.ts';
 export type { LockKey, LockKeys } from './key.ts';
 
-// Locking: deep in services.
+// Locking: deep in services, and around their methods.
 export { getLock, lock } from './lock.ts';
+export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './locked.ts';
 // Set-up: where locks live, and how they behave by default.
 export { configureLocks, createLocks, type Locks } from './locks.ts';
 export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';

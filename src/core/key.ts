@@ -23,11 +23,24 @@ export function lockName(key: unknown, category?: string): LockName {
   return { key: text, id: category === undefined ? encode(text) : encodePair(category, text) };
 }
 
-/** Refuses a constant guard key that was meant as a template: it would be one lock for all requests. */
-export function assertConstantKey(key: string): void {
+/** What takes a constant key or a function, in the words of a message. */
+export interface KeyPlace {
+  /** Whose key it is, and what of. */
+  readonly expected: string;
+  /** How the function would be written. */
+  readonly instead: string;
+}
+
+const guardKey: KeyPlace = {
+  expected: `the guard's key to be a function of the request`,
+  instead: 'lockOn((req) => req.params.id)',
+};
+
+/** Refuses a constant key that was meant as a template: it would be one lock for all calls. */
+export function assertConstantKey(key: string, { expected, instead }: KeyPlace = guardKey): void {
   if (/(^|\/):[A-Za-z_]|\$\{|\{[^}]*\}/.test(key)) {
     throw new LockConfigError(
-      `Expected the guard's key to be a function of the request, or a constant; got a constant that looks like a template, which would be one lock for every request. Write \`lockOn((req) => req.params.id)\` instead`,
+      `Expected ${expected}, or a constant; got a constant that looks like a template, which would be one lock for every request. Write \`${instead}\` instead`,
       { key },
     );
   }
