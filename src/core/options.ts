@@ -94,9 +94,17 @@ const trust: Rule = {
     ['internal', 'all', 'none'].includes(value as string),
 };
 
+const token = text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name');
+
+const headerName: Rule = {
+  expected: token.expected,
+  // Node keeps headers in a plain object, where `__proto__` and its like are never what a client sent.
+  accepts: (value) => token.accepts(value) && !((value as string).toLowerCase() in {}),
+};
+
 export const traceRules: Rules<TraceOptions> = {
   trust,
-  headerName: text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
+  headerName,
   abortGraceMs: milliseconds(0),
 };
 

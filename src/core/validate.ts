@@ -68,8 +68,15 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
   }
+  const given = Object.entries(options);
+  // A promise, a signal, a map or an object of getters: what it was meant to say would be passed over in silence.
+  if (given.length === 0 && !isPlain(options)) {
+    throw new LockConfigError(
+      `Expected the options of ${where} to be an object's own properties, got an object that has none`,
+    );
+  }
   const checked: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(options)) {
+  for (const [name, value] of given) {
     if (value === undefined) continue;
     if (!Object.hasOwn(rules, name)) {
       const names = Object.keys(rules).map((known) => `\`${known}\``);
@@ -83,6 +90,12 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
     checked[name] = value;
   }
   return checked as Partial<T>;
+}
+
+/** An object literal, of whatever realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /** A value and its type, short enough for a message. */

@@ -27,7 +27,7 @@ function build(options: unknown): Locks {
 describe('the options of an acquire', () => {
   const table = [
     ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew'].includes(name)),
-    ['category', 'a string of 1 to 256 characters', ['5']],
+    ['category', 'a string of 1 to 256 characters', ['5', '__proto__']],
     ['owner', "'trace' or 'request' or 'hold'", []],
     ['signal', 'an AbortSignal', []],
   ] as const;

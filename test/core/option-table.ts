@@ -9,6 +9,7 @@ export const odd: readonly (readonly [unknown, string])[] = [
   [Number.POSITIVE_INFINITY, '`Infinity` (number)'],
   [Number.NEGATIVE_INFINITY, '`-Infinity` (number)'],
   ['5', '`5` (string)'],
+  ['__proto__', '`__proto__` (string)'],
   [5n, '`5` (bigint)'],
   [true, '`true` (boolean)'],
   [2 ** 31, '`2147483648` (number)'],

@@ -41,6 +41,9 @@ describe('createLocks', () => {
     ['headerName', 'X Trace', 'a header name', '`X Trace` (string)'],
     ['headerName', 'X-Trace\r\nSet-Cookie', 'a header name', '`X-Trace\r\nSet-Cookie` (string)'],
     ['headerName', '', 'a header name', '`` (string)'],
+    ['headerName', '__PROTO__', 'a header name', '`__PROTO__` (string)'],
+    ['headerName', 'Constructor', 'a header name', '`Constructor` (string)'],
+    ['headerName', 'x'.repeat(129), 'a header name', `\`${'x'.repeat(100)}\` (string)`],
   ])('refuses %s: %j', (name, value, expected, got) => {
     expect(() => build({ [name]: value })).toThrow(
       new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`),
@@ -63,6 +66,42 @@ describe('createLocks', () => {
 
   it.each([null, 'options', 5, [], () => {}])('refuses %p in place of options', (options) => {
     expect(() => build(options)).toThrow(/^Expected the options of createLocks to be an object, got /);
+  });
+
+  it.each([
+    ['a promise of them', Promise.resolve({ leaseMs: 1_000 })],
+    ['a map', new Map([['leaseMs', 1_000]])],
+    ['a signal', new AbortController().signal],
+    ['a date', new Date(0)],
+    [
+      'an object of getters',
+      new (class {
+        get leaseMs(): number {
+          return 1_000;
+        }
+      })(),
+    ],
+  ])('refuses %s in place of options, since it would be passed over', (_, options) => {
+    expect(() => build(options)).toThrow(
+      new LockConfigError(
+        "Expected the options of createLocks to be an object's own properties, got an object that has none",
+      ),
+    );
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['an empty object', {}],
+    ['an empty object without a prototype', Object.create(null)],
+    ['an object without a prototype', Object.assign(Object.create(null), { leaseMs: 30_000 })],
+    [
+      'an instance of a class, with the options as its fields',
+      new (class {
+        leaseMs = 30_000;
+      })(),
+    ],
+  ])('takes %s', (_, options) => {
+    expect(build(options).settings.leaseMs).toBe(30_000);
   });
 
   it.each(['leaseMS', 'toString', 'constructor', 'hasOwnProperty', '__proto__'])('refuses the option %s', (name) => {
@@ -111,14 +150,5 @@ describe('createLocks', () => {
     expect(settings.leaseMs).toBe(1_000);
     expect(Object.isFrozen(settings)).toBe(true);
     expect(() => Object.assign(settings, { leaseMs: 5 })).toThrow(TypeError);
-  });
-});
-
-describe('the options of close', () => {
-  it.each([-1, 1.5, Number.POSITIVE_INFINITY, '5', null])('refuse drainMs: %p', async (drainMs) => {
-    const locks = build({});
-    await expect(locks.close({ drainMs: drainMs as number })).rejects.toThrow(
-      /^Expected `drainMs` to be a whole number of milliseconds, 0 to 2147483647, got `/,
-    );
   });
 });
