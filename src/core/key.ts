@@ -52,7 +52,7 @@ export function suspiciousSegment(key: string): string | undefined {
 }
 
 function keyText(key: unknown): string {
-  if (typeof key === 'bigint') return key.toString();
+  if (typeof key === 'bigint') return shortEnough(key.toString());
   if (typeof key === 'number') {
     if (Number.isFinite(key)) return String(key);
     throw new LockKeyError(`Expected the lock key to be a string or a finite number, got \`${key}\` (number)`);
@@ -62,6 +62,10 @@ function keyText(key: unknown): string {
     throw new LockKeyError(`Expected the lock key to be a string, number or bigint, got ${got}`);
   }
   if (key === '') throw new LockKeyError('Expected the lock key to be a non-empty string, got an empty one');
+  return shortEnough(key);
+}
+
+function shortEnough(key: string): string {
   // A UTF-16 unit is at most three bytes: most keys need not be measured.
   if (key.length * 3 > maxKeyBytes && Buffer.byteLength(key) > maxKeyBytes) {
     throw new LockKeyError(`Expected the lock key to be ${maxKeyBytes} bytes at most, got ${Buffer.byteLength(key)}`);

@@ -1,9 +1,19 @@
 import { Redis } from 'ioredis';
-import { createLocks, getLock, type LockKey, type Locks, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
+import {
+  createLocks,
+  getLock,
+  type LockError,
+  type LockKey,
+  type Locks,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from '../../src/core/index.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { LockStore } from '../../src/core/store/store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { until } from './redis.ts';
 
 watchLeaks();
 
@@ -43,7 +53,18 @@ const keys: readonly LockKey[] = [
     '\u007f',
     '\u0085',
   ],
-  ...['\u001b[31mred\u001b[0m', '\u001b]0;title\u0007', '\u202e', '\u200b', '\ufeff', '\u2028', '\u00a0', '\u3000'],
+  ...[
+    '\u001b',
+    '\u0001b',
+    '\u001b[31mred\u001b[0m',
+    '\u001b]0;title\u0007',
+    '\u202e',
+    '\u200b',
+    '\ufeff',
+    '\u2028',
+    '\u00a0',
+    '\u3000',
+  ],
   ...['\ud800', '\udc00', '\ud801', 'a\udc00b', '\udc00\ud800', '\ufffd', '%d800', '\u{1f512}', 'ключ', 'é', 'e\u0301'],
   ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'prototype', 'valueOf', 'length'],
   ...[0, 1, -1, 1.5, 1e21, 1e-7, 2 ** 53, 9_007_199_254_740_993n, -(2n ** 80n), '1.0', '01', '+1', '0x1', '1e3'],
@@ -127,6 +148,7 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
   let one: Locks;
   let two: Locks;
   let connect: () => LockStore;
+  const created: Locks[] = [];
   beforeAll(async () => {
     connect = await backend.start();
   });
@@ -135,7 +157,9 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
     one = createLocks({ store: connect() });
     two = createLocks({ store: connect() });
   });
-  afterEach(() => Promise.all([one.close(), two.close()]));
+  afterEach(async () => {
+    for (const locks of [one, two, ...created.splice(0)]) await locks.close();
+  });
 
   it.each(pairs)('works from acquire to release: $name', async ({ category, key }) => {
     const options = { category };
@@ -188,6 +212,34 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
       ),
     );
     expect(await Promise.all(held)).toEqual(pairs.map((_, index) => [true, [`trace-${index}`], 0]));
+  });
+
+  it('lets exactly maxWaitersPerKey wait for it, over two processes, and one more when one has left', async () => {
+    const limited = [1, 2].map(() => createLocks({ store: connect(), maxWaitersPerKey: 3 })) as [Locks, Locks];
+    created.push(...limited);
+    let waiters = 0;
+    const wait = (locks: Locks, signal?: AbortSignal) => {
+      const queued = new Promise<string>((resolve) => locks.on('waiting', () => resolve('waiting')));
+      const acquired = runInTrace(() => lock.run('key', () => 'held', { signal }), {
+        locks,
+        traceId: `waiter-${++waiters}`,
+      });
+      return Promise.race([queued, acquired]).catch((error: LockError) => error.code);
+    };
+    const leaving = new AbortController();
+    await runInTrace(
+      () =>
+        lock.run('key', async () => {
+          const [a, b] = limited;
+          const first = [await wait(a), await wait(b, leaving.signal), await wait(a)];
+          expect(first).toEqual(['waiting', 'waiting', 'waiting']);
+          expect([await wait(a), await wait(b)]).toEqual(['ERR_LOCK_LIMIT', 'ERR_LOCK_LIMIT']);
+          leaving.abort();
+          await until(async () => (await getLock('key').inspect()).waiters.length === 2);
+          expect([await wait(b), await wait(a)]).toEqual(['waiting', 'ERR_LOCK_LIMIT']);
+        }),
+      { locks: one },
+    );
   });
 
   it.each<[LockKey, LockKey]>([
