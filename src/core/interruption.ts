@@ -1,7 +1,12 @@
+import { onAbort } from './abort-listeners.ts';
 import { LockAbortedError, LockScopeError } from './errors.ts';
+import type { JobScope } from './job-scope.ts';
 import type { Scope } from './scope.ts';
 
-/** What makes an acquire give up before its time: its signal, its scope's end and, for a guard, its client's leaving. */
+/**
+ * What makes an acquire give up before its time: its signal, its scope's end and, for a guard, its client's leaving. A
+ * job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
+ */
 export class Interruption {
   readonly #key: string;
   readonly #scope: Scope;
@@ -25,18 +30,26 @@ export class Interruption {
     return this.#scope.isOver ? new LockScopeError(scopeIsOver, { key }) : undefined;
   }
 
-  /** Calls `giveUp` when it is time; the function that comes back ends the listening. */
+  /** For who waits: calls `giveUp` once it is time; the function that comes back ends the listening. */
   listen(giveUp: (error: Error) => void): () => void {
     const check = (): void => {
-      const { error } = this;
+      const error = this.waitError;
       if (error !== undefined) giveUp(error);
     };
-    this.#signal?.addEventListener('abort', check, { once: true });
-    const forget = this.#scope.onChange(check);
+    const unheed = this.#signal && onAbort(this.#signal, check);
+    const unwatch = this.#scope.onChange(check);
     return () => {
-      this.#signal?.removeEventListener('abort', check);
-      forget();
+      unheed?.();
+      unwatch();
     };
+  }
+
+  /** The error to wait no longer with. */
+  get waitError(): Error | undefined {
+    // The scope may be of another installed copy of this package.
+    const { isStopped } = this.#scope as Partial<JobScope>;
+    const stopped = isStopped === true ? { key: this.#key, cause: this.#scope.abortReason } : undefined;
+    return this.error ?? (stopped && new LockAbortedError(stopped));
   }
 }
 

@@ -2,7 +2,15 @@ import type { Clock } from './clock.ts';
 import type { Grant } from './grant.ts';
 import type { HoldHome, ScopedHold } from './hold.ts';
 import type { Runtime } from './runtime.ts';
+import type { TraceSignatures } from './signature.ts';
 import type { Trace } from './types.ts';
+
+/** What a scope hands on to the services that are called from it; the rest comes from its `Locks`. */
+export interface Outgoing {
+  readonly traceparent?: string | undefined;
+  readonly headerName?: string | undefined;
+  readonly signatures?: TraceSignatures | undefined;
+}
 
 /**
  * One request's or job's life: its owner, its holds and its signal. It is over when its work is: then what is left of its
@@ -15,6 +23,8 @@ export class Scope implements Trace, HoldHome {
   readonly traceparent: string | undefined;
   /** The header that its trace id came in, or would have: services called from here get it in the same one. */
   readonly headerName: string;
+  /** What signs its trace id for them, if anything does. */
+  readonly signatures: TraceSignatures | undefined;
   readonly #clock: Clock;
   /** In the order of their acquires. */
   readonly #holds: ScopedHold[] = [];
@@ -27,11 +37,13 @@ export class Scope implements Trace, HoldHome {
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, traceparent?: string, headerName?: string) {
+  constructor(runtime: Runtime, traceId: string, { traceparent, headerName, signatures }: Outgoing) {
+    const { trust } = runtime.settings;
     this.runtime = runtime;
     this.traceId = traceId;
     this.traceparent = traceparent;
     this.headerName = headerName ?? runtime.settings.headerName;
+    this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
     this.#clock = runtime.clock;
   }
 

@@ -1,10 +1,9 @@
 import { currentScope, runInScope } from './context.ts';
-import { LockConfigError } from './errors.ts';
+import { LockAbortedError, LockConfigError } from './errors.ts';
+import { JobScope } from './job-scope.ts';
 import { defaultLocks, type Locks, runtimeOf } from './locks.ts';
-import type { CheckedTrust } from './options.ts';
-import type { Runtime } from './runtime.ts';
-import { Scope } from './scope.ts';
-import { audienceRule, signatureHeader, type TraceSignatures } from './signature.ts';
+import { acquireRules } from './options.ts';
+import { audienceRule, signatureHeader } from './signature.ts';
 import type { Trace } from './types.ts';
 import { checkOptions, objectWith, text } from './validate.ts';
 
@@ -13,6 +12,12 @@ export interface RunInTraceOptions {
   readonly traceId?: string | undefined;
   /** Default: that of the surrounding scope, or the configured one. */
   readonly locks?: Locks | undefined;
+  /**
+   * Tells the job to stop. When it is aborted, so is the signal of the job's scope, and of those that jobs within it have:
+   * their acquires wait no longer, but reject with `LockAbortedError` where the key is not free. What is held stays held
+   * until the routine has settled. One that is already aborted refuses to begin.
+   */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface TraceHeadersOptions {
@@ -26,25 +31,29 @@ export const traceIdPattern: RegExp = /^(?!__proto__$)[A-Za-z0-9._-]{1,128}$/;
 const rules = {
   traceId: text(traceIdPattern, '1 to 128 letters, digits, dots, underscores or hyphens'),
   locks: objectWith('a `Locks`', 'on', 'close'),
+  signal: acquireRules.signal,
 };
 
 /**
  * Runs a job in a scope of its own: what it acquires and does not release is given back when its promise has settled.
- * Rejects as `routine` does.
+ * Rejects as `routine` does, and with `LockAbortedError` where `signal` was aborted before; `routine` is not called then.
  */
 export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?: RunInTraceOptions): Promise<T> {
   if (typeof routine !== 'function')
     throw new LockConfigError('Expected the first argument of runInTrace to be a function');
-  const { traceId, locks } = checkOptions(options, rules, 'runInTrace');
+  const { traceId, locks, signal } = checkOptions(options, rules, 'runInTrace');
+  if (signal?.aborted) throw new LockAbortedError({ cause: signal.reason });
   const outer = currentScope();
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
-  const inherited = outer?.isOver === false ? outer.traceId : undefined;
-  const id = traceId ?? inherited ?? runtime.clock.randomId();
-  const scope = new TraceScope(runtime, id, {
+  const around = outer?.isOver === false ? outer : undefined;
+  const id = traceId ?? around?.traceId ?? runtime.clock.randomId();
+  const scope = new JobScope(runtime, id, {
     traceparent: outer?.traceparent,
     headerName: outer?.headerName,
-    trust: outer?.runtime === runtime ? signaturesOf(outer) : undefined,
+    signatures: outer?.runtime === runtime ? outer.signatures : undefined,
   });
+  const stops = [signal, ...((around as Partial<JobScope> | undefined)?.stops ?? [])];
+  scope.obey(stops.filter((stop) => stop !== undefined));
   try {
     return await runInScope(scope, async () => routine());
   } finally {
@@ -67,37 +76,11 @@ export function traceHeaders(options?: TraceHeadersOptions): Record<string, stri
   const scope = currentScope();
   if (scope === undefined) return {};
   const headers: Record<string, string> = { [scope.headerName]: scope.traceId };
-  const signatures = signaturesOf(scope);
-  if (signatures !== undefined) {
-    headers[signatureHeader] = signatures.sign(scope.traceId, scope.runtime.clock.now().wallMs, audience);
+  if (scope.signatures !== undefined) {
+    headers[signatureHeader] = scope.signatures.sign(scope.traceId, scope.runtime.clock.now().wallMs, audience);
   }
   if (scope.traceparent !== undefined) headers.traceparent = scope.traceparent;
   return headers;
 }
 
 const headerRules = { audience: audienceRule };
-
-/** What a scope hands on to the services that are called from it. */
-export interface Outgoing {
-  readonly traceparent: string | undefined;
-  readonly headerName: string | undefined;
-  /** Of its `traceContext`. Secrets that it does not have are those of the `Locks`. */
-  readonly trust: CheckedTrust | undefined;
-}
-
-/** A scope that can sign its trace id. */
-export class TraceScope extends Scope {
-  readonly signatures: TraceSignatures | undefined;
-
-  constructor(runtime: Runtime, traceId: string, { traceparent, headerName, trust }: Outgoing) {
-    super(runtime, traceId, traceparent, headerName);
-    const { trust: common } = runtime.settings;
-    if (typeof trust === 'object') this.signatures = trust;
-    else this.signatures = typeof common === 'object' ? common : undefined;
-  }
-}
-
-/** By its shape: the scope may be of another installed copy of this package. */
-function signaturesOf(scope: Scope): TraceSignatures | undefined {
-  return (scope as Partial<TraceScope>).signatures;
-}

@@ -152,10 +152,11 @@ export class Waiting {
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer =
       leftMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(leftMs, () => this.#timeOut(queue, waiter));
-    const deafen = interruption.listen((error) => {
+    const giveUp = (error: Error): void => {
       this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock.now(), startedAt) });
       this.#fail(waiter, error);
-    });
+    };
+    const deafen = interruption.listen(giveUp);
     waiter.leave = () => {
       timer?.cancel();
       deafen();
@@ -165,6 +166,8 @@ export class Waiting {
     this.#events.emit('waiting', eventOf(waiter));
     const early = this.#early.take(request.holdId);
     if (early !== undefined) this.#offer(early.grant, early.receivedAt);
+    // A job that was told to stop still gets what is free, and that may have been on its way.
+    else if (interruption.waitError !== undefined) giveUp(interruption.waitError);
   }
 
   #grant(waiter: Waiter, granted: Granted): void {

@@ -6,8 +6,8 @@ import { LockConfigError } from '../errors.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../locks.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Scope } from '../scope.ts';
-import { TraceScope, traceIdPattern } from '../trace.ts';
+import { Scope } from '../scope.ts';
+import { traceIdPattern } from '../trace.ts';
 import { checkOptions, objectWith } from '../validate.ts';
 import { type ResponseEvents, ResponseWatch, type WatchOptions } from './response-end.ts';
 import { mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
@@ -97,10 +97,10 @@ export class Tracing {
     const runtime = this.#runtime;
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
-    const scope = new TraceScope(runtime, this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(), {
+    const scope = new Scope(runtime, this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(), {
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
       headerName,
-      trust: this.#ownTrust,
+      signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
     const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
     const request = new TracedRequest(req, res, scope, headerName, graceMs, options);
