@@ -1,0 +1,33 @@
+import type { RequestListener } from 'node:http';
+import { Redis } from 'ioredis';
+import { configureLocks } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { listen } from '../orders/listen.ts';
+import { shutDown } from '../shutdown/shut-down.ts';
+
+/** What the service needs from its environment. Throws, naming what is missing. */
+export function needed(name: 'REDIS_URL' | 'ORDERS_URL' | 'PAYMENTS_URL' | 'BANK_URL'): string {
+  const value = process.env[name];
+  if (value) return value;
+  throw new Error(`${name} is not set. Both services, a bank and a Redis: npx tsx examples/two-services/run.ts`);
+}
+
+/** Serves until SIGTERM. Both services lock in one Redis; each says what its requests hold and wait for. */
+export async function serve(app: RequestListener): Promise<void> {
+  const client = new Redis(needed('REDIS_URL'));
+  const locks = configureLocks({
+    store: new RedisStore({ client }),
+    // What a crashed service leaves behind is held for as long as this.
+    leaseMs: Number(process.env.LEASE_MS ?? 30_000),
+    pollMs: Number(process.env.POLL_MS ?? 1_000),
+  });
+  locks.on('waiting', ({ owner, key }) => console.log(`${owner} waits for ${key}`));
+  locks.on('granted', ({ owner, key, fence }) => console.log(`${owner} holds ${key}, fence ${fence}`));
+  locks.on('released', ({ owner, key }) => console.log(`${owner} gives ${key} back`));
+  const server = await listen(app);
+  process.once('SIGTERM', async () => {
+    await shutDown(server, locks, 1_000);
+    await client.quit();
+    process.disconnect?.();
+  });
+}

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import Redis from 'ioredis';
+import { RedisStore } from 'reenlock/redis';
+import { freePort } from '../helpers/free-port.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { runScript } from '../helpers/processes.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { Bank } from './bank.ts';
+import { Example, exampleFile, stopExamples } from './example.ts';
+
+watchLeaks();
+
+const run = exampleFile('two-services/run.ts');
+
+describe('two services on one Redis', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  let store: RedisStore;
+  let bank: Bank;
+  let orders: Example;
+  let payments: Example;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+    store = new RedisStore({ client });
+  });
+  beforeEach(async () => {
+    await client.flushall();
+    bank = await Bank.open();
+    const [ordersPort, paymentsPort] = [await freePort(), await freePort()];
+    const env = {
+      REDIS_URL: redis.url,
+      BANK_URL: bank.url,
+      ORDERS_URL: `http://127.0.0.1:${ordersPort}`,
+      PAYMENTS_URL: `http://127.0.0.1:${paymentsPort}`,
+      LEASE_MS: '4000',
+      // Later than any test may take: a waiter that gets in did not wait for it.
+      POLL_MS: '60000',
+    };
+    [orders, payments] = await Promise.all([
+      Example.start('two-services/orders.ts', { ...env, PORT: String(ordersPort) }),
+      Example.start('two-services/payments.ts', { ...env, PORT: String(paymentsPort) }),
+    ]);
+  });
+  afterEach(() => stopExamples().finally(() => bank.close()));
+  afterAll(async () => {
+    await client.quit();
+    await redis.stop();
+  });
+
+  const post = (url: string, traceId: string) => fetch(url, { method: 'POST', headers: { 'X-Trace-Id': traceId } });
+  const ship = (traceId: string) => post(orders.url('/orders/42/shipments'), traceId);
+  const charge = (traceId: string) => post(payments.url('/orders/42/charges'), traceId);
+  const inspect = () => store.inspect('order:42');
+  /** The store's answer once it fits; it tells nobody when it changes, and is asked again and again. */
+  async function state(fits: (state: Awaited<ReturnType<typeof inspect>>) => boolean) {
+    let found = await inspect();
+    while (!fits(found)) {
+      await sleep(10);
+      found = await inspect();
+    }
+    return found;
+  }
+  /** When a grant was made, by the store's clock: a fence is its time in microseconds, unless two fall into one. */
+  const grantedAtMs = (line: string) => Number(/fence (\d+)$/.exec(line)?.[1]) / 1_000;
+  const nowMs = async () => (await inspect()).nowMs;
+
+  it('the called service re-enters the order that its caller holds, and the call back from there does, too', async () => {
+    bank.answerAll();
+    const answer = await ship('trace');
+    expect(answer.status).toBe(201);
+    const { fence, charge: charged } = (await answer.json()) as { fence: number; charge: unknown };
+    expect(fence).toBeGreaterThan(0);
+    // One fence: the order did not change hands.
+    expect(charged).toEqual({ fence, total: { cents: 500, fence } });
+    await state(({ holds }) => holds.length === 0);
+    const holds = `trace holds order:42, fence ${fence}`;
+    expect(orders.lines.filter((line) => line === holds)).toHaveLength(2);
+    expect(payments.lines.filter((line) => line === holds)).toHaveLength(1);
+    expect([...orders.lines, ...payments.lines].filter((line) => line.includes('waits'))).toEqual([]);
+  });
+
+  it('a stranger waits, in whichever service, until the caller has answered', async () => {
+    const answer = ship('trace');
+    await bank.asked();
+    const strangers = [charge('stranger-1')];
+    await payments.line(/^stranger-1 waits/);
+    strangers.push(ship('stranger-2'));
+    await orders.line(/^stranger-2 waits/);
+
+    const { holds, waiters } = await inspect();
+    expect(holds.map(({ owner }) => owner)).toEqual(['trace', 'trace']);
+    expect(waiters.map(({ owner }) => owner)).toEqual(['stranger-1', 'stranger-2']);
+    const before = await nowMs();
+    bank.answerAll();
+    await bank.answer(201);
+    expect((await answer).status).toBe(201);
+    expect((await Promise.all(strangers)).map(({ status }) => status)).toEqual([201, 201]);
+
+    const [first, second] = [await payments.line(/^stranger-1 holds/), await orders.line(/^stranger-2 holds/)];
+    expect(grantedAtMs(first)).toBeGreaterThan(before);
+    expect(grantedAtMs(second)).toBeGreaterThan(grantedAtMs(first));
+    await state((found) => found.holds.length === 0);
+  });
+
+  it('where the called service is killed while it holds, the next one gets in when its lease ends, and not before', async () => {
+    const answer = ship('trace');
+    await bank.asked();
+    const stranger = ship('stranger');
+    await orders.line(/^stranger waits/);
+    payments.kill('SIGKILL');
+    await payments.exited;
+    const { holds } = await inspect();
+    bank.answerAll();
+    expect((await answer).status).toBe(502);
+
+    // Its caller has given back what it held. What is left is the lease of the dead, and nothing moves its end.
+    const left = await state((found) => found.holds.length === 1);
+    const [{ holdId, endMs }] = left.holds as [(typeof left.holds)[number]];
+    expect(holds).toContainEqual(expect.objectContaining({ holdId, endMs }));
+    expect(left.waiters.map(({ owner }) => owner)).toEqual(['stranger']);
+    expect(grantedAtMs(await orders.line(/^stranger holds/))).toBeGreaterThanOrEqual(endMs);
+    expect((await stranger).status).toBe(502);
+    await state((found) => found.holds.length === 0);
+  });
+
+  it('where the called service is killed, nobody gets in before its caller has answered, though its lease has ended', async () => {
+    const answer = ship('trace');
+    await bank.asked();
+    const stranger = ship('stranger');
+    await orders.line(/^stranger waits/);
+    payments.kill('SIGKILL');
+    await payments.exited;
+    const { holds } = await inspect();
+    await bank.answer(500); // nobody is there to hear it
+    await bank.asked(); // the order service asks what was charged, and has the order all the while
+
+    // Until both leases have ended, had nobody renewed them; the caller has renewed its own.
+    const lastEndMs = Math.max(...holds.map(({ endMs }) => endMs));
+    const later = await state((found) => found.nowMs > lastEndMs);
+    expect(later.holds.map(({ owner }) => owner)).toEqual(['trace']);
+    expect(later.waiters.map(({ owner }) => owner)).toEqual(['stranger']);
+
+    bank.answerAll();
+    await bank.answer(200);
+    expect(await (await answer).json()).toEqual({ charged: true });
+    expect(grantedAtMs(await orders.line(/^stranger holds/))).toBeGreaterThan(later.nowMs);
+    expect((await stranger).status).toBe(502);
+    await state((found) => found.holds.length === 0);
+  });
+});
+
+describe('two-services/run.ts', () => {
+  it('starts a Redis of its own, and shows who holds, who re-enters and who waits', async () => {
+    const { code, stdout, stderr } = await runScript(run, { env: { REDIS_URL: '' } });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.split('\n');
+    expect(lines.filter((line) => / r\d is answered 201/.test(line))).toHaveLength(2);
+    expect(lines.filter((line) => /^orders {4}r\d waits for order:42$/.test(line))).toHaveLength(1);
+    for (const trace of ['r1', 'r2']) {
+      const fences = lines.map((line) => new RegExp(`${trace} holds order:42, fence (\\d+)`).exec(line)?.[1]);
+      expect(new Set(fences.filter((fence) => fence !== undefined)).size).toBe(1);
+    }
+  });
+
+  it('says so when no Redis answers, or none is at hand', async () => {
+    const dead = await runScript(run, { env: { REDIS_URL: `redis://127.0.0.1:${await freePort()}` } });
+    expect(dead.code).toBe(1);
+    expect(dead.stderr).toContain('No Redis server answers at REDIS_URL: connect ECONNREFUSED');
+    const none = await runScript(run, { env: { REDIS_URL: '', REDIS_SERVER: '/no/redis-server' } });
+    expect(none.code).toBe(1);
+    expect(none.stderr.trim()).toBe(
+      'Two services need a Redis between them: set REDIS_URL, or put redis-server on the PATH',
+    );
+  });
+});
