@@ -1,5 +1,8 @@
 import { EventEmitter, once } from 'node:events';
 import { join } from 'node:path';
+import Redis from 'ioredis';
+import { createLocks, runInTrace } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
 import { type Script, type ScriptResult, startScript } from '../helpers/processes.ts';
 
 const examples = join(__dirname, '../../examples');
@@ -94,4 +97,16 @@ export interface OrderView {
 export async function readOrder(example: Example, id: string): Promise<OrderView> {
   const response = await fetch(example.url(`/orders/${id}`));
   return (await response.json()) as OrderView;
+}
+
+/** Runs a job of the test's own, with locks in the Redis that the examples share. */
+export async function beside(redisUrl: string, routine: () => Promise<void>): Promise<void> {
+  const client = new Redis(redisUrl);
+  const locks = createLocks({ store: new RedisStore({ client }) });
+  try {
+    await runInTrace(routine, { locks });
+  } finally {
+    await locks.close({ drainMs: 0 });
+    await client.quit();
+  }
 }
