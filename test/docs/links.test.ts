@@ -1,9 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { anchorOf, headingsOf, linksOf, readDocument, root } from './markdown.ts';
+import { documents } from './workshop.ts';
 
-const documents = [
-  'README.md',
+const linked = [
+  ...documents(),
   'CONTRIBUTING.md',
   'SECURITY.md',
   'CHANGELOG.md',
@@ -11,7 +12,7 @@ const documents = [
   'bench/README.md',
 ];
 
-it.each(documents)('every relative link in %s leads to a file or a heading that exists', (document) => {
+it.each(linked)('every relative link in %s leads to a file or a heading that exists', (document) => {
   const relative = linksOf(readDocument(document)).filter((target) => !/^[a-z]+:/.test(target));
   expect(relative.filter((target) => !leadsSomewhere(document, target))).toEqual([]);
 });
@@ -24,8 +25,8 @@ it('a link to a missing file or heading is found', () => {
   expect(inReadme.filter((target) => leadsSomewhere('README.md', target))).toEqual(['#quick-start', 'LICENSE', 'src']);
 });
 
-it('no two headings of the README have one anchor', () => {
-  const anchors = headingsOf(readDocument('README.md')).map(anchorOf);
+it.each(documents())('no two headings of %s have one anchor', (document) => {
+  const anchors = headingsOf(readDocument(document)).map(anchorOf);
   expect(anchors).toEqual([...new Set(anchors)]);
 });
 

@@ -7,10 +7,12 @@ export const root: string = join(__dirname, '../..');
 export interface Block {
   readonly language: string;
   readonly code: string;
+  /** Where it stands in the document, from 1. */
+  readonly line: number;
   /** The file that its first line names, as `// orders.ts`. */
   readonly file: string | undefined;
-  /** What the comment before it names: `<!-- prelude: shop -->`. */
-  readonly prelude: string | undefined;
+  /** What the comments before it say, by their first word: `<!-- prelude: shop -->`, `<!-- server -->`. */
+  readonly marks: Readonly<Record<string, string>>;
 }
 
 /** A row of a table, by column; cells as they are written. */
@@ -21,13 +23,19 @@ export function readDocument(path: string): string {
 }
 
 export function blocksOf(text: string): Block[] {
-  const pattern = /(?:^<!-- prelude: (\S+) -->\n)?^```(\w+)\n(.*?)^```$/gms;
-  return [...text.matchAll(pattern)].map(([, prelude, language = '', code = '']) => ({
+  const pattern = /((?:^<!-- [^\n]* -->\n)*)^```(\w+)\n(.*?)^```$/gms;
+  return [...text.matchAll(pattern)].map(({ index, 1: comments = '', 2: language = '', 3: code = '' }) => ({
     language,
     code,
+    line: text.slice(0, index + comments.length).split('\n').length,
     file: /^\/\/ (\S+\.ts)\n/.exec(code)?.[1],
-    prelude,
+    marks: marksOf(comments),
   }));
+}
+
+function marksOf(comments: string): Record<string, string> {
+  const marks = [...comments.matchAll(/^<!-- ([\w-]+)(?:: (.*))? -->$/gm)];
+  return Object.fromEntries(marks.map(([, name = '', value = '']) => [name, value]));
 }
 
 /** The lines that are not in fenced blocks. */

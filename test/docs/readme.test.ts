@@ -1,7 +1,4 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type Script, startScript } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
@@ -55,7 +52,7 @@ describe('the code of the documents', () => {
 
     async function start(file: string): Promise<string> {
       const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
-      script = startScript(join(workshop.folder, file), { env });
+      script = startScript(workshop.path('README.md', file), { env });
       for await (const line of script.lines()) if (line.startsWith('http://')) return line;
       throw new Error(`It ended without an address: ${(await script.exited).stderr}`);
     }
@@ -85,15 +82,6 @@ async function takeUnit(url: string, id: string): Promise<Answer> {
   const response = await fetch(`${url}/orders/${id}/units`, { method: 'POST' });
   expect(response.status).toBe(200);
   return (await response.json()) as Answer;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function flat(text: string): string {

@@ -1,50 +1,84 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { runBinary } from '../package/packed.ts';
 import { type Block, blocksOf, readDocument, root } from './markdown.ts';
 
-/** A document's TypeScript as modules in a folder of this repository, to compile and to run. */
+/** A block that was written as a module, and what follows it in the document. */
+export interface Module extends Block {
+  readonly path: string;
+  /** What it prints, where the document says so: the block after it, marked `<!-- output -->`. */
+  readonly output: string | undefined;
+}
+
+/** Documents' TypeScript as modules in a folder of this repository, to compile and to run. */
 export class Workshop {
-  readonly folder: string;
+  readonly #folder: string;
 
   /** The dot keeps the folder out of everybody else's sight. */
   constructor() {
-    this.folder = mkdtempSync(join(root, 'test/docs/.documents-'));
+    this.#folder = mkdtempSync(join(root, 'test/docs/.documents-'));
     this.write('package.json', JSON.stringify({ type: 'module' }));
   }
 
   write(name: string, text: string): string {
-    const path = join(this.folder, name);
+    const path = join(this.#folder, name);
     writeFileSync(path, text);
     return path;
   }
 
-  /** Writes every block, each as a module; those that name a file get that name, so that they find each other. */
-  add(document: string): readonly Block[] {
-    const blocks = blocksOf(readDocument(document)).filter(({ language }) => language === 'ts');
-    for (const [index, { file, prelude, code }] of blocks.entries()) {
+  /**
+   * Writes every block, each as a module, in a folder of the document's own; those that name a file get that name, so that
+   * they find each other.
+   */
+  add(document: string): readonly Module[] {
+    mkdirSync(join(this.#folder, folderOf(document)));
+    const blocks = blocksOf(readDocument(document));
+    return blocks.flatMap((block, at) => {
+      if (block.language !== 'ts') return [];
+      const { file, marks, code } = block;
+      const { prelude } = marks;
       const before = prelude === undefined ? '' : readFileSync(join(__dirname, 'preludes', `${prelude}.ts`), 'utf8');
-      this.write(file ?? `${document.replace(/\W/g, '-')}-${index}.ts`, before + code);
-    }
-    return blocks;
+      const path = this.write(join(folderOf(document), file ?? `line-${block.line}.ts`), before + code);
+      const next = blocks[at + 1];
+      return [{ ...block, path, output: next?.marks.output === undefined ? undefined : next.code }];
+    });
   }
 
-  /** Compiles all of it under the options of the repository; throws with what the compiler says. */
+  /** Where a block of a document is that names its file. */
+  path(document: string, file: string): string {
+    return join(this.#folder, folderOf(document), file);
+  }
+
+  /**
+   * Compiles all of it under the options of the repository, but that exports need no annotation; throws with what the
+   * compiler says.
+   */
   compile(): void {
     // By name: the compiler finds nothing in folders that begin with a dot.
-    const files = readdirSync(this.folder).filter((name) => name.endsWith('.ts'));
-    const base = join(relative(this.folder, root), 'tsconfig.json');
-    this.write('tsconfig.json', JSON.stringify({ extends: base, files, include: [] }));
-    runBinary('tsc', ['-p', this.folder], this.folder);
+    const files = readdirSync(this.#folder, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.ts'));
+    const base = join(relative(this.#folder, root), 'tsconfig.json');
+    const compilerOptions = { isolatedDeclarations: false };
+    this.write('tsconfig.json', JSON.stringify({ extends: base, compilerOptions, files, include: [] }));
+    runBinary('tsc', ['-p', this.#folder], this.#folder);
   }
 
   remove(): void {
-    rmSync(this.folder, { recursive: true });
+    rmSync(this.#folder, { recursive: true });
   }
 }
 
 /** All documents that may have code. */
 export function documents(): string[] {
-  const inDocs = readdirSync(root).includes('docs') ? readdirSync(join(root, 'docs')) : [];
-  return ['README.md', ...inDocs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+  return ['README.md', ...pages()];
+}
+
+/** The guide pages. */
+export function pages(): string[] {
+  return readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`);
+}
+
+function folderOf(document: string): string {
+  return document.replace(/\W/g, '-');
 }

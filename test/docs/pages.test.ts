@@ -1,0 +1,107 @@
+import { basename, join } from 'node:path';
+import { freePort } from '../helpers/free-port.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { runScript, type Script, startScript } from '../helpers/processes.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { blocksOf } from './markdown.ts';
+import { type Module, pages, Workshop } from './workshop.ts';
+
+watchLeaks();
+
+const runner = join(__dirname, 'run-block.ts');
+const marks = ['prelude', 'in', 'server', 'output'];
+
+// How blocks are marked is told in CONTRIBUTING.md.
+describe('the guide pages', () => {
+  const workshop = new Workshop();
+  const modules = new Map(pages().map((page) => [page, workshop.add(page)]));
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(async () => {
+    workshop.remove();
+    await redis.stop();
+  });
+
+  describe.each(pages())('%s', (page) => {
+    const all = modules.get(page) ?? [];
+    const servers = all.filter(isServer);
+    const others = all.filter((module) => !isServer(module));
+    let env: Record<string, string>;
+    let running: Script[];
+
+    beforeAll(async () => {
+      env = { REDIS_URL: redis.url };
+      const ports = new Map<Module, number>();
+      for (const server of servers) {
+        const port = await freePort();
+        ports.set(server, port);
+        env[variableOf(server)] = `http://127.0.0.1:${port}`;
+      }
+      running = servers.map((server) => startScript(server.path, { env: { ...env, PORT: String(ports.get(server)) } }));
+      await Promise.all(running.map(address));
+    });
+    afterAll(() => Promise.all(running.map((script) => script.stop())));
+
+    it('has code, and marks that are known', () => {
+      expect(all.length).toBeGreaterThan(0);
+      const known = all.flatMap((module) => Object.keys(module.marks)).filter((mark) => !marks.includes(mark));
+      expect(known).toEqual([]);
+    });
+
+    it.each(others.map((module) => [titleOf(module), module] as const))('%s', async (_, { path, marks, output }) => {
+      const args = [path, ...(marks.in === undefined ? [] : [marks.in])];
+      const { code, stdout, stderr } = await runScript(runner, { args, env });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toBe(output ?? '');
+    });
+
+    if (servers.length > 0)
+      it('its servers have nothing to complain of', async () => {
+        const results = await Promise.all(running.map((script) => script.stop()));
+        expect(results.map(({ stderr }) => stderr)).toEqual(servers.map(() => ''));
+      });
+  });
+});
+
+it('a block in a job finds its trace, and one in anything else is an error', async () => {
+  const workshop = new Workshop();
+  try {
+    const code = "import { lock } from 'reenlock';\nconsole.log((await lock.acquire('key')).key);\n";
+    const path = workshop.write('block.ts', code);
+    expect(await runScript(runner, { args: [path, 'job'] })).toEqual({ code: 0, stdout: 'key\n', stderr: '' });
+    expect((await runScript(runner, { args: [path] })).stderr).toContain('ERR_LOCK_SCOPE');
+    expect((await runScript(runner, { args: [path, 'request'] })).stderr).toContain('not in a request');
+  } finally {
+    workshop.remove();
+  }
+});
+
+it('a mark is what the comments right before a block say, and no others', () => {
+  const text = '<!-- server -->\n\n<!-- in: job -->\n<!-- prelude: shop -->\n```ts\n// a.ts\n```\n```text\nb\n```\n';
+  expect(blocksOf(text)).toEqual([
+    { language: 'ts', code: '// a.ts\n', line: 5, file: 'a.ts', marks: { in: 'job', prelude: 'shop' } },
+    { language: 'text', code: 'b\n', line: 8, file: undefined, marks: {} },
+  ]);
+});
+
+function isServer({ marks }: Module): boolean {
+  return marks.server !== undefined;
+}
+
+/** `ORDERS_URL` for `orders.ts`. */
+function variableOf({ path }: Module): string {
+  return `${basename(path, '.ts').toUpperCase().replace(/\W/g, '_')}_URL`;
+}
+
+function titleOf({ line, file, output }: Module): string {
+  const name = file === undefined ? `the block in line ${line}` : `${file}, line ${line},`;
+  return `${name} runs to its end, and prints ${output === undefined ? 'nothing' : 'what the page says'}`;
+}
+
+/** Once a server has said where it listens. */
+async function address(script: Script): Promise<string> {
+  for await (const line of script.lines()) if (line.startsWith('http://')) return line;
+  throw new Error(`It ended without an address: ${(await script.exited).stderr}`);
+}
