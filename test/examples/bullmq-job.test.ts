@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queue } from 'bullmq';
 import Redis from 'ioredis';
 import { getLock } from 'reenlock';
@@ -7,7 +6,7 @@ import { orderKey } from '../../examples/orders/key.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript, type Script, startScript } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { beside, Example, exampleFile, readOrder, ship, stopExamples } from './example.ts';
+import { beside, Example, exampleFile, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();
 
@@ -49,13 +48,22 @@ describe('bullmq-job/worker.ts', () => {
     void (async () => {
       for await (const line of script.lines()) worker.lines.push(line);
     })();
-    await until(() => worker.lines.includes('Working'));
+    await said('Working', worker);
     return worker;
   }
 
   const settle = (...orders: string[]) => queue.addBulk(orders.map((order) => ({ name: 'settle', data: { order } })));
   const counts = () => queue.getJobCounts('waiting', 'active', 'delayed', 'completed', 'failed');
-  const isDone = async (jobs: number) => (await counts()).completed === jobs;
+  const done = (jobs: number) => until(counts, ({ completed }) => completed === jobs);
+  const said = (line: string, ...by: readonly Worker[]) =>
+    Promise.all(
+      by.map(({ lines }) =>
+        until(
+          () => lines,
+          () => lines.includes(line),
+        ),
+      ),
+    );
   const waiters = async () => (await getLock(orderKey('42')).inspect()).waiters;
   /** Cents that were settled, by the log of the workers. */
   const settledCents = () =>
@@ -76,20 +84,20 @@ describe('bullmq-job/worker.ts', () => {
       const hold = await getLock(orderKey('42')).acquire();
       // A worker takes one job at a time: while the first waits, the other gets the second.
       await settle('42', '42');
-      await until(() => [one, two].every(({ lines }) => lines.includes('waits for order:42')));
+      await said('waits for order:42', one, two);
       const answer = ship(example, '42').then((response) => answers.push(response));
-      await until(async () => (await waiters()).length === 3);
+      await until(waiters, ({ length }) => length === 3);
       expect((await counts()).active).toBe(2);
       expect(settledCents()).toBe(0);
       await hold.release();
       await answer;
     });
-    await until(() => isDone(2));
+    await done(2);
     expect(answers.map(({ status }) => status)).toEqual([201]);
     const { charged, settled } = await readOrder(example, '42');
     // The first unit's price for certain; the second's, if the request came in before the last job.
     expect(charged + settled).toBe(1_000);
-    await until(() => settledCents() === settled);
+    await until(settledCents, (cents) => cents === settled);
   });
 
   it('settles each cent once, in the midst of requests and other workers', async () => {
@@ -99,12 +107,12 @@ describe('bullmq-job/worker.ts', () => {
     const shipments = Array.from({ length: 40 }, (_, index) => ship(example, ids[index % 4]!));
     const [answers] = await Promise.all([Promise.all(shipments), settle(...ids, ...ids, ...ids)]);
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
-    await until(() => isDone(12));
+    await done(12);
     await settle(...ids);
-    await until(() => isDone(16));
+    await done(16);
     for (const id of ids)
       expect(await readOrder(example, id)).toEqual({ id, shipped: 5, stock: 0, charged: 0, settled: 2_500 });
-    await until(() => settledCents() === 10_000);
+    await until(settledCents, (cents) => cents === 10_000);
   });
 
   it('a worker that is told to stop gives up its wait, ends with 0, and its job is done by another', async () => {
@@ -114,19 +122,19 @@ describe('bullmq-job/worker.ts', () => {
     await beside(redis.url, async () => {
       const hold = await getLock(orderKey('42')).acquire();
       await settle('42');
-      await until(() => first.lines.includes('waits for order:42'));
+      await said('waits for order:42', first);
       first.script.kill('SIGTERM');
       // Though the order is still held.
       const { code, stderr } = await first.script.exited;
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(await waiters()).toEqual([]);
       const second = await startWorker();
-      await until(() => second.lines.includes('waits for order:42'));
+      await said('waits for order:42', second);
       expect(settledCents()).toBe(0);
       await hold.release();
     });
-    await until(() => isDone(1));
-    await until(() => settledCents() === 500);
+    await done(1);
+    await until(settledCents, (cents) => cents === 500);
     expect(first.lines).toContain('order 42 is put back: The wait for the lock was aborted');
   });
 
@@ -140,8 +148,3 @@ describe('bullmq-job/worker.ts', () => {
     expect((await queue.getWaiting()).map(({ data }) => data.order).sort()).toEqual(args);
   });
 });
-
-/** Resolves once something is so that tells nobody when it is: it is looked at again and again. */
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(10);
-}

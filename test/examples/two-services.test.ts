@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import Redis from 'ioredis';
 import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../helpers/free-port.ts';
@@ -6,7 +5,7 @@ import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { Bank } from './bank.ts';
-import { Example, exampleFile, stopExamples } from './example.ts';
+import { Example, exampleFile, stopExamples, until } from './example.ts';
 
 watchLeaks();
 
@@ -53,15 +52,7 @@ describe('two services on one Redis', () => {
   const ship = (traceId: string) => post(orders.url('/orders/42/shipments'), traceId);
   const charge = (traceId: string) => post(payments.url('/orders/42/charges'), traceId);
   const inspect = () => store.inspect('order:42');
-  /** The store's answer once it fits; it tells nobody when it changes, and is asked again and again. */
-  async function state(fits: (state: Awaited<ReturnType<typeof inspect>>) => boolean) {
-    let found = await inspect();
-    while (!fits(found)) {
-      await sleep(10);
-      found = await inspect();
-    }
-    return found;
-  }
+  const state = (fits: (state: Awaited<ReturnType<typeof inspect>>) => boolean) => until(inspect, fits);
   /** When a grant was made, by the store's clock: a fence is its time in microseconds, unless two fall into one. */
   const grantedAtMs = (line: string) => Number(/fence (\d+)$/.exec(line)?.[1]) / 1_000;
   const nowMs = async () => (await inspect()).nowMs;
