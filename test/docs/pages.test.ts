@@ -24,7 +24,8 @@ describe('the guide pages', () => {
     await redis.stop();
   });
 
-  describe.each(pages())('%s', (page) => {
+  // One may be words and tables alone.
+  describe.each(pages().filter((page) => modules.get(page)?.length !== 0))('%s', (page) => {
     const all = modules.get(page) ?? [];
     const servers = all.filter(isServer);
     const others = all.filter((module) => !isServer(module));
@@ -44,8 +45,7 @@ describe('the guide pages', () => {
     });
     afterAll(() => Promise.all(running.map((script) => script.stop())));
 
-    it('has code, and marks that are known', () => {
-      expect(all.length).toBeGreaterThan(0);
+    it('has marks that are known', () => {
       const known = all.flatMap((module) => Object.keys(module.marks)).filter((mark) => !marks.includes(mark));
       expect(known).toEqual([]);
     });

@@ -53,13 +53,13 @@ export class Workshop {
    * Compiles all of it under the options of the repository, but that exports need no annotation; throws with what the
    * compiler says.
    */
-  compile(): void {
+  compile(...options: string[]): void {
     // By name: the compiler finds nothing in folders that begin with a dot.
     const files = readdirSync(this.#folder, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.ts'));
     const base = join(relative(this.#folder, root), 'tsconfig.json');
     const compilerOptions = { isolatedDeclarations: false };
     this.write('tsconfig.json', JSON.stringify({ extends: base, compilerOptions, files, include: [] }));
-    runBinary('tsc', ['-p', this.#folder], this.#folder);
+    runBinary('tsc', ['-p', this.#folder, ...options], this.#folder);
   }
 
   remove(): void {
