@@ -8,6 +8,11 @@ export interface MemoryHold {
   isClaim: boolean;
 }
 
+interface MemoryWaiter {
+  readonly request: HoldRequest;
+  readonly sinceMs: number;
+}
+
 interface MemoryProcess {
   liveUntilMs: number;
   /** `suspended`: passed over until it polls. `owed`: it polled since, and is granted the next time without being asked for. */
@@ -23,13 +28,37 @@ export interface LockContext {
   isReachable(process: string): boolean;
 }
 
-/** One lock of the memory store: its holds, its queue and the processes that wait in it. */
+/** All that a lock consists of, in order, as plain values: what a store writes down that keeps its locks elsewhere. */
+export interface LockImage {
+  readonly holds: readonly MemoryHold[];
+  readonly queue: readonly MemoryWaiter[];
+  readonly processes: readonly (readonly [name: string, process: MemoryProcess])[];
+}
+
+/** One lock: its holds, its queue and the processes that wait in it. */
 export class MemoryLock {
   readonly holds: Map<string, MemoryHold> = new Map();
-  readonly queue: Map<string, { request: HoldRequest; sinceMs: number }> = new Map();
+  readonly queue: Map<string, MemoryWaiter> = new Map();
   readonly #processes = new Map<string, MemoryProcess>();
   /** How many waiters an owner has: the queue is only searched for more of them where there are any. */
   readonly #waitersOf = new Map<string, number>();
+
+  /** The lock of which this is the image; the image must not be used any more. */
+  static of(image: LockImage): MemoryLock {
+    const lock = new MemoryLock();
+    for (const hold of image.holds) lock.holds.set(hold.request.holdId, hold);
+    for (const waiter of image.queue) lock.#push(waiter);
+    for (const [name, process] of image.processes) lock.#processes.set(name, process);
+    return lock;
+  }
+
+  /** Without the processes that wait no more. Nothing that belongs to the lock may be changed through it. */
+  get image(): LockImage {
+    const queue = [...this.queue.values()];
+    const waiting = new Set(queue.map(({ request }) => request.process));
+    const processes = [...this.#processes].filter(([name]) => waiting.has(name));
+    return { holds: [...this.holds.values()], queue, processes };
+  }
 
   get isUnused(): boolean {
     return this.holds.size === 0 && this.queue.size === 0;
@@ -61,8 +90,7 @@ export class MemoryLock {
   }
 
   enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): void {
-    this.queue.set(request.holdId, { request, sinceMs: nowMs });
-    this.#waitersOf.set(request.owner, (this.#waitersOf.get(request.owner) ?? 0) + 1);
+    this.#push({ request, sinceMs: nowMs });
     this.markLive(request.process, nowMs + terms.livenessMs);
   }
 
@@ -106,6 +134,12 @@ export class MemoryLock {
         claims.push(asGrant(hold));
     }
     return claims;
+  }
+
+  #push(waiter: MemoryWaiter): void {
+    const { holdId, owner } = waiter.request;
+    this.queue.set(holdId, waiter);
+    this.#waitersOf.set(owner, (this.#waitersOf.get(owner) ?? 0) + 1);
   }
 
   #othersWithOwner(first: HoldRequest): HoldRequest[] {

@@ -1,0 +1,114 @@
+import { asGrant, type LockContext, type MemoryHold, type MemoryLock } from './memory-lock.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreMessage,
+} from './store.ts';
+
+/** What the operations need of the store that keeps the lock. */
+export interface LockHost extends LockContext {
+  /** Sends a message once the operation is in force; never from inside it. */
+  tell(process: string, message: StoreMessage): void;
+  /** What the release of a hold id answered, as long as that is remembered. */
+  buried(holdId: string): ReleaseReply['status'] | undefined;
+  bury(holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void;
+}
+
+/** Grants, queues or refuses (C1 to C8, C16); also the poll. */
+export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
+  const { nowMs } = host;
+  lock.dropExpired(nowMs);
+  if (host.buried(request.holdId) !== undefined) {
+    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId) };
+  }
+  const isNew = !lock.queue.has(request.holdId);
+  if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
+  if (lock.holds.size === 0) handOff(lock, host);
+
+  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, nowMs + terms.leaseMs);
+  const claims = lock.claimsOf(request.process, request.holdId);
+  if (hold !== undefined) return { status: 'granted', grant: asGrant(hold), nowMs, claims };
+  const freeInMs = lock.freeInMs(nowMs);
+  if (!terms.queue) return { status: 'refused', freeInMs, nowMs, claims };
+  if (isNew) {
+    if (lock.queue.size >= terms.maxWaiters) return { status: 'full', freeInMs, nowMs, claims };
+    lock.enqueue(request, terms, nowMs);
+  }
+  return { status: 'queued', isNew, freeInMs, nowMs, claims };
+}
+
+/** Moves a lease's end away (C10). */
+export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
+  const hold = lock.holds.get(request.holdId);
+  if (hold === undefined || hold.fence !== terms.fence || hold.endMs <= nowMs) return { status: 'lost' };
+  hold.endMs = Math.max(hold.endMs, nowMs + terms.leaseMs);
+  hold.isClaim = false;
+  return { status: 'renewed', endMs: hold.endMs, nowMs };
+}
+
+/** Removes a hold or a queue entry, and hands on (C7, C9, C14). */
+export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: ReleaseTerms): ReleaseReply {
+  const { nowMs } = host;
+  const { holdId, process } = request;
+  const before = host.buried(holdId);
+  const status = before ?? remove(lock, holdId, nowMs);
+  lock.dropExpired(nowMs);
+  if (before === undefined) {
+    if (terms.tombstoneMs > 0) host.bury(holdId, status, terms.tombstoneMs);
+    if (lock.holds.size === 0) handOff(lock, host);
+  }
+  return { status, nowMs, claims: lock.claimsOf(process, holdId) };
+}
+
+/** Tells holds and waiters, and changes nothing (C17). */
+export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
+  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  return {
+    nowMs,
+    holds: holds.map((hold) => ({ ...asGrant(hold), owner: hold.request.owner })),
+    waiters: [...lock.queue.values()].map(({ request, sinceMs }) => ({
+      holdId: request.holdId,
+      owner: request.owner,
+      sinceMs,
+    })),
+  };
+}
+
+/** Takes every hold with the fence named, and hands on (C15). */
+export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
+  lock.dropExpired(host.nowMs);
+  if (lock.holder?.fence !== fence) return false;
+  const taken = [...lock.holds.values()];
+  lock.holds.clear();
+  handOff(lock, host);
+  for (const { request } of taken) host.tell(request.process, { kind: 'lost', holdId: request.holdId });
+  return true;
+}
+
+/** Grants a free key, or the key to an owner that has it already. */
+function enter(lock: MemoryLock, host: LockHost, request: HoldRequest, endMs: number): MemoryHold | undefined {
+  const { holder } = lock;
+  if (holder !== undefined && holder.request.owner !== request.owner) return undefined;
+  lock.dequeue(request.holdId);
+  return lock.grant(request, endMs, holder?.fence ?? host.nextFence(), false);
+}
+
+function handOff(lock: MemoryLock, host: LockHost): void {
+  for (const hold of lock.handOff(host)) {
+    const { process } = hold.request;
+    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
+  }
+}
+
+function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {
+  const hold = lock.holds.get(holdId);
+  if (hold === undefined) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
+  lock.holds.delete(holdId);
+  return hold.endMs > nowMs ? 'released' : 'expired';
+}
