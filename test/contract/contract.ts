@@ -19,6 +19,10 @@ export function describeContract(name: string, harness: StoreHarness): void {
     });
     afterEach(() => stage.end());
 
+    it.each(['queue', 'handOff', 'reachability'] as const)('and says truly whether it has %s', (capability) => {
+      expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
+    });
+
     describeGranting(contract);
     describeQueue(contract);
     describeHandOff(contract);

@@ -1,5 +1,5 @@
 import type { StoreOutcome } from '../../src/core/errors.ts';
-import type { LockStore } from '../../src/core/store/store.ts';
+import type { LockStore, StoreCapabilities } from '../../src/core/store/store.ts';
 
 /** What the contract suite needs to know of a store, beside the store itself. */
 export interface StoreHarness {
@@ -7,6 +7,8 @@ export interface StoreHarness {
   create(): Promise<LockStore>;
   /** Lets at least this much of the store's time pass. */
   elapse(ms: number): Promise<void>;
+  /** What the store declares as lacking: the clauses that need it do not apply, and what holds instead is tested. */
+  readonly lacks?: readonly (keyof StoreCapabilities)[];
   /** The ways in which everything can be lost; each answers the store to go on with. */
   readonly losses: readonly StoreLoss[];
   /** The ways in which a call can fail, with what must then be known of it. */

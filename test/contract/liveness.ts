@@ -5,7 +5,14 @@ import { type Contract, key } from './stage.ts';
 const goneMs = 1.2 * shortMs;
 
 /** C12: dead processes. */
-export function describeLiveness({ harness, stage }: Contract): void {
+export function describeLiveness(contract: Contract): void {
+  if (contract.harness.lacks?.includes('reachability')) describeWithoutReachability(contract);
+  else describeUnreachable(contract);
+  describeLapsed(contract);
+  describeSilent(contract);
+}
+
+function describeUnreachable({ harness, stage }: Contract): void {
   describe('C12 A process that is unreachable', () => {
     it('is passed over; the next live waiter is granted', async () => {
       const process = await stage.process();
@@ -116,7 +123,41 @@ export function describeLiveness({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [newcomer.holdId], waiters: [dead.holdId] });
     });
   });
+}
 
+/** Where nobody can tell, a dead process is found out by the claim that it does not take up. */
+function describeWithoutReachability({ harness, stage }: Contract): void {
+  describe('C12 A process that is unreachable, where the store can not tell', () => {
+    it('is granted in its turn, and finds the grant when it polls', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const deaf = await stage.deafProcess().line().wait();
+      const next = await process.line().wait();
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [deaf.holdId], waiters: [next.holdId] });
+      expect(await deaf.hold()).toMatchObject({ isClaim: true });
+    });
+
+    it('costs those behind it one claim, and is passed over from then on', async () => {
+      const process = await stage.process();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await lines[0].hold();
+      const dead = stage.deafProcess();
+      await dead.line(undefined, { claimMs: shortMs }).wait();
+      const behind = await dead.line().wait();
+      await lines[1].wait();
+      await lines[2].wait();
+      await lines[0].release();
+      await harness.elapse(shortMs);
+      expect((await lines[1].ask()).status).toBe('granted');
+      await lines[1].release();
+      expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [behind.holdId] });
+    });
+  });
+}
+
+function describeLapsed({ harness, stage }: Contract): void {
   describe('C12 A process that let a claim lapse', () => {
     it('is passed over with its other waiters until it polls, and keeps their places', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
@@ -156,7 +197,9 @@ export function describeLiveness({ harness, stage }: Contract): void {
       expect(await first.ask()).toMatchObject({ status: 'queued', isNew: true, claims: [{ holdId: second.holdId }] });
     });
   });
+}
 
+function describeSilent({ harness, stage }: Contract): void {
   describe('C12 A process that has not polled for `livenessMs`', () => {
     it('loses its entries at the next hand-off, and its claim to the key', async () => {
       const process = await stage.process();

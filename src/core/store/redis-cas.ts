@@ -1,0 +1,111 @@
+import type { ChainableCommander } from 'ioredis';
+import { LockConfigError, LockStoreError } from '../errors.ts';
+import { checkOptions, objectWith } from '../validate.ts';
+import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
+import { storeError } from './redis-errors.ts';
+import type { RedisClient } from './redis-scripts.ts';
+import { RedisTransactions } from './redis-transactions.ts';
+
+export interface RedisCasOptions {
+  /** An ioredis client of the application's, of one server's primary; it is neither changed nor closed. */
+  readonly client: RedisClient;
+}
+
+/**
+ * A Redis server that runs no scripts: GET, SET NX, and WATCH with MULTI on connections of its own, opened when they are
+ * needed. Throws `LockConfigError` for bad options.
+ */
+export class RedisCas implements CasAdapter {
+  readonly #client: RedisClient;
+  readonly #transactions: RedisTransactions;
+
+  constructor(options: RedisCasOptions) {
+    const { client } = checkOptions(options, rules, 'RedisCas');
+    if (client === undefined) checkOptions({ client: null }, rules, 'RedisCas');
+    this.#client = client as RedisClient;
+    if (this.#client.isCluster)
+      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');
+    this.#transactions = new RedisTransactions(this.#client);
+  }
+
+  async read(key: string): Promise<CasReading> {
+    const [time, value] = await answers(this.#client.pipeline().time().get(key));
+    const [seconds, micros] = time as [string, string];
+    return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
+  }
+
+  async create(key: string, value: string, ttlMs: number): Promise<boolean> {
+    try {
+      return (await this.#client.set(key, value, 'PX', ttlMs, 'NX')) !== null;
+    } catch (error) {
+      throw storeError('create', error);
+    }
+  }
+
+  replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
+    return this.#ifUnchanged(key, old, (transaction) => transaction.set(key, value, 'PX', ttlMs));
+  }
+
+  remove(key: string, old: string): Promise<boolean> {
+    return this.#ifUnchanged(key, old, (transaction) => transaction.del(key));
+  }
+
+  /** A server that may evict records can't keep locks. */
+  async warning(): Promise<CasWarning | undefined> {
+    const policy = /^maxmemory_policy:(\S+)/m.exec(await this.#client.info('memory'))?.[1];
+    if (policy === undefined || policy === 'noeviction') return undefined;
+    const message = `The lock store's \`maxmemory-policy\` is \`${policy}\`: it may evict locks that are held. Set it to \`noeviction\``;
+    return { code: 'LOCK_EVICTION', message };
+  }
+
+  /** Closes its own connections, at once. Need not be called: idle ones are closed, and keep no process alive. */
+  close(): void {
+    this.#transactions.close();
+  }
+
+  #ifUnchanged(
+    key: string,
+    old: string,
+    write: (transaction: ChainableCommander) => ChainableCommander,
+  ): Promise<boolean> {
+    let isSent = false;
+    const work = this.#transactions.run(async (connection) => {
+      const [, found] = await answers(connection.pipeline().watch(key).get(key));
+      if (textOf(found) !== old) {
+        await connection.unwatch();
+        return false;
+      }
+      isSent = true;
+      const replies = await write(connection.multi()).exec();
+      const error = replies?.[0]?.[0];
+      if (error) throw error;
+      // Null: the key was touched after the WATCH.
+      return replies !== null;
+    });
+    return work.catch((error: unknown) => {
+      throw isSent && !isDiscarded(error) ? storeError('write', error) : refused(error);
+    });
+  }
+}
+
+const rules = { client: objectWith('an ioredis client', 'pipeline', 'multi', 'duplicate') };
+
+async function answers(commands: ChainableCommander): Promise<unknown[]> {
+  const replies = (await commands.exec()) ?? [];
+  return replies.map(([error, answer]) => {
+    if (error) throw error;
+    return answer;
+  });
+}
+
+function textOf(answer: unknown): string | undefined {
+  return typeof answer === 'string' ? answer : undefined;
+}
+
+function isDiscarded(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('EXECABORT');
+}
+
+function refused(cause: unknown): LockStoreError {
+  return new LockStoreError('The lock store refused to write', { cause, outcome: 'not-applied' });
+}

@@ -1,0 +1,82 @@
+import type { Redis } from 'ioredis';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
+import type { RedisClient } from './redis-scripts.ts';
+
+const mostConnections = 4;
+const idleMs = 5_000;
+const answerMs = 2_000;
+
+/**
+ * Connections for transactions, beside the application's client. WATCH is of a connection, so each serves one transaction
+ * at a time, and never reconnects: a transaction that were sent again on a new connection would compare nothing. They are
+ * opened as they are needed, a few at most, do not keep the process alive while idle, and are closed after some seconds
+ * without use.
+ */
+export class RedisTransactions {
+  readonly #client: RedisClient;
+  readonly #clock: Clock;
+  readonly #idle: Redis[] = [];
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+  #idleTimer: Timer | undefined;
+
+  constructor(client: RedisClient, clock: Clock = systemClock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** Lends a connection. After a failure, nobody can know what it still watches or sends: it is closed. */
+  async run<T>(work: (connection: Redis) => Promise<T>): Promise<T> {
+    if (this.#busy >= mostConnections) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#busy += 1;
+    this.#idleTimer?.cancel();
+    const connection = this.#take();
+    try {
+      if (connection.status === 'wait') await connection.connect();
+      connection.stream?.ref();
+      const answer = await work(connection);
+      connection.stream?.unref();
+      this.#idle.push(connection);
+      return answer;
+    } catch (error) {
+      connection.disconnect();
+      throw error;
+    } finally {
+      this.#handOn();
+    }
+  }
+
+  /** Closes the connections that nobody uses. The next transaction opens a new one. */
+  close(): void {
+    this.#idleTimer?.cancel();
+    for (const connection of this.#idle.splice(0)) connection.disconnect();
+  }
+
+  #take(): Redis {
+    for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop())
+      if (known.status === 'ready') return known;
+    const connection = this.#client.duplicate({
+      lazyConnect: true,
+      retryStrategy: () => null,
+      reconnectOnError: null,
+      enableOfflineQueue: false,
+      enableAutoPipelining: false,
+      autoResendUnfulfilledCommands: false,
+      commandTimeout: answerMs,
+    });
+    // Said to each call as well.
+    connection.on('error', () => {});
+    return connection;
+  }
+
+  /** Whoever waits takes over the place; the timer runs while nobody is busy, and is cleared by the next transaction. */
+  #handOn(): void {
+    const next = this.#waiting.shift();
+    if (next !== undefined) {
+      next();
+      return;
+    }
+    this.#busy -= 1;
+    if (this.#busy === 0 && this.#idle.length > 0) this.#idleTimer = this.#clock.after(idleMs, () => this.close());
+  }
+}

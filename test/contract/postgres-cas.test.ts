@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool, type PoolConfig } from 'pg';
+import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
+import { describeContract } from './contract.ts';
+import type { StoreFault } from './harness.ts';
+
+watchLeaks();
+
+describe.each(['read committed', 'serializable'])('on PostgreSQL, where transactions are %s', (isolation) => {
+  let server: PostgresServer;
+  let pool: Pool;
+  beforeAll(async () => {
+    server = await startPostgres();
+    pool = new Pool({
+      connectionString: server.url,
+      options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`,
+    });
+    // A connection that was ended a moment ago may hear that the server goes.
+    pool.on('error', () => {});
+    await pool.query(postgresCasTable());
+  });
+  afterAll(async () => {
+    await pool.end();
+    await server.stop();
+  });
+
+  const faults: StoreFault[] = [
+    {
+      name: 'nobody listens at the port',
+      outcome: 'not-applied',
+      create: () => broken({ port: 1, host: '127.0.0.1' }),
+    },
+    {
+      name: 'the user has no permission',
+      outcome: 'not-applied',
+      async create() {
+        await pool.query('DROP ROLE IF EXISTS weak');
+        await pool.query('CREATE ROLE weak LOGIN');
+        return broken({ port: server.port, host: '127.0.0.1', user: 'weak', database: 'postgres' });
+      },
+    },
+  ];
+
+  describeContract('CasStore', {
+    async create() {
+      await pool.query('TRUNCATE reenlock_locks');
+      return new CasStore({ adapter: new PostgresCas({ pool }) });
+    },
+    elapse: (ms) => elapse(pool, ms),
+    lacks: ['reachability'],
+    losses: [
+      {
+        name: 'TRUNCATE',
+        async happen() {
+          await pool.query('TRUNCATE reenlock_locks');
+          return new CasStore({ adapter: new PostgresCas({ pool }) });
+        },
+      },
+    ],
+    faults,
+  });
+});
+
+/** Waits until the server's clock has gone on by more than `ms`. */
+async function elapse(pool: Pool, ms: number): Promise<void> {
+  const untilMs = (await timeMs(pool)) + ms + 1;
+  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(pool)) await sleep(Math.min(ms, untilMs - nowMs));
+}
+
+async function timeMs(pool: Pool): Promise<number> {
+  const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now');
+  return Number(rows[0].now);
+}
+
+async function broken(config: PoolConfig): ReturnType<StoreFault['create']> {
+  const pool = new Pool(config);
+  return { store: new CasStore({ adapter: new PostgresCas({ pool }) }), close: () => pool.end() };
+}
