@@ -119,12 +119,12 @@ export class CasTurns {
     while (true) {
       const reading = await this.#adapter.read(key);
       const record = new CasRecord(id, reading);
-      // Nobody waits for the answer any more, and a write now would come as a surprise.
+      // Nobody waits for the answer any more: a write now would come as a surprise.
       if (turn.isOver) return record;
       for (const step of steps) step.compute(record);
       if (!steps.some((step) => step.isWriting)) return record;
       turn.isWriting = true;
-      if (await this.#put(key, reading.value, record)) return record;
+      if ((await this.#put(key, reading.value, record)) || turn.isOver) return record;
       turn.isWriting = false;
       turn.conflicts += 1;
       await this.#pause(turn.conflicts);
