@@ -13,7 +13,10 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
   let pool: Pool;
   beforeAll(async () => {
     server = await startPostgres();
+    // One connection, opened here: the tests look at what each of them leaves.
     pool = new Pool({
+      max: 1,
+      idleTimeoutMillis: 0,
       connectionString: server.url,
       options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`,
     });

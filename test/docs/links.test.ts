@@ -10,6 +10,7 @@ const linked = [
   'CHANGELOG.md',
   'examples/README.md',
   'bench/README.md',
+  'docs/stores-cas.md',
 ];
 
 it.each(linked)('every relative link in %s leads to a file or a heading that exists', (document) => {

@@ -18,7 +18,7 @@ import {
   runInTrace,
 } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import { RedisStore } from 'reenlock/redis';
+import { CasStore, PostgresCas, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
 import { Workshop } from './workshop.ts';
@@ -45,6 +45,9 @@ describe('the options tables', () => {
     ['lockOn', [...names(acquireOptions), ...names(guardOptions)], () => lockOn('k', unknown)],
     ['getLock', names(acquireOptions), () => getLock('k', unknown)],
     ['RedisStore', othersOf('RedisStore'), () => new RedisStore(unknown as never)],
+    ['CasStore', othersOf('CasStore'), () => new CasStore(unknown as never)],
+    ['RedisCas', othersOf('RedisCas'), () => new RedisCas(unknown as never)],
+    ['PostgresCas', othersOf('PostgresCas'), () => new PostgresCas(unknown as never)],
     ['runInTrace', othersOf('runInTrace'), () => runInTrace(() => {}, unknown)],
   ])('name all options that %s takes, and no others', async (_, written, call) => {
     expect(written.sort()).toEqual((await knownOptions(call)).sort());
@@ -131,6 +134,9 @@ it('the tables name what the types have, by the compiler', () => {
     ['keyof Koa.GuardOptions', [...names(acquireOptions), ...names(guardOptions)]],
     ['keyof RunInTraceOptions', othersOf('runInTrace')],
     ['keyof RedisStoreOptions', othersOf('RedisStore')],
+    ['keyof CasStoreOptions', othersOf('CasStore')],
+    ['keyof RedisCasOptions', othersOf('RedisCas')],
+    ['keyof PostgresCasOptions', othersOf('PostgresCas')],
     ['keyof LockEvents', table('Events').map((row) => plain(row.event))],
     ['LockErrorCode', codes],
   ];
@@ -138,7 +144,7 @@ it('the tables name what the types have, by the compiler', () => {
     "import type { AcquireOptions, LockErrorCode, LockEvents, LocksOptions, RunInTraceOptions } from 'reenlock';",
     "import type { TraceContextOptions } from 'reenlock/express';",
     "import type * as Koa from 'reenlock/koa';",
-    "import type { RedisStoreOptions } from 'reenlock/redis';",
+    "import type { CasStoreOptions, PostgresCasOptions, RedisCasOptions, RedisStoreOptions } from 'reenlock/redis';",
   ];
   const records = lists.map(
     ([type, members], index) =>

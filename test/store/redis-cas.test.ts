@@ -1,0 +1,193 @@
+import type { Redis } from 'ioredis';
+import { createLocks, getLock, runInTrace } from 'reenlock';
+import { CasStore, RedisCas } from 'reenlock/redis';
+import { LockConfigError } from '../../src/core/errors.ts';
+import { RedisTransactions } from '../../src/core/store/redis-transactions.ts';
+import { readDocument } from '../docs/markdown.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+const ttlMs = 60_000;
+
+describe('RedisCas', () => {
+  const stage = useRedis();
+  let client: Redis;
+  let adapter: RedisCas;
+  beforeEach(async () => {
+    client = stage.connect();
+    await client.ping();
+    adapter = new RedisCas({ client });
+  });
+  afterEach(() => {
+    adapter.close();
+    client.disconnect();
+  });
+
+  /** The adapter's transactions stop between the comparison and the write, and `meanwhile` happens. */
+  function interrupt(meanwhile: () => Promise<unknown>): void {
+    const duplicate = client.duplicate.bind(client);
+    jest.spyOn(client, 'duplicate').mockImplementation((options) => {
+      const connection = duplicate(options);
+      const multi = connection.multi.bind(connection) as () => ReturnType<Redis['multi']>;
+      connection.multi = (() => {
+        const transaction = multi();
+        const exec = transaction.exec.bind(transaction);
+        transaction.exec = async () => {
+          await meanwhile();
+          return exec();
+        };
+        return transaction;
+      }) as Redis['multi'];
+      return connection;
+    });
+  }
+
+  async function connections(): Promise<number> {
+    const list = (await stage.client.client('LIST')) as string;
+    return list.trim().split('\n').length;
+  }
+
+  it.each(['replace', 'remove'] as const)(
+    '%s changes nothing where the text changes after the comparison',
+    async (operation) => {
+      await stage.client.set('k', 'one');
+      interrupt(() => stage.client.set('k', 'other'));
+      const done = operation === 'replace' ? adapter.replace('k', 'one', 'two', ttlMs) : adapter.remove('k', 'one');
+      expect(await done).toBe(false);
+      expect(await stage.client.get('k')).toBe('other');
+    },
+  );
+
+  it('replace changes nothing where the text was written anew, equal, after the comparison', async () => {
+    await stage.client.set('k', 'one');
+    interrupt(() => stage.client.set('k', 'one'));
+    expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
+  });
+
+  it('a transaction whose connection is lost after the comparison is not sent on another one', async () => {
+    await stage.client.set('k', 'one');
+    interrupt(async () => {
+      await stage.client.set('k', 'other');
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await until(async () => (await connections()) <= 2);
+    });
+    await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    await client.ping();
+    expect(await stage.client.get('k')).toBe('other');
+    jest.restoreAllMocks();
+    // The next one opens a connection of its own.
+    expect(await adapter.replace('k', 'other', 'three', ttlMs)).toBe(true);
+  });
+
+  it('a write that the server refuses was not applied; one whose answer is lost may have been', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'reader', 'reset', 'on', 'nopass', '~*', '+@all', '-set', '-del');
+    const reader = stage.connect({ username: 'reader', password: 'any' });
+    await stage.client.set('k', 'one');
+    const refused = new RedisCas({ client: reader });
+    for (const call of [
+      refused.create('new', 'text', ttlMs),
+      refused.replace('k', 'one', 'two', ttlMs),
+      refused.remove('k', 'one'),
+    ])
+      await expect(call).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+    refused.close();
+    reader.disconnect();
+    interrupt(() => stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
+    await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ outcome: 'unknown' });
+  });
+
+  it('opens four connections at most, keeps them for the next, and closes them', async () => {
+    const before = await connections();
+    const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
+    await Promise.all(keys.map((key) => adapter.create(key, 'one', ttlMs)));
+    expect(await connections()).toBe(before);
+    const replaced = await Promise.all(keys.map((key) => adapter.replace(key, 'one', 'two', ttlMs)));
+    expect(replaced).toEqual(Array(40).fill(true));
+    expect(await connections()).toBe(before + 4);
+    await Promise.all(keys.map((key) => adapter.replace(key, 'two', 'three', ttlMs)));
+    expect(await connections()).toBe(before + 4);
+    adapter.close();
+    await until(async () => (await connections()) === before);
+  });
+
+  it('closes its connections after some seconds without use, and not before', async () => {
+    const clock = new ManualClock();
+    const transactions = new RedisTransactions(client, clock);
+    const before = await connections();
+    await transactions.run((connection) => connection.ping());
+    await clock.advance(4_999);
+    await transactions.run((connection) => connection.ping());
+    await clock.advance(4_999);
+    expect(await connections()).toBe(before + 1);
+    await clock.advance(1);
+    await until(async () => (await connections()) === before);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('a server that stopped answering keeps no place for ever', async () => {
+    await stage.client.set('k', 'one');
+    await adapter.replace('k', 'one', 'two', ttlMs);
+    stage.server.pause();
+    const calls = Array.from({ length: 5 }, () => adapter.replace('k', 'two', 'three', ttlMs));
+    const first = await Promise.race(calls.map((call) => call.catch((error: unknown) => error)));
+    expect(first).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    stage.server.resume();
+    await Promise.allSettled(calls);
+    await stage.client.set('k', 'four');
+    expect(await adapter.replace('k', 'four', 'five', ttlMs)).toBe(true);
+  });
+
+  it('neither changes nor closes the client, and keeps no other key than the record', async () => {
+    const before = Object.entries(client.options);
+    const store = new CasStore({ adapter });
+    stage.store = store;
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await line.release(ttlMs);
+    expect(Object.entries(client.options)).toEqual(before);
+    expect(client.eventNames()).toEqual(stage.client.eventNames());
+    expect(await stage.client.keys('*')).toEqual(['reenlock:order:42']);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  it('warns of a server that may evict records', async () => {
+    expect(await adapter.warning()).toBeUndefined();
+    await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await adapter.warning()).toMatchObject({ code: 'LOCK_EVICTION' });
+    await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('needs no other rights than the document names, and no script', async () => {
+    const [, name, password, rights = ''] =
+      /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores-cas.md')) ?? [];
+    await stage.client.call('ACL', 'SETUSER', name!, 'reset', 'on', `>${password}`, ...rights.split(' '));
+    await stage.client.call('ACL', 'LOG', 'RESET');
+    const limited = stage.connect({ username: name!, password: password! });
+    const own = new RedisCas({ client: limited });
+    const locks = createLocks({ store: new CasStore({ adapter: own }), pollMs: 200 });
+    const failures: unknown[] = [];
+    locks.on('storeError', (event) => failures.push(event));
+    const lock = getLock('order:42');
+    await Promise.all(
+      [1, 2, 3].map((job) =>
+        runInTrace(() => lock.run((hold) => hold.extend(40_000)), { locks, traceId: `job-${job}` }),
+      ),
+    );
+    await locks.close();
+    expect(failures).toEqual([]);
+    // What a client asks for itself when it connects is not the store's.
+    const denied = JSON.stringify(await stage.client.call('ACL', 'LOG'));
+    expect(denied).not.toMatch(/"(get|set|del|time|watch|unwatch|multi|exec|info|eval|evalsha|script)"/);
+    await expect(limited.eval('return 1', 0)).rejects.toThrow(/NOPERM/);
+    await expect(limited.get('another')).rejects.toThrow(/NOPERM/);
+    own.close();
+    limited.disconnect();
+  });
+
+  it.each([undefined, {}, { client: null }, { client: { get() {} } }])('refuses the options %j', (options) => {
+    expect(() => new RedisCas(options as never)).toThrow(LockConfigError);
+  });
+});
