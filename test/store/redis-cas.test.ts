@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { createLocks, getLock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas } from 'reenlock/redis';
@@ -27,7 +28,7 @@ describe('RedisCas', () => {
   });
 
   /** The adapter's transactions stop between the comparison and the write, and `meanwhile` happens. */
-  function interrupt(meanwhile: () => Promise<unknown>): void {
+  function interrupt(meanwhile: (connection: Redis) => Promise<unknown>): void {
     const duplicate = client.duplicate.bind(client);
     jest.spyOn(client, 'duplicate').mockImplementation((options) => {
       const connection = duplicate(options);
@@ -36,7 +37,7 @@ describe('RedisCas', () => {
         const transaction = multi();
         const exec = transaction.exec.bind(transaction);
         transaction.exec = async () => {
-          await meanwhile();
+          await meanwhile(connection);
           return exec();
         };
         return transaction;
@@ -69,10 +70,13 @@ describe('RedisCas', () => {
 
   it('a transaction whose connection is lost after the comparison is not sent on another one', async () => {
     await stage.client.set('k', 'one');
-    interrupt(async () => {
+    interrupt(async (connection) => {
       await stage.client.set('k', 'other');
+      const closed = once(connection, 'close');
       await stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await until(async () => (await connections()) <= 2);
+      await closed;
+      // Whatever a connection does about that, it has done it then.
+      await until(() => ['end', 'ready'].includes(connection.status));
     });
     await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
     await client.ping();
@@ -130,14 +134,18 @@ describe('RedisCas', () => {
   it('a server that stopped answering keeps no place for ever', async () => {
     await stage.client.set('k', 'one');
     await adapter.replace('k', 'one', 'two', ttlMs);
+    const duplicate = jest.spyOn(client, 'duplicate');
     stage.server.pause();
     const calls = Array.from({ length: 5 }, () => adapter.replace('k', 'two', 'three', ttlMs));
     const first = await Promise.race(calls.map((call) => call.catch((error: unknown) => error)));
     expect(first).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    // Three beside the first one, and one in the place of that, which nobody can know any more.
+    expect(duplicate).toHaveBeenCalledTimes(4);
     stage.server.resume();
     await Promise.allSettled(calls);
     await stage.client.set('k', 'four');
     expect(await adapter.replace('k', 'four', 'five', ttlMs)).toBe(true);
+    jest.restoreAllMocks();
   });
 
   it('neither changes nor closes the client, and keeps no other key than the record', async () => {
