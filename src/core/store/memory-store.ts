@@ -40,6 +40,17 @@ export class MemoryStore implements LockStore {
   #olderTombstones = new Map<string, ReleaseReply['status']>();
   #tombstoneMs = 0;
   #turnedMs = 0;
+  /** One for all calls, of which each is over before the next begins. */
+  readonly #host = {
+    nowMs: 0,
+    caller: undefined as string | undefined,
+    nextFence: (): number => this.#nextFence(),
+    isReachable: (process: string): boolean => this.#listeners.has(process),
+    tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
+    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId, this.#host.nowMs),
+    bury: (holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void =>
+      this.#bury(holdId, status, tombstoneMs),
+  } satisfies LockHost;
 
   constructor(options: { clock?: Clock } = {}) {
     this.#clock = options.clock ?? systemClock;
@@ -47,23 +58,32 @@ export class MemoryStore implements LockStore {
   }
 
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    return this.#on(request.id, (lock) => acquire(lock, this.#host(request.process), request, terms));
+    const lock = this.#lock(request.id);
+    const reply = acquire(lock, this.#hostFor(request.process), request, terms);
+    this.#keep(request.id, lock);
+    return reply;
   }
 
   async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    return this.#on(request.id, (lock) => renew(lock, this.#nowMs(), request, terms));
+    return renew(this.#lock(request.id), this.#nowMs(), request, terms);
   }
 
   async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    return this.#on(request.id, (lock) => release(lock, this.#host(request.process), request, terms));
+    const lock = this.#lock(request.id);
+    const reply = release(lock, this.#hostFor(request.process), request, terms);
+    this.#keep(request.id, lock);
+    return reply;
   }
 
   async inspect(id: string): Promise<InspectReply> {
-    return this.#on(id, (lock) => inspect(lock, this.#nowMs()));
+    return inspect(this.#lock(id), this.#nowMs());
   }
 
   async forceRelease(id: string, fence: number): Promise<boolean> {
-    return this.#on(id, (lock) => forceRelease(lock, this.#host(undefined), fence));
+    const lock = this.#lock(id);
+    const isDone = forceRelease(lock, this.#hostFor(undefined), fence);
+    this.#keep(id, lock);
+    return isDone;
   }
 
   async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
@@ -73,27 +93,21 @@ export class MemoryStore implements LockStore {
     };
   }
 
-  /** Keeps the lock as long as anything is left of it. */
-  #on<T>(id: string, operate: (lock: MemoryLock) => T): T {
-    const known = this.#locks.get(id);
-    const lock = known ?? new MemoryLock();
-    const reply = operate(lock);
-    if (lock.isUnused) this.#locks.delete(id);
-    else if (known === undefined) this.#locks.set(id, lock);
-    return reply;
+  #lock(id: string): MemoryLock {
+    return this.#locks.get(id) ?? new MemoryLock();
   }
 
-  #host(caller: string | undefined): LockHost {
-    const nowMs = this.#nowMs();
-    return {
-      nowMs,
-      caller,
-      nextFence: () => this.#nextFence(),
-      isReachable: (process) => this.#listeners.has(process),
-      tell: (process, message) => this.#tell(process, message),
-      buried: (holdId) => this.#tombstone(holdId, nowMs),
-      bury: (holdId, status, tombstoneMs) => this.#bury(holdId, status, tombstoneMs),
-    };
+  /** As long as anything is left of it. */
+  #keep(id: string, lock: MemoryLock): void {
+    if (lock.isUnused) this.#locks.delete(id);
+    else this.#locks.set(id, lock);
+  }
+
+  #hostFor(caller: string | undefined): LockHost {
+    const host = this.#host;
+    host.nowMs = this.#nowMs();
+    host.caller = caller;
+    return host;
   }
 
   #tell(process: string, message: StoreMessage): void {
