@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
 import { runScript, type Script, startScript } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { blocksOf } from './markdown.ts';
@@ -31,9 +32,14 @@ describe('the guide pages', () => {
     const others = all.filter((module) => !isServer(module));
     let env: Record<string, string>;
     let running: Script[];
+    let postgres: PostgresServer | undefined;
 
     beforeAll(async () => {
       env = { REDIS_URL: redis.url };
+      if (all.some(({ code }) => code.includes('DATABASE_URL'))) {
+        postgres = await startPostgres();
+        env.DATABASE_URL = postgres.url;
+      }
       const ports = new Map<Module, number>();
       for (const server of servers) {
         const port = await freePort();
@@ -43,7 +49,10 @@ describe('the guide pages', () => {
       running = servers.map((server) => startScript(server.path, { env: { ...env, PORT: String(ports.get(server)) } }));
       await Promise.all(running.map(address));
     });
-    afterAll(() => Promise.all(running.map((script) => script.stop())));
+    afterAll(async () => {
+      await Promise.all(running.map((script) => script.stop()));
+      await postgres?.stop();
+    });
 
     it('has marks that are known', () => {
       const known = all.flatMap((module) => Object.keys(module.marks)).filter((mark) => !marks.includes(mark));
