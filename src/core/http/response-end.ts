@@ -51,8 +51,8 @@ export class ResponseWatch {
     // A request that a test or a serverless adapter made up may have no real socket.
     const isHttp1 = req.httpVersionMajor === 1 && typeof req.socket?.on === 'function';
     const close = (): void => {
+      if (this.#isClosed) return;
       forget();
-      res.removeListener('close', close);
       this.#tellEnd(res);
       this.#close(isHttp1 && wasDestroyedHere(req.socket));
     };
@@ -103,7 +103,7 @@ export class ResponseWatch {
     const end = res.end;
     res.end = function (this: unknown, ...args: unknown[]): ServerResponse {
       watch.#events.ending();
-      watch.#tellEnd(res);
+      if (watch.#beforeEnd !== undefined) watch.#tellEnd(res);
       const returned = Reflect.apply(end, this, args);
       watch.#isEnded = true;
       watch.#look();
@@ -133,7 +133,6 @@ export class ResponseWatch {
   }
 
   #close(isByServer: boolean): void {
-    if (this.#isClosed) return;
     this.#isClosed = true;
     const wasEnded = this.#isEnded;
     if (isByServer || this.#isPiped()) this.#isEnded = true;
