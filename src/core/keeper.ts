@@ -81,11 +81,13 @@ export class Keeper {
         released.catch(ignore);
         reject(error);
       };
-      const answer = (status: ReleaseReply['status']): void => {
-        if (status === 'absent') fail(grant.lostError ?? lostAtRelease(grant));
-        else resolve();
-        if (status === 'absent' || !this.#events.has('released')) return;
-        this.#events.emit('released', { ...grant.event, heldMs: elapsedMs(this.#clock.now(), grant.grantedAt) });
+      const answer = (status: ReleaseReply['status']): (() => void) => {
+        if (status === 'absent') return () => fail(grant.lostError ?? lostAtRelease(grant));
+        if (this.#events.has('released')) {
+          const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
+          this.#events.emit('released', { ...grant.event, heldMs });
+        }
+        return resolve;
       };
       this.#releases.give(grant.request, grant.longestMs, answer, fail);
     });

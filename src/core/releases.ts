@@ -11,7 +11,8 @@ const lastRetryMs = 1_000;
 type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
 
 type Status = ReleaseReply['status'];
-type OnStatus = (status: Status) => void;
+/** Answers the function that tells whoever awaits the release. */
+type OnStatus = (status: Status) => () => void;
 
 /** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
 export class Releases {
@@ -51,7 +52,7 @@ export class Releases {
       leaseMs,
       (status) => {
         this.#ended();
-        onStatus(status);
+        return onStatus(status);
       },
       (error) => void this.#retry(request, leaseMs, error, onStatus, onError),
     );
@@ -59,7 +60,7 @@ export class Releases {
 
   /** As `give`, where nobody waits for the answer: each failed try is reported as a `storeError` event. */
   giveInBackground(request: HoldRequest, leaseMs: number): void {
-    this.give(request, leaseMs, ignore, ignore);
+    this.give(request, leaseMs, () => ignore, ignore);
   }
 
   /** Resolves when no release is on its way. */
@@ -72,8 +73,10 @@ export class Releases {
     const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
     let hasFailed = false;
     const onReply = (reply: ReleaseReply): void => {
-      if (!hasFailed) onStatus(reply.status);
+      const settle = hasFailed ? ignore : onStatus(reply.status);
+      // Whom the lock was handed to goes on first: others wait for it.
       this.#onReply(request.id, sent, reply);
+      settle();
     };
     const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
     this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {
@@ -101,8 +104,10 @@ export class Releases {
       if (elapsedMs(this.#clock.now(), start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
       await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
       try {
-        const status = await new Promise<Status>((answer, fail) => this.#try(request, leaseMs, answer, fail));
-        resolve(status);
+        const status = await new Promise<Status>((answer, fail) =>
+          this.#try(request, leaseMs, (answered) => () => answer(answered), fail),
+        );
+        resolve(status)();
         this.#ended();
         return;
       } catch (next) {

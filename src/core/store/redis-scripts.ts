@@ -48,26 +48,29 @@ export class RedisScripts {
   }
 
   /**
-   * Corks the connection until the end of the turn, Node's own means for this; cheaper than a pipeline by half. Before
-   * there is a connection, there is nothing to hold back.
+   * Corks the connection until the end of the turn, Node's own means for this; cheaper than a pipeline by half. The first
+   * call of a turn is written at once: often it is the only one, or one that others wait for. Before there is a connection,
+   * there is nothing to hold back.
    */
   #holdBack(): void {
-    const held = this.#held;
     this.#calls += 1;
-    if (held !== undefined) {
-      if (this.#calls % callsPerWrite !== 0) return;
+    const held = this.#held;
+    if (held === undefined) this.#beginTurn();
+    else if (this.#calls === 2) held.cork();
+    else if (this.#calls % callsPerWrite === 0) {
       held.uncork();
       held.cork();
-      return;
     }
+  }
+
+  #beginTurn(): void {
     const { stream } = this.#client;
     if (stream === undefined) return;
     this.#held = stream;
-    this.#calls = 0;
-    stream.cork();
+    this.#calls = 1;
     process.nextTick(() => {
       this.#held = undefined;
-      stream.uncork();
+      if (this.#calls > 1) stream.uncork();
     });
   }
 }
