@@ -73,9 +73,7 @@ export class Waiting {
   acquire(ask: Ask): void {
     const { waitMs } = ask;
     const startedAt = this.#clock.now();
-    if (waitMs > 0 && this.#asked >= this.#settings.maxWaiters) {
-      throw new LockLimitError('Too many requests of this process wait for locks', { key: ask.key });
-    }
+    if (waitMs > 0 && this.#isFull) throw tooMany(ask.key);
     const waiter = new Waiter(ask, startedAt);
     this.#asked += 1;
     if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
@@ -144,7 +142,12 @@ export class Waiting {
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, sent: Instant, reply: Queued): void {
     const { startedAt } = waiter;
-    const { request, waitMs, interruption } = waiter.ask;
+    const { key, request, waitMs, interruption } = waiter.ask;
+    // Only here it is known that it must wait: a burst on free keys is no crowd.
+    if (this.#isFull) {
+      this.#fail(waiter, tooMany(key));
+      return;
+    }
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
     const queue = this.#join(waiter, sent, reply);
@@ -191,6 +194,10 @@ export class Waiting {
     if (this.#asked === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
+  get #isFull(): boolean {
+    return this.#waiters.size >= this.#settings.maxWaiters;
+  }
+
   #join(waiter: Waiter, sent: Instant, reply: Queued): WaitQueue {
     const { id } = waiter.ask.request;
     const seen = { sent, nowMs: reply.nowMs };
@@ -226,6 +233,10 @@ export class Waiting {
     if (granted === undefined) void this.#polls.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }
+}
+
+function tooMany(key: string): LockLimitError {
+  return new LockLimitError('Too many requests of this process wait for locks', { key });
 }
 
 const tooLate = 'The lock store answered too late: the lease was over';
