@@ -51,6 +51,7 @@ export type {
 export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';
 export type {
   AcquireOptions,
+  BatchHold,
   Hold,
   HoldInfo,
   Lock,

@@ -1,8 +1,10 @@
 import { acquire } from './acquire.ts';
+import { Batch } from './batch.ts';
+import { ScopedBatch, worstOf } from './batch-hold.ts';
 import { currentScope, warnOnce } from './context.ts';
-import { isLockError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
+import { isLockError, LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
-import { type LockKey, type LockName, lockName, suspiciousSegment } from './key.ts';
+import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { currentRuntime } from './locks.ts';
 import { checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
@@ -38,6 +40,8 @@ export const lock: LockFunctions = {
   tryAcquire: (key, options) => rejecting(() => tryNow(...targetOf(key, options, 'tryAcquire'))),
   run: (key, routine, options) => rejecting(() => runNow(routine, ...targetOf(key, options, 'run'))),
   release: (key, options) => rejecting(() => releaseNewest(targetOf(key, options, 'release')[0])),
+  acquireAll: (keys, options) => acquireAllNow(keys, options, 'acquireAll'),
+  runAll: (keys, routine, options) => runHeld(acquireAllNow(keys, options, 'runAll'), routine, assertAllKept),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -69,6 +73,18 @@ export function checkedName(key: unknown, category: string | undefined): LockNam
   return name;
 }
 
+/** Checks a list of keys; each of them once, in the order of the list. */
+export function checkedNames(keys: Extract<LockKeys, readonly unknown[]>, category: string | undefined): LockName[] {
+  if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
+  if (keys.length === 0) throw new LockKeyError('Expected the lock key to be one of a list, got an empty list');
+  const names = new Map<string, LockName>();
+  for (const key of keys) {
+    const name = checkedName(key, category);
+    if (!names.has(name.id)) names.set(name.id, name);
+  }
+  return [...names.values()];
+}
+
 function ownScope(name: LockName): Scope {
   const scope = currentScope();
   if (scope !== undefined) return scope;
@@ -86,12 +102,27 @@ async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null>
   return (await acquire(ownScope(name), name, options, 'try')) ?? null;
 }
 
-async function runNow<T>(
-  routine: (hold: Hold) => T | PromiseLike<T>,
-  name: LockName,
-  options: AcquireOptions,
+function runNow<T>(routine: (hold: Hold) => T | PromiseLike<T>, name: LockName, options: AcquireOptions): Promise<T> {
+  return runHeld(acquireNow(name, options), routine, assertKept);
+}
+
+async function acquireAllNow(
+  keys: readonly LockKey[],
+  options: AcquireOptions | undefined,
+  where: string,
+): Promise<ScopedBatch> {
+  const checked = checkAcquireOptions(options, where);
+  const names = checkedNames(keys, checked.category);
+  const scope = ownScope(names[0] as LockName);
+  return new ScopedBatch(names, await new Batch(scope, names, checked, 'code').acquire());
+}
+
+async function runHeld<H extends ScopedHold | ScopedBatch, T>(
+  acquired: Promise<H>,
+  routine: (hold: H) => T | PromiseLike<T>,
+  releaseKept: (hold: H, value: T) => Promise<void>,
 ): Promise<T> {
-  const hold = await acquireNow(name, options);
+  const hold = await acquired;
   // Also where the answer is sent, or the job's promise settles, before the routine's.
   const settled = hold.keep();
   let value: T;
@@ -103,8 +134,17 @@ async function runNow<T>(
     settled();
     throw error;
   }
-  await assertKept(hold, value).finally(settled);
+  await releaseKept(hold, value).finally(settled);
   return value;
+}
+
+/** As `assertKept`, for each of them. */
+async function assertAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
+  const results = await Promise.allSettled(batch.newestFirst.map((hold) => assertKept(hold, value)));
+  // All of it is said already: this is for its signal, which listens no more.
+  await batch.release().catch(() => {});
+  const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  if (lost.length > 0) throw worstOf(lost);
 }
 
 /** After a routine that went well: its result is only good if the lock was held all along. */

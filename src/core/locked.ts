@@ -1,6 +1,6 @@
-import { LockConfigError, LockKeyError } from './errors.ts';
+import { LockConfigError } from './errors.ts';
 import { assertConstantKey, type KeyPlace, type LockKey, type LockKeys } from './key.ts';
-import { checkedName, getLock, lock } from './lock.ts';
+import { getLock, lock } from './lock.ts';
 import { checkAcquireOptions } from './options.ts';
 import type { AcquireOptions } from './types.ts';
 import { describe } from './validate.ts';
@@ -36,8 +36,7 @@ export interface ReusableLockedDecorator<K> {
  * under `experimentalDecorators`, on methods of any visibility, static ones too; nested calls re-enter.
  *
  * The key is a constant, or a function of the method's arguments and `this`, sync or async. Where it returns a list, all
- * of its keys are held: in one order whatever the list's, each once. `options` are those of an acquire, `category` among
- * them. `waitMs` is for each key.
+ * of its keys are held, as `lock.runAll` does it. `options` are those of an acquire, `category` among them.
  *
  * The method must return a promise, since a lock can't be waited for in any other way: a synchronous one does not
  * compile. In JavaScript, where nothing says so, it answers a promise of what it returned. A generator, whose work would
@@ -104,18 +103,8 @@ function runnerOf(key: unknown, options: AcquireOptions): Runner {
     const keys = await (Reflect.apply(key, self, args) as LockKeys | PromiseLike<LockKeys>);
     // A key that is none is refused by name, whatever its type says.
     if (!Array.isArray(keys)) return lock.run(keys as LockKey, routine, options);
-    return runAll(keys, routine, options);
+    return lock.runAll(keys, routine, options);
   };
-}
-
-/** Locks the keys one by one in the order of their names, so that two batches never wait for each other. */
-function runAll(keys: readonly LockKey[], routine: () => unknown, options: AcquireOptions): Promise<unknown> {
-  const [last, ...others] = [...new Map(keys.map((key) => [checkedName(key, options.category).id, key]))]
-    .sort(([a], [b]) => (a < b ? 1 : -1))
-    .map(([, key]) => key);
-  if (last === undefined) throw new LockKeyError('Expected the key function to name a key, got an empty list');
-  const innermost = (): Promise<unknown> => lock.run(last, routine, options);
-  return others.reduce((inner, key) => () => lock.run(key, inner, options), innermost)();
 }
 
 function lockedMethod(method: unknown, name: unknown, run: Runner): unknown {

@@ -68,6 +68,21 @@ export interface Hold extends AsyncDisposable {
   release(): Promise<void>;
 }
 
+/**
+ * The holds of one `acquireAll`, as one hold. Fences and owners are each key's own: they are in `holds`, and absent here.
+ *
+ * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
+ * shortest. `assertHeld`, `extend`, `waitUntil` and `release` go for all; one that fails does not keep the others from
+ * theirs. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error; where
+ * several failed, `cause` is an `AggregateError` of all.
+ */
+export interface BatchHold extends Omit<Hold, 'fence' | 'owner'> {
+  /** Its keys, for logs: `'a, b'`. No key that could be locked or released. */
+  readonly key: string;
+  /** Its holds by key, as strings, in the order in which the caller named them. */
+  readonly holds: ReadonlyMap<string, Hold>;
+}
+
 /** What the store knows of a key. */
 export interface LockInfo {
   readonly key: string;
@@ -131,6 +146,18 @@ export interface LockFunctions {
   tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
   run<T>(key: LockKey, routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
   release(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
+  /**
+   * Takes all of the keys, or none, as one hold; keys that are free cost one round trip together. They are taken in one
+   * order whatever the caller's, each once, so that batches never wait for each other in a circle. `waitMs` is for all of
+   * them. Rejects as `acquire` does, `key` being the one that could not be had, and with `LockKeyError` for an empty list.
+   */
+  acquireAll(keys: readonly LockKey[], options?: AcquireOptions): Promise<BatchHold>;
+  /** As `run`, with all of the keys held; a loss of any rejects with `LockLostError`. */
+  runAll<T>(
+    keys: readonly LockKey[],
+    routine: (hold: BatchHold) => T | PromiseLike<T>,
+    options?: AcquireOptions,
+  ): Promise<T>;
 }
 
 /** What the current request or job is. */

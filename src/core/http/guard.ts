@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { acquire } from '../acquire.ts';
+import { Batch } from '../batch.ts';
 import { currentScope, warnOnce } from '../context.ts';
 import {
   isLockError,
   LockAbortedError,
   LockConfigError,
   type LockError,
-  LockKeyError,
   LockScopeError,
   LockStoreError,
   LocksClosedError,
@@ -15,7 +14,7 @@ import {
 import type { ScopedHold } from '../hold.ts';
 import { Interruption } from '../interruption.ts';
 import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
-import { checkedName } from '../lock.ts';
+import { checkedName, checkedNames } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { Scope } from '../scope.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
@@ -90,19 +89,19 @@ export class RequestGuard {
     const traced = tracedRequest(req);
     const scope = traced?.scope ?? currentScope();
     if (scope === undefined) throw noScope();
-    const names = this.#names(keys);
-    const holds: ScopedHold[] = [];
+    const batch = new Batch(scope, this.#names(keys), this.#options, 'guard');
+    const { names } = batch;
+    let holds: readonly ScopedHold[];
     try {
-      for (const name of names) holds.push(await acquire(scope, name, this.#options, 'guard'));
+      holds = await batch.acquire();
       // Right after the grant: its handler must not begin.
       if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
     } catch (error) {
-      const key = names[holds.length]?.key;
-      const released = Promise.allSettled(holds.reverse().map((hold) => hold.release()));
+      const givenBack = batch.giveBack();
       let refusal = error;
       if (this.#passesOnStoreError && error instanceof LockStoreError) {
-        await released;
-        refusal = this.#obstacle(scope, key);
+        await givenBack;
+        refusal = this.#obstacle(scope, error.key ?? names[0]?.key);
         if (refusal === undefined) return passed(scope, names, error);
       }
       // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
@@ -130,16 +129,9 @@ export class RequestGuard {
     return error;
   }
 
-  /** Deduplicated, and in one order whatever the caller's, so that two batches never wait for each other. */
-  #names(keys: LockKeys): LockName[] {
-    if (!Array.isArray(keys)) return [checkedName(keys, this.#options.category)];
-    if (keys.length === 0) throw new LockKeyError('Expected the guard to have at least one key, got an empty list');
-    const names = new Map<string, LockName>();
-    for (const key of keys) {
-      const name = checkedName(key, this.#options.category);
-      names.set(name.id, name);
-    }
-    return [...names.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  #names(keys: LockKeys): readonly LockName[] {
+    const { category } = this.#options;
+    return Array.isArray(keys) ? checkedNames(keys, category) : [checkedName(keys, category)];
   }
 }
 
