@@ -14,9 +14,26 @@ export function create() {
     asOwner: (run) => runInTrace(run, { locks }),
     lock: (key) => lock.acquire(key),
     unlock: (hold) => hold.release(),
+    lockAll: (keys) => lock.acquireAll(keys),
+    unlockAll: (batch) => batch.release(),
     async close() {
       await locks.close();
       await client.quit();
+    },
+  };
+}
+
+/** The same, with several keys taken one after the other. */
+export function createOneByOne() {
+  return {
+    ...create(),
+    async lockAll(keys) {
+      const holds = [];
+      for (const key of keys) holds.push(await lock.acquire(key));
+      return holds;
+    },
+    async unlockAll(holds) {
+      for (const hold of holds) await hold.release();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { batch } from './batch.mjs';
 import { expressMemory } from './express-memory.mjs';
 import { expressRedis } from './express-redis.mjs';
 import { handOff } from './hand-off.mjs';
@@ -11,4 +12,14 @@ import { wide } from './wide.mjs';
  * All scenarios, in the order in which they run. Each says what is measured (`what`, `columns`), of whom (`contenders`),
  * how (`open` → session, `measure(session)` → figures of one round), and what this package promises (`targets`).
  */
-export const scenarios = [oneAtATime, wide, reEntry, hotKey, hotKeyProcesses, handOff, expressMemory, expressRedis];
+export const scenarios = [
+  oneAtATime,
+  wide,
+  batch,
+  reEntry,
+  hotKey,
+  hotKeyProcesses,
+  handOff,
+  expressMemory,
+  expressRedis,
+];
