@@ -24,6 +24,10 @@ export class Grant implements Listed {
   /** When the watchdog renews it next, on the monotonic clock; never, for a fixed lease. */
   renewAtMs: number = Number.POSITIVE_INFINITY;
   isRenewing = false;
+  /** Whether a renewal was sent of which nothing was heard since: the store may hold it for longer than is known here. */
+  isInDoubt = false;
+  /** Whether it was released when it was lost. */
+  wasGivenBack = false;
   /** Whether a re-entry asked for a longer lease, and the store was not asked for it yet. */
   wantsLonger = false;
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
@@ -128,6 +132,7 @@ export class Grant implements Listed {
     const later = laterDeadline(now, this.#deadline, deadline);
     this.#deadline = earlierDeadline(now, later, this.maxHold);
     this.isClaim = false;
+    this.isInDoubt = false;
     this.isFinal ||= isFinal;
   }
 

@@ -52,12 +52,17 @@ export class Keeper {
     return this.#watchdog.renew(grant, leaseMs);
   }
 
-  /** Declares a grant lost, and releases it all the same: the store may have renewed it. */
+  /**
+   * Declares a grant lost. Where the store may still have it, it is released all the same; else the release of its last
+   * hold will tell whether somebody else has had the key.
+   */
   lose(grant: Grant, why: string): void {
+    const mayLast = grant.isHeld || grant.isInDoubt;
     const error = grant.lose(why);
     if (error === undefined) return;
     this.#forget(grant);
-    this.#releases.giveInBackground(grant.request, grant.longestMs);
+    grant.wasGivenBack = mayLast;
+    if (mayLast) this.#releases.giveInBackground(grant.request, grant.longestMs);
     this.#events.emit('lost', { ...grant.event, error });
   }
 
@@ -82,7 +87,8 @@ export class Keeper {
         reject(error);
       };
       const answer = (status: ReleaseReply['status']): (() => void) => {
-        if (status === 'absent') return () => fail(grant.lostError ?? lostAtRelease(grant));
+        // What was given back when it was lost may have had another holder since, of whom the store says nothing.
+        if (status === 'absent' || grant.wasGivenBack) return () => fail(grant.lostError ?? lostAtRelease(grant));
         if (this.#events.has('released')) {
           const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
           this.#events.emit('released', { ...grant.event, heldMs });

@@ -71,6 +71,7 @@ export class Watchdog {
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
+    grant.isInDoubt = true;
     const call = (): Promise<RenewReply> => this.#store.renew(grant.request, terms);
     const reply = await this.#calls.run('renew', sent, deadlineMs, call);
     if (!grant.isOpen) return;

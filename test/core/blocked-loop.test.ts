@@ -13,6 +13,8 @@ describe('after a blocked event loop', () => {
     await clock.advance(0);
     expect(store.count('renew')).toBe(0);
     expect(lost).toHaveLength(1);
+    expect(store.count('release')).toBe(0);
+    await hold.release();
     expect(store.count('release')).toBe(1);
   });
 

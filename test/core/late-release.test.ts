@@ -1,0 +1,36 @@
+import { LockLostError, lock } from '../../src/core/index.ts';
+import { coreTests } from './set-up.ts';
+
+const setUp = coreTests();
+
+describe('the release of a hold whose lease had ended', () => {
+  const fixed = { leaseMs: 1_000, renew: false } as const;
+
+  it('is fine where nobody has had the key since', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', fixed));
+    await clock.advance(1_000);
+    expect(hold.signal.aborted).toBe(true);
+    await hold.release();
+  });
+
+  it('says that the lock was lost where somebody has had the key since, though nobody has it now', async () => {
+    const { job, sibling, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', fixed));
+    await clock.advance(1_000);
+    await sibling()
+      .job('thief')
+      .in(() => lock.run('key', () => {}));
+    await expect(hold.release()).rejects.toThrow(LockLostError);
+  });
+
+  it('says so, too, where it had to be given back when it was lost: who had it since is not known', async () => {
+    const { job, store, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    store.always('renew', { kind: 'lostCall' });
+    await clock.advance(1_000);
+    expect(hold.signal.aborted).toBe(true);
+    expect(store.count('release')).toBe(1);
+    await expect(hold.release()).rejects.toThrow(LockLostError);
+  });
+});
