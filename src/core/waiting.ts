@@ -95,7 +95,8 @@ export class Waiting {
     else if (message.kind === 'lost') this.#onLost(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#polls.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
-    else this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
+    else if (message.kind === 'fault')
+      this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
   }
 
   /** Refuses whoever waits and whoever comes. */

@@ -5,6 +5,7 @@ import { describeGranting } from './granting.ts';
 import { describeHandOff } from './hand-off.ts';
 import type { StoreHarness } from './harness.ts';
 import { describeLiveness } from './liveness.ts';
+import { describeNode } from './node.ts';
 import { describePolling } from './polling.ts';
 import { describeQueue } from './queue.ts';
 import { Stage } from './stage.ts';
@@ -13,7 +14,7 @@ import { Stage } from './stage.ts';
 export function describeContract(name: string, harness: StoreHarness): void {
   describe(`${name} keeps the contract of a store`, () => {
     const stage = new Stage();
-    const contract = { harness, stage };
+    const contract = { harness, stage, itQueues: harness.lacks?.includes('queue') ? notThere : it };
     beforeEach(async () => {
       stage.store = await harness.create();
     });
@@ -31,5 +32,8 @@ export function describeContract(name: string, harness: StoreHarness): void {
     describeFences(contract);
     describeLiveness(contract);
     describeFailing(contract);
+    if (harness.isNode) describeNode(contract);
   });
 }
+
+const notThere = Object.assign(() => {}, { each: () => () => {} });

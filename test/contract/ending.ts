@@ -2,9 +2,9 @@ import { longMs, shortMs } from './harness.ts';
 import type { Contract } from './stage.ts';
 
 /** C9, C10: release, cancel and renewal. */
-export function describeEnding({ harness, stage }: Contract): void {
+export function describeEnding({ harness, stage, itQueues }: Contract): void {
   describe('C9 A release removes the hold or the queue entry of its hold id', () => {
-    it('and says which it was', async () => {
+    itQueues('and says which it was', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       const { nowMs } = await holder.ask();
@@ -38,7 +38,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([next.holdId]);
     });
 
-    it('an expired release still hands on', async () => {
+    itQueues('an expired release still hands on', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const waiter = await process.line().wait();
       await begin();
@@ -46,7 +46,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       expect(await holder.release()).toMatchObject({ status: 'expired', claims: [{ holdId: waiter.holdId }] });
     });
 
-    it('a release that knows nothing of the key still frees an expired hold and hands on', async () => {
+    itQueues('a release that knows nothing of the key still frees an expired hold and hands on', async () => {
       const { begin } = await stage.shortTurn();
       const process = await stage.process();
       const waiter = await process.line().wait();
@@ -63,7 +63,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       for (const _ of [1, 2, 3]) expect((await line.release(longMs)).status).toBe('released');
     });
 
-    it('with a tombstone, a repeat answers the same: cancelled', async () => {
+    itQueues('with a tombstone, a repeat answers the same: cancelled', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();
@@ -157,7 +157,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       expect((await process.line().try()).status).toBe('refused');
     });
 
-    it('turns a claim into a lease, once and for all', async () => {
+    itQueues('turns a claim into a lease, once and for all', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -189,7 +189,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       expect((await stage.inspect()).holds).toMatchObject([{ endMs, fence }]);
     });
 
-    it('of a hold id that is unknown, only queued, or released is `lost`, and makes nothing', async () => {
+    itQueues('of a hold id that is unknown, only queued, or released is `lost`, and makes nothing', async () => {
       const process = stage.deafProcess();
       expect(await process.line().renew(1)).toEqual({ status: 'lost' });
       const holder = process.line();
@@ -212,7 +212,7 @@ export function describeEnding({ harness, stage }: Contract): void {
       expect((await process.line().try()).status).toBe('granted');
     });
 
-    it('of a claim that lapsed is `lost`', async () => {
+    itQueues('of a claim that lapsed is `lost`', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -4,13 +4,13 @@ import { longMs, shortMs } from './harness.ts';
 import { type Contract, key } from './stage.ts';
 
 /** C17, C18: looking, and failing. */
-export function describeFailing({ harness, stage }: Contract): void {
+export function describeFailing({ harness, stage, itQueues }: Contract): void {
   describe('C17 `inspect`', () => {
     it('tells of an unknown key that nobody holds it and nobody waits', async () => {
       expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });
     });
 
-    it('tells holds and waiters, with owners, in order', async () => {
+    itQueues('tells holds and waiters, with owners, in order', async () => {
       const process = stage.deafProcess();
       const holds = [process.line('holder'), process.line('holder')] as const;
       const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
@@ -22,7 +22,7 @@ export function describeFailing({ harness, stage }: Contract): void {
       );
     });
 
-    it("tells since when each waits, on the store's clock", async () => {
+    itQueues("tells since when each waits, on the store's clock", async () => {
       const process = stage.deafProcess();
       const { nowMs } = await process.line().ask();
       await process.line().wait();
@@ -32,7 +32,7 @@ export function describeFailing({ harness, stage }: Contract): void {
       expect(times).toEqual([...times].sort((a, b) => a - b));
     });
 
-    it('changes nothing: no hold, no order, no liveness, no grant', async () => {
+    itQueues('changes nothing: no hold, no order, no liveness, no grant', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const { begin } = await stage.shortTurn();
       const gone = await two.line().wait({ livenessMs: shortMs });

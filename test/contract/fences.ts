@@ -4,7 +4,7 @@ import { type Contract, key } from './stage.ts';
 const farFuture = Date.UTC(2099, 0, 1);
 
 /** C11, C13: the fence and the clock. */
-export function describeFences({ harness, stage }: Contract): void {
+export function describeFences({ harness, stage, itQueues }: Contract): void {
   describe('C11 A fence rises with each change of owner', () => {
     it('by release and acquire, however fast they come', async () => {
       const process = stage.deafProcess();
@@ -17,7 +17,7 @@ export function describeFences({ harness, stage }: Contract): void {
       for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
     });
 
-    it('by hand-off', async () => {
+    itQueues('by hand-off', async () => {
       const process = await stage.process();
       let last = process.line();
       let { fence } = await last.hold();
@@ -38,7 +38,7 @@ export function describeFences({ harness, stage }: Contract): void {
       expect((await process.line('owner').hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('when a claim lapsed', async () => {
+    itQueues('when a claim lapsed', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -2,7 +2,7 @@ import { longMs, shortMs } from './harness.ts';
 import type { Contract } from './stage.ts';
 
 /** C1 to C4: who is granted at once. */
-export function describeGranting({ harness, stage }: Contract): void {
+export function describeGranting({ harness, stage, itQueues }: Contract): void {
   describe('C1 A free key is granted at once', () => {
     it.each([true, false])("with a fence, the end of the lease and the store's time (queue: %s)", async (queue) => {
       const line = stage.deafProcess().line();
@@ -38,7 +38,7 @@ export function describeGranting({ harness, stage }: Contract): void {
   });
 
   describe('C2 While the lease of one owner lasts, no other owner is granted the key', () => {
-    it('neither with nor without the queue, nor in another process', async () => {
+    itQueues('neither with nor without the queue, nor in another process', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       await holder.hold();
@@ -84,7 +84,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.inspect()).holds).toHaveLength(3);
     });
 
-    it('past everybody who waits, and nobody else is moved', async () => {
+    itQueues('past everybody who waits, and nobody else is moved', async () => {
       const process = await stage.process();
       const holder = process.line('owner');
       const { fence } = await holder.hold();
@@ -104,7 +104,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.inspect()).holds[0]).toMatchObject({ holdId: outer.holdId, endMs });
     });
 
-    it('while it holds a claim that it has not renewed yet', async () => {
+    itQueues('while it holds a claim that it has not renewed yet', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -142,7 +142,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.inspect()).holds).toHaveLength(2);
     });
 
-    it('a repeated acquire of a waiter keeps its one place', async () => {
+    itQueues('a repeated acquire of a waiter keeps its one place', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const [first, second] = [await process.line().wait(), await process.line().wait()];
@@ -150,7 +150,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([first.holdId, second.holdId]);
     });
 
-    it('a repeated acquire of a claim answers the claim, and does not prolong it', async () => {
+    itQueues('a repeated acquire of a claim answers the claim, and does not prolong it', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -170,7 +170,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([outer.holdId]);
     });
 
-    it('a repeated release hands off once: the next holder stays', async () => {
+    itQueues('a repeated release hands off once: the next holder stays', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -187,7 +187,7 @@ export function describeGranting({ harness, stage }: Contract): void {
       expect((await stage.inspect()).holds).toHaveLength(1);
     });
 
-    it('a repeated force release leaves the next holder alone', async () => {
+    itQueues('a repeated force release leaves the next holder alone', async () => {
       const process = await stage.process();
       const { fence } = await process.line().hold();
       const waiter = await process.line().wait();

@@ -2,9 +2,9 @@ import { shortMs } from './harness.ts';
 import { type Contract, key } from './stage.ts';
 
 /** C7, C14, C15: how the key is handed on. */
-export function describeHandOff({ harness, stage }: Contract): void {
+export function describeHandOff({ harness, stage, itQueues }: Contract): void {
   describe("C7 The release of an owner's last hold makes the next waiter the holder", () => {
-    it('in the same step, with a greater fence and a claim of `claimMs`', async () => {
+    itQueues('in the same step, with a greater fence and a claim of `claimMs`', async () => {
       const process = await stage.process();
       const holder = process.line();
       const { fence } = await holder.hold();
@@ -15,7 +15,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(holds[0]!.fence).toBeGreaterThan(fence);
     });
 
-    it('in the reply, where the releasing process is its own, and not in the stream', async () => {
+    itQueues('in the reply, where the releasing process is its own, and not in the stream', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -26,7 +26,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(await process.heard()).toEqual([]);
     });
 
-    it('in the stream of its process, where that is another, and not in the reply', async () => {
+    itQueues('in the stream of its process, where that is another, and not in the reply', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -39,7 +39,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(await one.heard()).toEqual([]);
     });
 
-    it('never from inside the call', async () => {
+    itQueues('never from inside the call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -50,7 +50,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       await two.granted(waiter);
     });
 
-    it('only when the last hold of the owner is gone', async () => {
+    itQueues('only when the last hold of the owner is gone', async () => {
       const process = await stage.process();
       const lines = [process.line('owner'), process.line('owner')] as const;
       for (const line of lines) await line.hold();
@@ -59,7 +59,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect((await lines[1].release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    it('to one waiter: the others hear nothing', async () => {
+    itQueues('to one waiter: the others hear nothing', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -70,7 +70,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(await three.heard()).toEqual([]);
     });
 
-    it('also when a claim is given back unused', async () => {
+    itQueues('also when a claim is given back unused', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -79,7 +79,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect((await first.release()).claims).toMatchObject([{ holdId: second.holdId }]);
     });
 
-    it('a cancelled waiter leaves the holder alone', async () => {
+    itQueues('a cancelled waiter leaves the holder alone', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -90,7 +90,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
   });
 
   describe('C14 Waiters of the owner that was just granted are granted with it', () => {
-    it('with one fence, whatever stands between them', async () => {
+    itQueues('with one fence, whatever stands between them', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -103,7 +103,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([other.holdId]);
     });
 
-    it('each in the stream of its own process, with its own claim', async () => {
+    itQueues('each in the stream of its own process, with its own claim', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -115,7 +115,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(b.endMs - a.endMs).toBe(2_000);
     });
 
-    it('and the key is free for others when all of them are released', async () => {
+    itQueues('and the key is free for others when all of them are released', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -126,7 +126,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect((await mine[1].release()).claims).toMatchObject([{ holdId: other.holdId }]);
     });
 
-    it('a waiter that gave up is not granted with them', async () => {
+    itQueues('a waiter that gave up is not granted with them', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -138,7 +138,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
   });
 
   describe('C15 A force release', () => {
-    it('does nothing when the fence is not the one named, or when nobody holds', async () => {
+    itQueues('does nothing when the fence is not the one named, or when nobody holds', async () => {
       const process = await stage.process();
       expect(await stage.store.forceRelease(key, 1)).toBe(false);
       const holder = process.line();
@@ -151,7 +151,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect(await process.heard()).toEqual([]);
     });
 
-    it('takes every hold of the owner, tells their processes, and grants the next waiter', async () => {
+    itQueues('takes every hold of the owner, tells their processes, and grants the next waiter', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holds = [one.line('owner'), two.line('owner')] as const;
       const { fence } = await holds[0].hold();
@@ -164,7 +164,7 @@ export function describeHandOff({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([waiter.holdId]);
     });
 
-    it("grants a waiter of the taken holder's process in the stream", async () => {
+    itQueues("grants a waiter of the taken holder's process in the stream", async () => {
       const process = await stage.process();
       const holder = process.line();
       const { fence } = await holder.hold();

@@ -13,6 +13,8 @@ export interface StoreHarness {
   readonly losses: readonly StoreLoss[];
   /** The ways in which a call can fail, with what must then be known of it. */
   readonly faults: readonly StoreFault[];
+  /** Set for a store that can be a node of a quorum. */
+  readonly isNode?: true;
 }
 
 export interface StoreLoss {

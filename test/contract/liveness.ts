@@ -12,9 +12,9 @@ export function describeLiveness(contract: Contract): void {
   describeSilent(contract);
 }
 
-function describeUnreachable({ harness, stage }: Contract): void {
+function describeUnreachable({ harness, stage, itQueues }: Contract): void {
   describe('C12 A process that is unreachable', () => {
-    it('is passed over; the next live waiter is granted', async () => {
+    itQueues('is passed over; the next live waiter is granted', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -24,7 +24,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('is passed over whole: with everything that it waits for, and at once', async () => {
+    itQueues('is passed over whole: with everything that it waits for, and at once', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -38,7 +38,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       });
     });
 
-    it('is passed over until it polls, not until it can be reached', async () => {
+    itQueues('is passed over until it polls, not until it can be reached', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -52,7 +52,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiter.holdId] });
     });
 
-    it('keeps its place, and has its turn once it polled', async () => {
+    itQueues('keeps its place, and has its turn once it polled', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -68,7 +68,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([lines[2].holdId]);
     });
 
-    it('is not passed over twice in a row once it polled, though it is unreachable still', async () => {
+    itQueues('is not passed over twice in a row once it polled, though it is unreachable still', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -87,7 +87,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiters[1].holdId] });
     });
 
-    it('is passed over again when it was granted in between, by its own poll', async () => {
+    itQueues('is passed over again when it was granted in between, by its own poll', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -104,7 +104,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [second.holdId] });
     });
 
-    it('is granted by its own calls all the same', async () => {
+    itQueues('is granted by its own calls all the same', async () => {
       const deaf = stage.deafProcess();
       const holder = deaf.line();
       await holder.hold();
@@ -112,7 +112,7 @@ function describeUnreachable({ harness, stage }: Contract): void {
       expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    it('leaves the key free for a newcomer where nobody else waits', async () => {
+    itQueues('leaves the key free for a newcomer where nobody else waits', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -126,9 +126,9 @@ function describeUnreachable({ harness, stage }: Contract): void {
 }
 
 /** Where nobody can tell, a dead process is found out by the claim that it does not take up. */
-function describeWithoutReachability({ harness, stage }: Contract): void {
+function describeWithoutReachability({ harness, stage, itQueues }: Contract): void {
   describe('C12 A process that is unreachable, where the store can not tell', () => {
-    it('is granted in its turn, and finds the grant when it polls', async () => {
+    itQueues('is granted in its turn, and finds the grant when it polls', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -139,7 +139,7 @@ function describeWithoutReachability({ harness, stage }: Contract): void {
       expect(await deaf.hold()).toMatchObject({ isClaim: true });
     });
 
-    it('costs those behind it one claim, and is passed over from then on', async () => {
+    itQueues('costs those behind it one claim, and is passed over from then on', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -157,9 +157,9 @@ function describeWithoutReachability({ harness, stage }: Contract): void {
   });
 }
 
-function describeLapsed({ harness, stage }: Contract): void {
+function describeLapsed({ harness, stage, itQueues }: Contract): void {
   describe('C12 A process that let a claim lapse', () => {
-    it('is passed over with its other waiters until it polls, and keeps their places', async () => {
+    itQueues('is passed over with its other waiters until it polls, and keeps their places', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -175,7 +175,7 @@ function describeLapsed({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([second.holdId]);
     });
 
-    it('costs those behind it one claim, not one for each of its waiters', async () => {
+    itQueues('costs those behind it one claim, not one for each of its waiters', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -186,7 +186,7 @@ function describeLapsed({ harness, stage }: Contract): void {
       expect((await next.ask()).status).toBe('granted');
     });
 
-    it('is not passed over by its own call', async () => {
+    itQueues('is not passed over by its own call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -199,9 +199,9 @@ function describeLapsed({ harness, stage }: Contract): void {
   });
 }
 
-function describeSilent({ harness, stage }: Contract): void {
+function describeSilent({ harness, stage, itQueues }: Contract): void {
   describe('C12 A process that has not polled for `livenessMs`', () => {
-    it('loses its entries at the next hand-off, and its claim to the key', async () => {
+    itQueues('loses its entries at the next hand-off, and its claim to the key', async () => {
       const process = await stage.process();
       const gone = await stage.process();
       const holder = process.line();
@@ -214,7 +214,7 @@ function describeSilent({ harness, stage }: Contract): void {
       expect(await gone.heard()).toEqual([]);
     });
 
-    it('is queued anew at the tail when it comes back', async () => {
+    itQueues('is queued anew at the tail when it comes back', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -226,7 +226,7 @@ function describeSilent({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId, gone.holdId] });
     });
 
-    it('stays live with everything that it waits for by one poll', async () => {
+    itQueues('stays live with everything that it waits for by one poll', async () => {
       const process = await stage.process();
       const other = await stage.process();
       const holder = process.line();
@@ -240,7 +240,7 @@ function describeSilent({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([lines[0].holdId]);
     });
 
-    it('is never made live for less long by a later poll', async () => {
+    itQueues('is never made live for less long by a later poll', async () => {
       const process = await stage.process();
       const other = await stage.process();
       const holder = process.line();

@@ -22,6 +22,7 @@ describeContract('MemoryStore', {
       },
     },
   ],
+  isNode: true,
   // Nothing can fail in memory.
   faults: [],
 });

@@ -2,9 +2,9 @@ import { longMs, shortMs } from './harness.ts';
 import { type Contract, key } from './stage.ts';
 
 /** C8: the acquire as the poll. */
-export function describePolling({ harness, stage }: Contract): void {
+export function describePolling({ harness, stage, itQueues }: Contract): void {
   describe('C8 An acquire is also the poll', () => {
-    it('it finds a grant whose message was lost', async () => {
+    itQueues('it finds a grant whose message was lost', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -15,7 +15,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect(await waiter.ask()).toMatchObject({ status: 'granted', grant: sent });
     });
 
-    it('it answers `cancelled` to a waiter that gave up meanwhile', async () => {
+    itQueues('it answers `cancelled` to a waiter that gave up meanwhile', async () => {
       const process = await stage.process();
       await process.line().hold();
       const waiter = await process.line().wait();
@@ -24,7 +24,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([]);
     });
 
-    it('it frees an expired hold and is granted itself, as a hand-off', async () => {
+    itQueues('it frees an expired hold and is granted itself, as a hand-off', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const waiter = await stage.deafProcess().line().wait();
       await begin();
@@ -35,7 +35,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect(grant.fence).toBeGreaterThan(fence);
     });
 
-    it('it frees an expired hold and hands off to whoever is first, in another process too', async () => {
+    itQueues('it frees an expired hold and hands off to whoever is first, in another process too', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const { begin } = await stage.shortTurn();
       const first = await one.line().wait();
@@ -46,7 +46,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect(await one.granted(first)).toMatchObject({ isClaim: true });
     });
 
-    it('a claim that lapsed is queued anew, at the tail', async () => {
+    itQueues('a claim that lapsed is queued anew, at the tail', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -58,7 +58,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [late.holdId] });
     });
 
-    it('any reply names the other claims that the process has open', async () => {
+    itQueues('any reply names the other claims that the process has open', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -75,7 +75,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect((await foreign.ask()).claims).toEqual([]);
     });
 
-    it('a reply about a hold id that was given up names them too', async () => {
+    itQueues('a reply about a hold id that was given up names them too', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -87,7 +87,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect(await holder.ask()).toMatchObject({ status: 'cancelled', claims });
     });
 
-    it('a claim that was renewed is not named any more', async () => {
+    itQueues('a claim that was renewed is not named any more', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -97,7 +97,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect((await process.line().try()).claims).toEqual([]);
     });
 
-    it('a claim that lapsed is not named any more', async () => {
+    itQueues('a claim that lapsed is not named any more', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -108,7 +108,7 @@ export function describePolling({ harness, stage }: Contract): void {
       expect((await process.line().try()).claims).toMatchObject([{ holdId: stays.holdId }]);
     });
 
-    it('a waiter whose owner was granted elsewhere meanwhile is granted with the same fence', async () => {
+    itQueues('a waiter whose owner was granted elsewhere meanwhile is granted with the same fence', async () => {
       const { begin } = await stage.shortTurn();
       const waiter = await stage.deafProcess().line('owner').wait();
       await begin();
@@ -122,7 +122,7 @@ export function describePolling({ harness, stage }: Contract): void {
 
   for (const loss of harness.losses) {
     describe(`C8 After ${loss.name}`, () => {
-      it('the key goes to who polls first, and the others queue in the order of their polls', async () => {
+      itQueues('the key goes to who polls first, and the others queue in the order of their polls', async () => {
         const process = stage.deafProcess();
         const holder = process.line();
         const { fence } = await holder.hold();
@@ -139,7 +139,7 @@ export function describePolling({ harness, stage }: Contract): void {
         expect((await holder.release()).status).toBe('absent');
       });
 
-      it('whoever was queued anew is handed the key on release, and told of it', async () => {
+      itQueues('whoever was queued anew is handed the key on release, and told of it', async () => {
         const process = await stage.process();
         await process.line().hold();
         const lines = [await process.line().wait(), await process.line().wait()] as const;

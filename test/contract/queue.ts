@@ -2,23 +2,26 @@ import { shortMs } from './harness.ts';
 import { type Contract, key, type Line } from './stage.ts';
 
 /** C5, C6, C16: who is queued, and in what order. */
-export function describeQueue({ harness, stage }: Contract): void {
+export function describeQueue({ harness, stage, itQueues }: Contract): void {
   describe('C5 A key that is not free', () => {
-    it('is queued for, once: the reply says whether the store knew of it, and when the lease is over', async () => {
-      const process = stage.deafProcess();
-      const { endMs } = await process.line().hold();
-      const waiter = process.line();
-      const first = await waiter.ask();
-      expect(first).toEqual({
-        status: 'queued',
-        isNew: true,
-        freeInMs: endMs - first.nowMs,
-        nowMs: expect.any(Number),
-        claims: [],
-      });
-      expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
-      expect((await stage.order()).waiters).toEqual([waiter.holdId]);
-    });
+    itQueues(
+      'is queued for, once: the reply says whether the store knew of it, and when the lease is over',
+      async () => {
+        const process = stage.deafProcess();
+        const { endMs } = await process.line().hold();
+        const waiter = process.line();
+        const first = await waiter.ask();
+        expect(first).toEqual({
+          status: 'queued',
+          isNew: true,
+          freeInMs: endMs - first.nowMs,
+          nowMs: expect.any(Number),
+          claims: [],
+        });
+        expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+        expect((await stage.order()).waiters).toEqual([waiter.holdId]);
+      },
+    );
 
     it('is refused without `queue`, and nothing is left of the call', async () => {
       const process = stage.deafProcess();
@@ -45,7 +48,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       for (const line of lines) await line.wait();
     }
 
-    it('across processes, one release at a time', async () => {
+    itQueues('across processes, one release at a time', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const lines = [one, two, two, one, two].map((process) => process.line());
       const holder = one.line();
@@ -61,7 +64,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    it('calls sent together are served in the order in which they were sent', async () => {
+    itQueues('calls sent together are served in the order in which they were sent', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -70,7 +73,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual(lines.map(({ holdId }) => holdId));
     });
 
-    it('polling does not change the order', async () => {
+    itQueues('polling does not change the order', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -82,7 +85,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[0].holdId], waiters: [lines[1].holdId, lines[2].holdId] });
     });
 
-    it('one who gives up in the middle is not missed', async () => {
+    itQueues('one who gives up in the middle is not missed', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -93,7 +96,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[1].holdId], waiters: [lines[2].holdId] });
     });
 
-    it.each([true, false])(
+    itQueues.each([true, false])(
       'a newcomer does not overtake when the lease of the holder is over (queue: %s)',
       async (queue) => {
         const { begin } = await stage.shortTurn();
@@ -108,7 +111,7 @@ export function describeQueue({ harness, stage }: Contract): void {
       },
     );
 
-    it('the old holder, back after its lease, does not overtake either', async () => {
+    itQueues('the old holder, back after its lease, does not overtake either', async () => {
       const { holder, begin } = await stage.shortTurn();
       const waiter = await (await stage.process()).line().wait();
       await begin();
@@ -119,7 +122,7 @@ export function describeQueue({ harness, stage }: Contract): void {
   });
 
   describe('C16 A queue of `maxWaiters` takes no more', () => {
-    it('the next one is told `full` and leaves nothing', async () => {
+    itQueues('the next one is told `full` and leaves nothing', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line().hold();
       const waiters = [process.line(), process.line()];
@@ -129,14 +132,14 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
     });
 
-    it('who waits already stays, and may poll', async () => {
+    itQueues('who waits already stays, and may poll', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();
       expect(await waiter.ask({ maxWaiters: 1 })).toMatchObject({ status: 'queued', isNew: false });
     });
 
-    it('a place that was left is taken again', async () => {
+    itQueues('a place that was left is taken again', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const first = await process.line().wait({ maxWaiters: 1 });
@@ -145,14 +148,14 @@ export function describeQueue({ harness, stage }: Contract): void {
       expect((await process.line().ask({ maxWaiters: 1 })).status).toBe('queued');
     });
 
-    it('re-entry needs no place', async () => {
+    itQueues('re-entry needs no place', async () => {
       const process = stage.deafProcess();
       await process.line('owner').hold();
       await process.line().wait({ maxWaiters: 1 });
       expect((await process.line('owner').ask({ maxWaiters: 1 })).status).toBe('granted');
     });
 
-    it('the limit is of one key', async () => {
+    itQueues('the limit is of one key', async () => {
       const process = stage.deafProcess();
       for (const id of [key, 'order:43']) {
         await process.line(undefined, { id }).hold();

@@ -19,6 +19,8 @@ export const key = 'order:42';
 export interface Contract {
   readonly harness: StoreHarness;
   readonly stage: Stage;
+  /** `it` for what needs a queue; where the store declares that it has none, there is no such test. */
+  readonly itQueues: Pick<jest.It, 'each'> & ((promise: string, test: () => Promise<void>) => void);
 }
 
 /** One test's store, and the processes that were connected to it. */

@@ -3,7 +3,7 @@ import type { AcquireTerms, HoldRequest, StoreGrant } from './store.ts';
 /** A hold in memory. */
 export interface MemoryHold {
   readonly request: HoldRequest;
-  readonly fence: number;
+  fence: number;
   endMs: number;
   isClaim: boolean;
 }

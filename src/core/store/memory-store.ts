@@ -1,6 +1,6 @@
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { acquire, forceRelease, inspect, type LockHost, release, renew } from './lock-operations.ts';
-import { MemoryLock } from './memory-lock.ts';
+import { asGrant, MemoryLock } from './memory-lock.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -28,6 +28,7 @@ export class MemoryStore implements LockStore {
     reachability: true,
     modes: false,
     shared: false,
+    minFence: true,
   };
   readonly #clock: Clock;
   readonly #start: Instant;
@@ -61,7 +62,7 @@ export class MemoryStore implements LockStore {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
-    return reply;
+    return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
 
   async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
@@ -72,6 +73,9 @@ export class MemoryStore implements LockStore {
     const lock = this.#lock(request.id);
     const reply = release(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
+    if (terms.announce && reply.status !== 'absent' && lock.holds.size === 0) {
+      for (const process of this.#listeners.keys()) this.#tell(process, { kind: 'freed', id: request.id });
+    }
     return reply;
   }
 
@@ -108,6 +112,15 @@ export class MemoryStore implements LockStore {
     host.nowMs = this.#nowMs();
     host.caller = caller;
     return host;
+  }
+
+  /** A grant whose fence is at least this, where its hold is the only one (C19). */
+  #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
+    const { holder } = lock;
+    if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
+    holder.fence = Math.max(holder.fence, minFence);
+    this.#lastFence = Math.max(this.#lastFence, holder.fence);
+    return { ...reply, grant: asGrant(holder) };
   }
 
   #tell(process: string, message: StoreMessage): void {

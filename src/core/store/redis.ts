@@ -11,5 +11,8 @@ export {
   type PostgresResult,
   postgresCasTable,
 } from './postgres-cas.ts';
+// Several independent stores, of which more than half decide.
+export { QuorumStore, type QuorumStoreOptions } from './quorum-store.ts';
+export { type NodeOutcome, QuorumFailure } from './quorum-tally.ts';
 export { RedisCas, type RedisCasOptions } from './redis-cas.ts';
 export { RedisStore, type RedisStoreOptions } from './redis-store.ts';

@@ -28,6 +28,9 @@
  * C16 A queue of `maxWaiters` takes no more: `full`.
  * C17 `inspect` changes nothing and tells holds and waiters, in order.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
+ * C19 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
+ *     that is alone on its key. At re-entry it says nothing.
+ * C20 A release that asks for it announces a key that it leaves free to every process that is subscribed.
  *
  * A hold request carries all that is known of it, so that modes and priorities are fields to add, not calls.
  */
@@ -43,6 +46,11 @@ export interface LockStore {
    * opened for it is closed with the last one.
    */
   subscribe(process: string, listener: StoreListener): Promise<Unsubscribe>;
+  /**
+   * How long its data has been there without a restart, in milliseconds, from the last reply on: never more than in truth.
+   * A store whose data outlives every restart, or that ends with its callers, has none.
+   */
+  uptimeMs?(): Promise<number>;
 }
 
 /** What a store lacks or has; nothing ever asks which store it is. */
@@ -57,6 +65,8 @@ export interface StoreCapabilities {
   readonly modes: boolean;
   /** Whether its locks exclude other processes. */
   readonly shared: boolean;
+  /** Whether it heeds `minFence`: without, it can't be one of a quorum. */
+  readonly minFence?: boolean;
 }
 
 /** One hold, asked for or had: the same object goes with every call about it. */
@@ -80,6 +90,11 @@ export interface AcquireTerms {
   readonly maxWaiters: number;
   /** How long the process counts as live after this call. */
   readonly livenessMs: number;
+  /**
+   * A fence that this call makes is at least this. A repeat raises the fence of the hold that it got, where that is the
+   * only one on the key; at re-entry it says nothing.
+   */
+  readonly minFence?: number | undefined;
 }
 
 export interface RenewTerms {
@@ -90,6 +105,8 @@ export interface RenewTerms {
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
+  /** Whether every process that is subscribed is told where this leaves the key free; to be lost like any message. */
+  readonly announce?: boolean;
 }
 
 /** What was granted; times are milliseconds on the store's clock. */
@@ -143,6 +160,8 @@ export type StoreMessage =
   | { readonly kind: 'granted'; readonly grant: StoreGrant }
   /** A hold of this process was taken from it. */
   | { readonly kind: 'lost'; readonly holdId: string }
+  /** A release that was to be announced left this key free. */
+  | { readonly kind: 'freed'; readonly id: string }
   /** Messages may have been missed. */
   | { readonly kind: 'resubscribed' }
   /** The server is set up in a way that locks suffer from. */

@@ -1,0 +1,189 @@
+import { elapsedMs, type Instant } from '../clock.ts';
+import type { Quorum } from './quorum.ts';
+import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
+import type { QuorumNode } from './quorum-node.ts';
+import { quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
+import { agreedFence, asked, isDoubtful, type Vote, type Votes } from './quorum-votes.ts';
+import type { AcquireReply, AcquireTerms } from './store.ts';
+
+/** What clocks may drift apart during a lease, and a little for their last step. */
+const driftShare = 0.01;
+const driftMs = 2;
+/** Proposed fences are ahead of the nodes' clocks by this: their replies tell milliseconds, and calls vary. */
+const aheadMs = 5;
+const mostTries = 3;
+const mostRounds = 3;
+const pauseMs = 10;
+
+interface Try {
+  readonly reply: AcquireReply;
+  /** Whether some nodes granted it and too few did: nobody may have a quorum. */
+  readonly isSplit: boolean;
+}
+
+/**
+ * Gets a hold from a quorum, by the Redlock algorithm (redis.io, "Distributed Locks with Redis"), with a fence that a
+ * quorum agrees on. Rejects with a `LockStoreError` where too few nodes answered. But for a grant, nothing is left on any
+ * node that answers.
+ */
+export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<AcquireReply> {
+  const { clock } = quorum;
+  const { releases } = hold;
+  const start = clock.now();
+  for (let tries = 1; ; tries++) {
+    const { reply, isSplit } = await tryOnce(quorum, hold, terms);
+    if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
+    const isOver = tries === mostTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
+    if (!isSplit || isOver) return reply;
+    // Others may have had the rest: who waits longest gives way.
+    await new Promise<void>((resolve) => {
+      clock.after(clock.jitter() * pauseMs * 2 ** tries, resolve);
+    });
+    if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
+  }
+}
+
+async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<Try> {
+  const { clock, size } = quorum;
+  const sent = clock.now();
+  const wasHeld = hold.fence !== undefined;
+  const attempt = wasHeld ? hold.latestTry : hold.begin();
+  hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
+
+  // A hold keeps its fence: only a new one comes with a proposal.
+  let minFence = wasHeld ? undefined : proposal(quorum, sent);
+  let votes: Votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence });
+  for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
+    minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
+    votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
+  }
+
+  const nowMs = reachedBy(Math.min(size, told(votes).length), told(votes));
+  const fence = agreedFence(votes, size);
+  const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
+  if (!isCancelled && fence !== undefined) {
+    const { endMs, spanMs } = lease(votes, size);
+    const leftMs = spanMs - spanMs * driftShare - driftMs - elapsedMs(clock.now(), sent);
+    // With less than a third it would be over before its first renewal.
+    if (wasHeld || leftMs >= terms.leaseMs / 3) {
+      attempt.state = 'won';
+      hold.fence = fence;
+      const grant = { holdId: hold.request.holdId, fence, endMs, isClaim: false };
+      const reply = { status: 'granted', grant, nowMs: Math.max(nowMs, endMs - spanMs), claims: [] } as const;
+      return { reply, isSplit: false };
+    }
+  }
+
+  const isUndone = wasHeld || (await giveBack(quorum, hold, attempt, votes));
+  if (isCancelled && told(votes).length > 0)
+    return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false };
+  const grants = granted(votes).length;
+  if (told(votes).length < size || (grants >= size && fence === undefined)) {
+    const what = grants >= size ? 'The lock stores did not agree on a fence' : undefined;
+    const isKnown = isUndone && votes.every((vote) => vote !== undefined && !isDoubtful(vote));
+    throw quorumError('acquire', isKnown ? 'not-applied' : 'unknown', votes, what);
+  }
+  const freeInMs = Math.max(0, freeAtMs(votes, size) - nowMs);
+  return { reply: { status: 'refused', freeInMs, nowMs, claims: [] }, isSplit: grants > 0 && grants < size };
+}
+
+/** Asks every node, or again those that granted. */
+function ask(
+  quorum: Quorum,
+  hold: QuorumHold,
+  attempt: QuorumTry,
+  terms: AcquireTerms,
+  before?: Votes,
+): Promise<Votes> {
+  return quorum.ask(
+    (node, index): Promise<Vote> => {
+      const vote = before?.[index];
+      if (before !== undefined && vote?.kind !== 'granted')
+        return Promise.resolve(vote ?? { kind: 'timeout', wasAsked: true });
+      if (hold.isDoubtful(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
+      const onGranted = (fence: number): void => take(quorum, hold, attempt, node, fence);
+      return asked(quorum, node, hold, terms, onGranted);
+    },
+    (votes) => judge(quorum, votes),
+  );
+}
+
+/** A grant of one node, however late it comes. */
+function take(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, node: QuorumNode, fence: number): void {
+  attempt.granted.set(node, fence);
+  if (attempt.state === 'lost') void quorum.releases.give(hold, node, { tombstoneMs: 0 }, hold.leaseMs);
+}
+
+function judge({ size, spare }: Quorum, votes: Votes): Verdict {
+  const grants = granted(votes).length;
+  const refusals = votes.filter((vote) => vote?.kind === 'refused').length;
+  const isCancelled = votes.some((vote) => vote?.kind === 'cancelled');
+  const failures = votes.filter((vote) => vote !== undefined).length - grants - refusals;
+  if (isCancelled) return 'final';
+  if (failures > spare || agreedFence(votes, size) !== undefined) return 'enough';
+  return grants + refusals >= size && refusals + failures > spare ? 'enough' : 'open';
+}
+
+/** Answers whether nothing is left of a try on the nodes that granted. The others are told, too, without a wait. */
+async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
+  // Who released it meanwhile has told every node.
+  if (attempt.state === 'lost') return true;
+  attempt.state = 'lost';
+  const known: Promise<boolean>[] = [];
+  for (const [index, node] of quorum.nodes.entries()) {
+    const vote = votes[index];
+    const isGranted = vote?.kind === 'granted' || vote?.kind === 'restarted';
+    if (vote !== undefined && !isGranted && !isDoubtful(vote)) continue;
+    const given = quorum.releases.give(hold, node, { tombstoneMs: 0 }, hold.leaseMs);
+    if (isGranted) known.push(given.then(({ kind }) => kind === 'answered'));
+  }
+  return (await Promise.all(known)).every(Boolean);
+}
+
+/** A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. */
+function proposal({ nodes }: Quorum, now: Instant): number | undefined {
+  const offsets = nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));
+  return offsets.length === 0 ? undefined : Math.ceil((now.monoMs + Math.max(...offsets) + aheadMs) * 1000);
+}
+
+function isDisagreed({ size }: Quorum, votes: Votes): boolean {
+  return granted(votes).length >= size && agreedFence(votes, size) === undefined;
+}
+
+type GrantedVote = Extract<Vote, { kind: 'granted' }>;
+
+function granted(votes: Votes): GrantedVote[] {
+  return votes.filter((vote): vote is GrantedVote => vote?.kind === 'granted');
+}
+
+/** The clocks of the nodes that have a say. */
+function told(votes: Votes): number[] {
+  return votes.flatMap((vote) => (vote !== undefined && 'nowMs' in vote ? [vote.nowMs] : []));
+}
+
+/** Until when a quorum holds, and for how long from the call on: each node's lease by its own clock. */
+function lease(votes: Votes, size: number): { readonly endMs: number; readonly spanMs: number } {
+  const grants = granted(votes);
+  return {
+    endMs: reachedBy(
+      size,
+      grants.map(({ grant }) => grant.endMs),
+    ),
+    spanMs: reachedBy(
+      size,
+      grants.map(({ grant, nowMs }) => grant.endMs - nowMs),
+    ),
+  };
+}
+
+/** When a quorum of the nodes is free, by what those say that answered. */
+function freeAtMs(votes: Votes, size: number): number {
+  const ends = votes.flatMap((vote) => {
+    if (vote?.kind === 'granted') return [vote.nowMs];
+    return vote?.kind === 'refused' ? [vote.nowMs + vote.freeInMs] : [];
+  });
+  return -reachedBy(
+    size,
+    ends.map((endMs) => -endMs),
+  );
+}

@@ -1,0 +1,169 @@
+import type { Quorum } from './quorum.ts';
+import type { Answer } from './quorum-node.ts';
+import { quorumError, reachedBy } from './quorum-tally.ts';
+import type {
+  HoldRequest,
+  InspectReply,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreGrant,
+} from './store.ts';
+
+type Answers<T> = readonly (Answer<T> | undefined)[];
+
+/** Renewed where a quorum renewed; lost where no quorum can have it any more. */
+export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+  const { size, spare, holds } = quorum;
+  const hold = holds.find(request.holdId);
+  const isKnown = hold !== undefined && hold.fence === terms.fence;
+  if (isKnown) hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
+  // A node that is not one of those that agreed has the hold with a fence of its own.
+  const fences = isKnown ? hold.latestTry.granted : undefined;
+  const isLost = ({ status }: RenewReply): boolean => status === 'lost';
+  const answers = await quorum.ask<Answer<RenewReply>>(
+    (node) => node.call((store) => store.renew(request, { ...terms, fence: fences?.get(node) ?? terms.fence })),
+    (soFar) => {
+      const renewed = count(soFar, (reply) => !isLost(reply));
+      if (renewed >= size) return 'enough';
+      return count(soFar, isLost) + failures(soFar) > spare && isDecided(soFar, isLost, spare) ? 'enough' : 'open';
+    },
+  );
+  const renewed = replies(answers).filter((reply) => reply.status === 'renewed');
+  if (renewed.length >= size) {
+    const endMs = reachedBy(
+      size,
+      renewed.map((reply) => reply.endMs),
+    );
+    const spanMs = reachedBy(
+      size,
+      renewed.map((reply) => reply.endMs - reply.nowMs),
+    );
+    const nowMs = reachedBy(
+      size,
+      renewed.map((reply) => reply.nowMs),
+    );
+    return { status: 'renewed', endMs, nowMs: Math.max(nowMs, endMs - spanMs) };
+  }
+  if (count(answers, isLost) > spare) return { status: 'lost' };
+  throw failed('renew', answers);
+}
+
+/**
+ * Releases on every node, and goes on in the background where one does not answer. `released` where it stood on a quorum,
+ * `expired` where a quorum of the nodes saw nobody else since.
+ */
+export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+  const { size, holds, releases } = quorum;
+  const hold = holds.of(request);
+  hold.end();
+  const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
+  const answers = await quorum.ask<Answer<ReleaseReply>>(
+    (node) => releases.give(hold, node, { ...terms, announce: true }, forMs),
+    (soFar) => {
+      if (failures(soFar) > quorum.spare) return 'enough';
+      return releaseStatus(quorum, soFar) === undefined ? 'open' : 'enough';
+    },
+  );
+  holds.tidy(hold);
+  const status = releaseStatus(quorum, answers);
+  if (status === undefined) throw failed('release', answers);
+  return {
+    status,
+    nowMs: reachedBy(
+      size,
+      replies(answers).map((reply) => reply.nowMs),
+    ),
+    claims: [],
+  };
+}
+
+function releaseStatus(
+  { size, spare }: Quorum,
+  answers: Answers<ReleaseReply>,
+): 'released' | 'expired' | 'absent' | undefined {
+  const released = count(answers, ({ status }) => status === 'released');
+  const expired = count(answers, ({ status }) => status === 'expired');
+  const open = answers.filter((answer) => answer === undefined).length;
+  if (released >= size) return 'released';
+  if (released + expired >= size && released + open < size) return 'expired';
+  return replies(answers).length - released - expired > spare ? 'absent' : undefined;
+}
+
+/** Tells the holds that stand on a quorum, or would if the silent nodes had them, too. */
+export async function inspectQuorum(quorum: Quorum, id: string): Promise<InspectReply> {
+  const { size } = quorum;
+  const answers = await quorum.ask<Answer<InspectReply>>(
+    (node) => node.call((store) => store.inspect(id)),
+    (soFar) => {
+      if (failures(soFar) > quorum.spare) return 'enough';
+      return replies(soFar).length >= size ? 'enough' : 'open';
+    },
+  );
+  const told = replies(answers);
+  if (told.length < size) throw failed('inspect', answers);
+  const seen = new Map<string, (StoreGrant & { readonly owner: string })[]>();
+  for (const hold of told.flatMap(({ holds }) => holds))
+    seen.set(hold.holdId, [...(seen.get(hold.holdId) ?? []), hold]);
+  const holds = [...seen].flatMap(([holdId, copies]) => {
+    if (copies.length + quorum.nodes.length - told.length < size) return [];
+    const rank = Math.min(size, copies.length);
+    const fence = reachedBy(
+      rank,
+      copies.map((copy) => copy.fence),
+    );
+    const endMs = reachedBy(
+      rank,
+      copies.map((copy) => copy.endMs),
+    );
+    return [{ holdId, fence, endMs, isClaim: false, owner: copies[0]?.owner ?? '' }];
+  });
+  return {
+    nowMs: reachedBy(
+      size,
+      told.map(({ nowMs }) => nowMs),
+    ),
+    holds,
+    waiters: [],
+  };
+}
+
+/** Takes the hold from every node where it has this fence. */
+export async function forceReleaseQuorum(quorum: Quorum, id: string, fence: number): Promise<boolean> {
+  const { size, spare } = quorum;
+  const answers = await quorum.ask<Answer<boolean>>(
+    (node) => node.call((store) => store.forceRelease(id, fence)),
+    (soFar) => {
+      if (failures(soFar) > spare) return 'enough';
+      return count(soFar, Boolean) >= size || count(soFar, (reply) => !reply) > spare ? 'enough' : 'open';
+    },
+  );
+  if (count(answers, Boolean) >= size) return true;
+  if (count(answers, (reply) => !reply) > spare) return false;
+  throw failed('force release', answers);
+}
+
+function replies<T>(answers: Answers<T>): T[] {
+  return answers.flatMap((answer) => (answer?.kind === 'answered' ? [answer.reply] : []));
+}
+
+function count<T>(answers: Answers<T>, fits: (reply: T) => boolean): number {
+  return replies(answers).filter(fits).length;
+}
+
+function failures(answers: Answers<unknown>): number {
+  return answers.filter((answer) => answer !== undefined && answer.kind !== 'answered').length;
+}
+
+/** Whether the missing answers can't turn a failed call into a definite no. */
+function isDecided<T>(answers: Answers<T>, isNo: (reply: T) => boolean, spare: number): boolean {
+  const open = answers.filter((answer) => answer === undefined).length;
+  const noes = count(answers, isNo);
+  return noes > spare || noes + open <= spare;
+}
+
+function failed(operation: string, answers: Answers<unknown>): Error {
+  const isKnown = answers.every((answer) => answer?.kind === 'failed');
+  return quorumError(operation, isKnown ? 'not-applied' : 'unknown', answers);
+}

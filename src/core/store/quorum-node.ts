@@ -1,0 +1,75 @@
+import type { Clock, Instant, Timer } from '../clock.ts';
+import { LockStoreError } from '../errors.ts';
+import type { LockStore } from './store.ts';
+
+/** What came of one call to one node. `failed`: it answered with an error, and nothing was done. */
+export type Answer<T> =
+  | { readonly kind: 'answered'; readonly reply: T }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
+
+/** One store of a quorum: its deadline, and what is known of its clock. */
+export class QuorumNode {
+  readonly store: LockStore;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  #isSilent = false;
+  #offsetMs: number | undefined;
+
+  constructor(store: LockStore, clock: Clock, timeoutMs: number) {
+    this.store = store;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Whether it let its latest deadline pass: where others suffice, nobody waits for it. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /** Its clock less this machine's monotonic one, by the latest reply; late by what the call took to reach it. */
+  get offsetMs(): number | undefined {
+    return this.#offsetMs;
+  }
+
+  /** Takes note of its clock. */
+  see(sent: Instant, nowMs: number): void {
+    this.#offsetMs = nowMs - sent.monoMs;
+  }
+
+  /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */
+  call<T>(run: (store: LockStore) => Promise<T>): Promise<Answer<T>> {
+    return new Promise((resolve) => {
+      // Started with the call, cancelled by its answer. One turn more than the deadline: after a blocked event loop,
+      // timers come first, and the answer may be there.
+      let timer: Timer = this.#clock.after(this.#timeoutMs, () => {
+        timer = this.#clock.after(0, () => {
+          this.#isSilent = true;
+          resolve({ kind: 'timeout' });
+        });
+      });
+      const settle = (answer: Answer<T>): void => {
+        timer.cancel();
+        this.#isSilent = false;
+        resolve(answer);
+      };
+      started(() => run(this.store)).then(
+        (reply) => settle({ kind: 'answered', reply }),
+        (error: unknown) => settle({ kind: isRefusal(error) ? 'failed' : 'unreachable', error }),
+      );
+    });
+  }
+}
+
+/** A store that throws instead of rejecting has failed the same. */
+export function started<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return run();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof LockStoreError && error.outcome === 'not-applied';
+}

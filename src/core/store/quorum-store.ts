@@ -1,0 +1,124 @@
+import { type Clock, systemClock } from '../clock.ts';
+import { LockConfigError } from '../errors.ts';
+import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
+import { Quorum } from './quorum.ts';
+import { acquireQuorum } from './quorum-acquire.ts';
+import { forceReleaseQuorum, inspectQuorum, releaseQuorum, renewQuorum } from './quorum-calls.ts';
+import { QuorumNode } from './quorum-node.ts';
+import { subscribeQuorum } from './quorum-stream.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  Unsubscribe,
+} from './store.ts';
+
+export interface QuorumStoreOptions {
+  /** The nodes, three or more: stores that share no server, disk or replication. An odd number is best. */
+  readonly stores: readonly LockStore[];
+  /** The deadline of a call to one node, in milliseconds; short beside every lease. Default 250. */
+  readonly nodeTimeoutMs?: number | undefined;
+  /**
+   * The longest lease that any process asks for, in milliseconds: a longer one is refused, and a node that restarted has no
+   * say for so long. Default 300 000.
+   */
+  readonly maxLeaseMs?: number | undefined;
+}
+
+const defaults = { nodeTimeoutMs: 250, maxLeaseMs: 300_000 };
+
+/**
+ * Locks on a majority of independent stores (Redlock): they outlive the loss of the others. It has no queue: who waits
+ * tries again, and is woken by releases. A fence is agreed on by a quorum before it is told. Throws `LockConfigError` for
+ * bad options; its calls reject with `LockStoreError`, whose cause says how each node answered (`QuorumFailure`).
+ * docs/stores-quorum.md says what is promised, and what is not.
+ */
+export class QuorumStore implements LockStore {
+  readonly capabilities: StoreCapabilities;
+  readonly #quorum: Quorum;
+
+  constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {
+    const checked = checkOptions(options, rules, 'QuorumStore');
+    if (checked.stores === undefined) checkOptions({ stores: null }, rules as Rules<{ stores: null }>, 'QuorumStore');
+    const { stores, nodeTimeoutMs, maxLeaseMs } = { ...defaults, ...checked } as Required<QuorumStoreOptions>;
+    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs as number));
+    this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs as number, maxLeaseMs as number);
+    this.capabilities = {
+      queue: false,
+      handOff: false,
+      reachability: false,
+      modes: false,
+      shared: stores.every(({ capabilities }) => capabilities.shared),
+    };
+  }
+
+  /** Granted, or refused and given back everywhere; `terms.queue` changes nothing. Never `queued`. */
+  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    this.#checkLease(terms.leaseMs);
+    const { holds } = this.#quorum;
+    const hold = holds.of(request);
+    hold.pending ??= acquireQuorum(this.#quorum, hold, terms).finally(() => {
+      hold.pending = undefined;
+      holds.tidy(hold);
+    });
+    return hold.pending;
+  }
+
+  async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    this.#checkLease(terms.leaseMs);
+    return renewQuorum(this.#quorum, request, terms);
+  }
+
+  async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    return releaseQuorum(this.#quorum, request, terms);
+  }
+
+  /** Tells the holds that stand on a quorum, or would if the nodes that did not answer had them, too. */
+  async inspect(id: string): Promise<InspectReply> {
+    return inspectQuorum(this.#quorum, id);
+  }
+
+  /** True: the hold no longer stands on a quorum. False: it did not stand on one. */
+  async forceRelease(id: string, fence: number): Promise<boolean> {
+    return forceReleaseQuorum(this.#quorum, id, fence);
+  }
+
+  /** In force once a quorum of the nodes' streams are; the others join when they can. */
+  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return subscribeQuorum(this.#quorum, process, listener);
+  }
+
+  /** A node that restarted is trusted again after `maxLeaseMs`: no lease may be longer. */
+  #checkLease(leaseMs: number): void {
+    const { maxLeaseMs } = this.#quorum;
+    if (leaseMs <= maxLeaseMs) return;
+    throw new LockConfigError(
+      `Expected a lease of \`maxLeaseMs\` (${maxLeaseMs}) at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` of every QuorumStore on these nodes`,
+    );
+  }
+}
+
+const store = objectWith('a lock store', 'acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe');
+
+const nodes: Rule = {
+  expected: 'an array of three or more different stores whose `capabilities` have `minFence`',
+  accepts: (value) =>
+    Array.isArray(value) &&
+    value.length >= 3 &&
+    new Set(value).size === value.length &&
+    value.every((each) => store.accepts(each) && (each as LockStore).capabilities?.minFence === true),
+};
+
+const rules: Rules<QuorumStoreOptions> = {
+  stores: nodes,
+  nodeTimeoutMs: milliseconds(1),
+  maxLeaseMs: milliseconds(10),
+};

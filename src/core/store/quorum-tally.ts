@@ -1,0 +1,83 @@
+import type { Clock, Timer } from '../clock.ts';
+import { LockStoreError, type StoreOutcome } from '../errors.ts';
+import type { QuorumNode } from './quorum-node.ts';
+
+/** What the answers so far say: nothing yet, enough to go by, or all that can be known. */
+export type Verdict = 'open' | 'enough' | 'final';
+
+/** What one node did with a call. `restarted`: it granted, but has not been up for the longest lease. */
+export type NodeOutcome =
+  | 'granted'
+  | 'refused'
+  | 'cancelled'
+  | 'restarted'
+  | 'answered'
+  | 'timeout'
+  | 'unreachable'
+  | 'failed';
+
+/** How each node answered, in the order of `stores`; the cause of the error for a missing quorum. */
+export class QuorumFailure extends AggregateError {
+  readonly nodes: readonly NodeOutcome[];
+
+  constructor(nodes: readonly NodeOutcome[], errors: readonly unknown[]) {
+    super(errors, `The lock stores' answers: ${nodes.join(', ')}`);
+    this.name = 'QuorumFailure';
+    this.nodes = nodes;
+  }
+}
+
+interface Told {
+  readonly kind: NodeOutcome;
+  readonly error?: unknown;
+}
+
+/** The error where too few nodes answered; it names no host and no key. A node not waited for counts as timed out. */
+export function quorumError(
+  operation: string,
+  outcome: StoreOutcome,
+  answers: readonly (Told | undefined)[],
+  what = `No quorum of the lock stores answered to ${operation}`,
+): LockStoreError {
+  const nodes = answers.map((answer) => answer?.kind ?? 'timeout');
+  const errors = answers.flatMap((answer) => (answer?.error === undefined ? [] : [answer.error]));
+  return new LockStoreError(what, { cause: new QuorumFailure(nodes, errors), outcome });
+}
+
+/**
+ * Collects the nodes' answers, in the order of the nodes, until they are final, or all there. Once they are enough,
+ * `graceMs` more are given to the nodes that are not known to be silent. No call may reject.
+ */
+export function collect<T>(
+  clock: Clock,
+  nodes: readonly QuorumNode[],
+  calls: readonly Promise<T>[],
+  graceMs: number,
+  judge: (answers: readonly (T | undefined)[]) => Verdict,
+): Promise<readonly (T | undefined)[]> {
+  return new Promise((resolve) => {
+    const answers: (T | undefined)[] = calls.map(() => undefined);
+    // Started once the answers are enough, cancelled with the last one.
+    let grace: Timer | undefined;
+    let isOver = false;
+    const finish = (): void => {
+      isOver = true;
+      grace?.cancel();
+      resolve([...answers]);
+    };
+    const take = (index: number, answer: T): void => {
+      if (isOver) return;
+      answers[index] = answer;
+      const verdict = judge(answers);
+      const isAwaited = nodes.some((node, at) => answers[at] === undefined && !(verdict === 'enough' && node.isSilent));
+      if (verdict === 'final' || !isAwaited) finish();
+      else if (verdict === 'enough') grace ??= clock.after(graceMs, finish);
+    };
+    for (const [index, call] of calls.entries()) void call.then((answer) => take(index, answer));
+  });
+}
+
+/** The `rank`-th largest: what at least `rank` of the values reach. */
+export function reachedBy(rank: number, values: readonly number[]): number {
+  return [...values].sort((a, b) => b - a)[rank - 1] ?? Number.NEGATIVE_INFINITY;
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../clock.ts';
+import { QuorumHolds } from './quorum-hold.ts';
+import type { QuorumNode } from './quorum-node.ts';
+import { QuorumReleases } from './quorum-releases.ts';
+import { collect, type Verdict } from './quorum-tally.ts';
+
+/** What the operations on a quorum share. */
+export class Quorum {
+  readonly clock: Clock;
+  readonly nodes: readonly QuorumNode[];
+  /** How many nodes decide: more than half. */
+  readonly size: number;
+  /** How many may be missing. */
+  readonly spare: number;
+  readonly nodeTimeoutMs: number;
+  readonly maxLeaseMs: number;
+  readonly holds: QuorumHolds = new QuorumHolds();
+  readonly releases: QuorumReleases;
+
+  constructor(clock: Clock, nodes: readonly QuorumNode[], nodeTimeoutMs: number, maxLeaseMs: number) {
+    this.clock = clock;
+    this.nodes = nodes;
+    this.size = Math.floor(nodes.length / 2) + 1;
+    this.spare = nodes.length - this.size;
+    this.nodeTimeoutMs = nodeTimeoutMs;
+    this.maxLeaseMs = maxLeaseMs;
+    this.releases = new QuorumReleases(clock);
+  }
+
+  /** Calls every node at once; see `collect`. */
+  ask<T>(
+    call: (node: QuorumNode, index: number) => Promise<T>,
+    judge: (answers: readonly (T | undefined)[]) => Verdict,
+  ): Promise<readonly (T | undefined)[]> {
+    // A tenth: little beside a call that fails, and enough for nodes that are as fast as the others.
+    return collect(this.clock, this.nodes, this.nodes.map(call), this.nodeTimeoutMs / 10, judge);
+  }
+}

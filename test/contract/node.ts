@@ -1,0 +1,97 @@
+import { longMs, shortMs } from './harness.ts';
+import { type Contract, key } from './stage.ts';
+
+/** Beyond the clock of any server that runs the tests. */
+const farMs = 60_000;
+
+/** C19, C20: what a quorum needs of its nodes. */
+export function describeNode({ harness, stage }: Contract): void {
+  const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
+
+  describe('C19 With `minFence`', () => {
+    it('the store says that it heeds it', () => {
+      expect(stage.store.capabilities.minFence).toBe(true);
+    });
+
+    it('a new fence is at least the one named, and is told the same by every call', async () => {
+      const minFence = await far();
+      const line = stage.deafProcess().line();
+      const grant = await line.hold({ minFence });
+      expect(grant.fence).toBe(minFence);
+      expect((await stage.inspect()).holds).toEqual([{ ...grant, owner: line.request.owner }]);
+      expect(await line.hold()).toEqual(grant);
+      expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
+    });
+
+    it('one that is below what the store would give changes nothing', async () => {
+      const process = stage.deafProcess();
+      const first = process.line();
+      const { fence } = await first.hold({ minFence: 1 });
+      expect(fence).toBeGreaterThan(1e15);
+      await first.release();
+      expect((await process.line().hold({ minFence: fence })).fence).toBeGreaterThan(fence);
+    });
+
+    it.each(['released', 'over'])('the next owner has a greater one, when the hold is %s', async (end) => {
+      const minFence = await far();
+      const process = stage.deafProcess();
+      const line = process.line();
+      await line.hold({ minFence, leaseMs: shortMs });
+      if (end === 'released') await line.release();
+      else await harness.elapse(shortMs);
+      expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
+    it('a repeat raises the fence of a hold that is alone, and not its lease; the old fence is lost', async () => {
+      const line = stage.deafProcess().line();
+      const { fence, endMs } = await line.hold();
+      const minFence = await far();
+      expect(await line.hold({ minFence, leaseMs: 2 * longMs })).toMatchObject({ fence: minFence, endMs });
+      expect(await line.hold({ minFence: minFence - 1 })).toMatchObject({ fence: minFence });
+      expect(await line.renew(fence)).toEqual({ status: 'lost' });
+      expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
+      await line.release();
+      expect((await stage.deafProcess().line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
+    it('re-entry has the fence that the owner has, also when it is repeated', async () => {
+      const process = stage.deafProcess();
+      const [outer, inner] = [process.line('owner'), process.line('owner')];
+      const { fence } = await outer.hold();
+      const minFence = await far();
+      expect((await inner.hold({ minFence })).fence).toBe(fence);
+      expect((await inner.hold({ minFence })).fence).toBe(fence);
+      expect((await outer.hold({ minFence })).fence).toBe(fence);
+    });
+
+    it('a refused acquire leaves the fence alone', async () => {
+      const process = stage.deafProcess();
+      const { fence } = await process.line().hold();
+      expect((await process.line().ask({ queue: false, minFence: await far() })).status).toBe('refused');
+      expect((await stage.inspect()).holds).toMatchObject([{ fence }]);
+    });
+  });
+
+  describe('C20 A release that is to be announced', () => {
+    it('tells every process that is subscribed, where it leaves the key free', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const lines = [one.line('owner'), one.line('owner')] as const;
+      for (const line of lines) await line.hold();
+      const release = (index: 0 | 1) => stage.store.release(lines[index].request, { tombstoneMs: 0, announce: true });
+      await release(0);
+      expect(await two.heard()).toEqual([]);
+      await release(1);
+      for (const process of [one, two])
+        expect((await process.heard()).filter(({ kind }) => kind === 'freed')).toEqual([{ kind: 'freed', id: key }]);
+    });
+
+    it('tells nothing where nothing was held, or where it was not to be announced', async () => {
+      const process = await stage.process();
+      await stage.store.release(process.line().request, { tombstoneMs: 0, announce: true });
+      const line = process.line();
+      await line.hold();
+      await line.release();
+      expect(await process.heard()).toEqual([]);
+    });
+  });
+}
