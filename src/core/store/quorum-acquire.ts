@@ -3,7 +3,7 @@ import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { QuorumNode } from './quorum-node.ts';
 import { quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
-import { agreedFence, asked, isDoubtful, type Vote, type Votes } from './quorum-votes.ts';
+import { agreedFence, asked, isDoubtful, sameLease, type Vote, type Votes } from './quorum-votes.ts';
 import type { AcquireReply, AcquireTerms } from './store.ts';
 
 /** What clocks may drift apart during a lease, and a little for their last step. */
@@ -102,7 +102,8 @@ function ask(
         return Promise.resolve(vote ?? { kind: 'timeout', wasAsked: true });
       if (hold.isDoubtful(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
       const onGranted = (fence: number): void => take(quorum, hold, attempt, node, fence);
-      return asked(quorum, node, hold, terms, onGranted);
+      const next = asked(quorum, node, hold, terms, onGranted);
+      return vote?.kind === 'granted' ? next.then((later) => sameLease(vote, later)) : next;
     },
     (votes) => judge(quorum, votes),
   );

@@ -68,7 +68,10 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   );
   holds.tidy(hold);
   const status = releaseStatus(quorum, answers);
-  if (status === undefined) throw failed('release', answers);
+  if (status === undefined) {
+    releases.stop(hold);
+    throw failed('release', answers);
+  }
   return {
     status,
     nowMs: reachedBy(

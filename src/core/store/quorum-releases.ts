@@ -6,56 +6,92 @@ import type { ReleaseReply, ReleaseTerms } from './store.ts';
 const firstRetryMs = 50;
 const lastRetryMs = 10_000;
 
+/** The further tries at one node; calling `stop` ends the pause between two of them. */
+interface Retry {
+  isStopped: boolean;
+  stop: () => void;
+}
+
 /** Gives holds back to single nodes, and goes on until each has answered or nothing can be left there. */
 export class QuorumReleases {
   readonly #clock: Clock;
-  /** By hold, which terms are being retried at a node: the latest ones. */
-  readonly #retried = new WeakMap<QuorumHold, Map<QuorumNode, ReleaseTerms>>();
+  readonly #retries = new WeakMap<QuorumHold, Map<QuorumNode, Retry>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Answers with what came of the first try; others follow in the background, for `forMs` at most. */
+  /**
+   * Answers with what came of the first try; others follow in the background, for `forMs` at most. They take the place of
+   * those that an earlier release began.
+   */
   give(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms, forMs: number): Promise<Answer<ReleaseReply>> {
+    const retries = this.#retriesOf(hold);
+    retries.get(node)?.stop();
+    const retry = newRetry();
+    retries.set(node, retry);
     const first = this.#send(hold, node, terms);
-    void hold.track(node, this.#retry(hold, node, terms, forMs, first));
+    void hold.track(node, this.#goOn(hold, node, terms, forMs, first, retry));
     return first;
+  }
+
+  /** No more tries for a hold: its caller was told that the release failed, and makes its own. */
+  stop(hold: QuorumHold): void {
+    for (const retry of this.#retriesOf(hold).values()) retry.stop();
   }
 
   #send(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
     return node.call((store) => hold.track(node, store.release(hold.request, terms)));
   }
 
-  async #retry(
+  async #goOn(
     hold: QuorumHold,
     node: QuorumNode,
     terms: ReleaseTerms,
     forMs: number,
     first: Promise<Answer<ReleaseReply>>,
+    retry: Retry,
   ): Promise<void> {
     const start = this.#clock.now();
-    const retried = this.#retriedOf(hold);
-    retried.set(node, terms);
     let answer = await first;
     for (let pauseMs = firstRetryMs; answer.kind !== 'answered'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
       const nextMs = pauseMs * (0.5 + this.#clock.jitter());
-      if (elapsedMs(this.#clock.now(), start) + nextMs > forMs) break;
-      await new Promise<void>((resolve) => {
-        this.#clock.after(nextMs, resolve);
-      });
-      if (retried.get(node) !== terms) return;
+      if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
+      await this.#pause(nextMs, retry);
+      if (retry.isStopped) return;
       answer = await this.#send(hold, node, terms);
     }
-    if (retried.get(node) === terms) retried.delete(node);
   }
 
-  #retriedOf(hold: QuorumHold): Map<QuorumNode, ReleaseTerms> {
-    let retried = this.#retried.get(hold);
-    if (retried === undefined) {
-      retried = new Map();
-      this.#retried.set(hold, retried);
-    }
-    return retried;
+  /** Ends with `ms`, or with the retry; the timer ends with it. */
+  #pause(ms: number, retry: Retry): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(ms, resolve);
+      const { stop } = retry;
+      retry.stop = () => {
+        stop();
+        timer.cancel();
+        resolve();
+      };
+    });
   }
+
+  #retriesOf(hold: QuorumHold): Map<QuorumNode, Retry> {
+    let retries = this.#retries.get(hold);
+    if (retries === undefined) {
+      retries = new Map();
+      this.#retries.set(hold, retries);
+    }
+    return retries;
+  }
+}
+
+function newRetry(): Retry {
+  const retry: Retry = {
+    isStopped: false,
+    stop: () => {
+      retry.isStopped = true;
+    },
+  };
+  return retry;
 }

@@ -46,6 +46,12 @@ export function isDoubtful(vote: Vote): boolean {
   return (vote.kind === 'timeout' && vote.wasAsked) || vote.kind === 'unreachable';
 }
 
+/** A grant that only had its fence raised lasts as long as it did when it was granted. */
+export function sameLease(first: Extract<Vote, { kind: 'granted' }>, later: Vote): Vote {
+  const isSame = later.kind === 'granted' && later.grant.endMs === first.grant.endMs;
+  return isSame ? { ...later, nowMs: first.nowMs } : later;
+}
+
 /** The fence that `size` nodes have in common: as at least one of any such number saw each earlier owner, it is greater. */
 export function agreedFence(votes: Votes, size: number): number | undefined {
   const counts = new Map<number, number>();

@@ -1,0 +1,324 @@
+import { LockConfigError } from 'reenlock';
+import { QuorumStore } from 'reenlock/redis';
+import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { longMs } from '../contract/harness.ts';
+import { FakeStore } from '../helpers/fake-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { answersOf, outcomeOf, QuorumStage } from './quorum.ts';
+
+watchLeaks();
+
+const nodeTimeoutMs = 250;
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+const dead = { kind: 'lostCall' } as const;
+
+describe('a release on a quorum', () => {
+  it('goes on at the node that did not answer, until it does', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    stage.nodes[0]!.next('release', dead, down, dead);
+    const outcome = outcomeOf(line.release(longMs));
+    await stage.clock.advance(nodeTimeoutMs / 10);
+    expect(outcome.value?.status).toBe('released');
+    expect(await stage.copies()).toBe(1);
+    await stage.clock.advance(2_000);
+    expect(await stage.copies()).toBe(0);
+    expect(stage.nodes[0]!.count('release')).toBe(4);
+  });
+
+  it('ends where nothing can be left: with the lease', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: 1_000 });
+    stage.nodes[0]!.always('release', down);
+    await line.release();
+    await stage.clock.advance(1_000);
+    expect(stage.clock.timerCount).toBe(0);
+    const tries = stage.nodes[0]!.count('release');
+    expect(tries).toBeGreaterThan(2);
+    await stage.clock.advance(60_000);
+    expect(stage.nodes[0]!.count('release')).toBe(tries);
+  });
+
+  it('that no quorum answered fails, and leaves the next try to its caller', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
+    const outcome = outcomeOf(line.release(longMs));
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
+    expect(stage.clock.timerCount).toBe(0);
+    for (const node of stage.nodes) node.heal();
+    expect((await line.release(longMs)).status).toBe('released');
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('is unknown where the only other node that had it does not answer', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[2]!.next('acquire', down);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: 1_000 });
+    stage.nodes[1]!.always('release', down);
+    const outcome = outcomeOf(line.release());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+  });
+
+  it('gives a failed acquire back to the nodes that did not answer, until they do', async () => {
+    const stage = new QuorumStage(5);
+    for (const node of stage.nodes.slice(0, 3)) {
+      node.next('acquire', { kind: 'lostReply' });
+      node.next('release', dead, down);
+    }
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.advance(nodeTimeoutMs + 1);
+    expect(answersOf(outcome)).toEqual(['timeout', 'timeout', 'timeout', 'granted', 'granted']);
+    expect(await stage.copies()).toBe(3);
+    await stage.clock.advance(2_000);
+    expect(await stage.copies()).toBe(0);
+  });
+});
+
+describe('a renewal on a quorum', () => {
+  it.each([
+    [3, 1],
+    [5, 2],
+  ])('of %i nodes goes on while %i are dead', async (count, dying) => {
+    const stage = new QuorumStage(count);
+    const line = stage.deafProcess().line();
+    const { fence, endMs } = await line.hold();
+    for (const node of stage.nodes.slice(0, dying)) node.always('renew', dead);
+    await stage.clock.advance(1_000);
+    const outcome = outcomeOf(line.renew(fence));
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.value).toMatchObject({ status: 'renewed', endMs: endMs + 1_000 });
+  });
+
+  it('fails, and is not lost, where the nodes that are needed do not answer', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    for (const node of stage.nodes.slice(0, 2)) node.next('renew', down);
+    const outcome = outcomeOf(line.renew(fence));
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    expect((await line.renew(fence)).status).toBe('renewed');
+  });
+
+  it('is lost where a quorum of nodes lost it, though one has it', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    for (const node of stage.nodes.slice(0, 2)) await node.forget();
+    expect(await line.renew(fence)).toEqual({ status: 'lost' });
+  });
+});
+
+describe('looking at a quorum', () => {
+  it('tells a hold that may stand on a quorum, counting the silent nodes for it, and no other', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await stage.nodes[0]!.forget();
+    stage.nodes[1]!.next('inspect', down);
+    const seen = outcomeOf(stage.inspect());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(seen.value?.holds).toMatchObject([{ holdId: line.holdId }]);
+    await stage.nodes[1]!.forget();
+    expect((await stage.inspect()).holds).toEqual([]);
+  });
+
+  it('fails without a quorum, and so does a forced release', async () => {
+    const stage = new QuorumStage(3);
+    const { fence } = await stage.deafProcess().line().hold();
+    for (const node of stage.nodes.slice(0, 2)) {
+      node.always('inspect', down);
+      node.always('forceRelease', down);
+    }
+    for (const call of [stage.inspect(), stage.store.forceRelease('order:42', fence)]) {
+      const outcome = outcomeOf<unknown>(call);
+      await stage.clock.advance(nodeTimeoutMs);
+      expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
+    }
+  });
+});
+
+describe('the stream of a quorum', () => {
+  async function hearing(stage: QuorumStage) {
+    const messages: StoreMessage[] = [];
+    const process = stage.deafProcess();
+    const end = await stage.store.subscribe(process.name, (message) => messages.push(message));
+    return { process, messages, end };
+  }
+
+  it('wakes every process with a release, and with nothing that was only tried', async () => {
+    const stage = new QuorumStage(3);
+    const { messages, end } = await hearing(stage);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    expect((await stage.deafProcess().line().try()).status).toBe('refused');
+    expect(messages).toEqual([]);
+    await line.release();
+    await stage.clock.settle();
+    expect(messages).toContainEqual({ kind: 'freed', id: 'order:42' });
+    await end();
+  });
+
+  it('is woken by the nodes that are left', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.isMute = true;
+    stage.nodes[1]!.isMute = true;
+    const { messages, end } = await hearing(stage);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await line.release();
+    await stage.clock.settle();
+    expect(messages).toEqual([{ kind: 'freed', id: 'order:42' }]);
+    await end();
+  });
+
+  it('tells a loss once, and not before a quorum of nodes said so', async () => {
+    const stage = new QuorumStage(3);
+    const { process, messages, end } = await hearing(stage);
+    const line = process.line();
+    const { fence } = await line.hold();
+    await stage.nodes[0]!.forceRelease('order:42', fence);
+    await stage.clock.settle();
+    expect(messages).toEqual([]);
+    expect((await line.renew(fence)).status).toBe('renewed');
+    for (const node of stage.nodes.slice(1)) await node.forceRelease('order:42', fence);
+    await stage.clock.settle();
+    expect(messages).toEqual([{ kind: 'lost', holdId: line.holdId }]);
+    await end();
+  });
+
+  it('is in force with a quorum of the nodes; one that joins after its end is ended, too', async () => {
+    const stage = new QuorumStage(3);
+    const open = stage.nodes[0]!.gate('subscribe');
+    const { messages, end } = await hearing(stage);
+    await end();
+    open();
+    await stage.clock.settle();
+    for (const node of stage.nodes) node.broadcast({ kind: 'resubscribed' });
+    expect(messages).toEqual([]);
+  });
+
+  it('that too few nodes take up is an error, and is ended at the others', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.next('subscribe', down);
+    const outcome = outcomeOf(hearing(stage));
+    await stage.clock.settle();
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    const heard: StoreMessage[] = [];
+    stage.nodes[2]!.onMessage = (message) => heard.push(message);
+    stage.nodes[2]!.broadcast({ kind: 'resubscribed' });
+    expect(heard).toEqual([]);
+  });
+
+  it('says when a node beside a quorum failed', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[1]!.next('subscribe', down);
+    const { messages, end } = await hearing(stage);
+    await stage.clock.settle();
+    expect(messages).toEqual([{ kind: 'fault', error: down.error }]);
+    await end();
+  });
+});
+
+describe('a node that restarted', () => {
+  class AgedStore extends FakeStore {
+    uptime: () => Promise<number> = async () => Number.POSITIVE_INFINITY;
+
+    uptimeMs(): Promise<number> {
+      return this.uptime();
+    }
+  }
+
+  function aged(maxLeaseMs = 10_000) {
+    const clock = new ManualClock();
+    const nodes = [1, 2, 3].map(() => new AgedStore(clock));
+    const stage = new QuorumStage(3);
+    stage.store = new QuorumStore({ stores: nodes, maxLeaseMs }, clock);
+    const restart = async (index: number): Promise<void> => {
+      const since = clock.now().monoMs;
+      await nodes[index]!.forget();
+      nodes[index]!.uptime = async () => clock.now().monoMs - since;
+    };
+    return { clock, nodes, stage, restart };
+  }
+
+  it('inside a lease can not help a second owner in, until no such lease can be left', async () => {
+    const { clock, stage, nodes, restart } = aged();
+    const first = stage.deafProcess().line();
+    nodes[2]!.next('acquire', down);
+    await first.hold({ leaseMs: 10_000 });
+    await restart(1);
+    // The second node has forgotten the hold, and the third never had it: two of three would grant.
+    const second = stage.deafProcess().line();
+    const outcome = outcomeOf(second.ask({ queue: false, leaseMs: 10_000 }));
+    await clock.advance(nodeTimeoutMs);
+    expect(outcome.value?.status).toBe('refused');
+    for (const node of nodes.slice(1)) expect((await node.inspect('order:42')).holds).toEqual([]);
+    await clock.advance(10_200);
+    expect((await second.ask({ queue: false, leaseMs: 10_000 })).status).toBe('granted');
+  });
+
+  it('has no say before its uptime, less the drift, exceeds the longest lease', async () => {
+    const { clock, stage, nodes, restart } = aged(10_000);
+    await restart(0);
+    nodes[2]!.always('acquire', down);
+    for (const [ms, isGranted] of [
+      [10_102, false],
+      [1, true],
+    ] as const) {
+      await clock.advance(ms);
+      const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
+      await clock.settle();
+      expect([ms, outcome.value?.status === 'granted']).toEqual([ms, isGranted]);
+    }
+    await clock.advance(longMs);
+  });
+
+  it('whose uptime can not be learned has no say, and is given back', async () => {
+    const { clock, stage, nodes } = aged();
+    for (const node of nodes.slice(0, 2)) node.uptime = () => Promise.reject(new Error('NOPERM'));
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ leaseMs: 1_000 }));
+    await clock.advance(nodeTimeoutMs);
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'granted']);
+    await clock.advance(2_000);
+    for (const node of nodes) expect((await node.inspect('order:42')).holds).toEqual([]);
+  });
+
+  it.each(['acquire', 'renew'])('is why an %s for longer than `maxLeaseMs` is refused', async (operation) => {
+    const line = aged(10_000).stage.deafProcess().line();
+    const call = operation === 'acquire' ? line.ask({ leaseMs: 10_001 }) : line.renew(1, 10_001);
+    await expect(call).rejects.toBeInstanceOf(LockConfigError);
+  });
+});
+
+describe('the options of a QuorumStore', () => {
+  const store = () => new MemoryStore();
+  const twice = store();
+  const { capabilities } = store();
+  const unfit = Object.assign(store(), { capabilities: { ...capabilities, minFence: undefined } });
+
+  it.each([
+    ['fewer than three stores', [store(), store()]],
+    ['one store twice', [twice, twice, store()]],
+    ['a store that does not heed `minFence`', [store(), store(), unfit]],
+    ['something that is no store', [store(), store(), {}]],
+    ['nothing', undefined],
+  ])('refuse %s', (_, stores) => {
+    expect(() => new QuorumStore({ stores } as never)).toThrow(LockConfigError);
+  });
+
+  it('are complete with three stores; locks of memory stores exclude no other process', () => {
+    const quorum = new QuorumStore({ stores: [store(), store(), store()] });
+    expect(quorum.capabilities).toMatchObject({ queue: false, handOff: false, shared: false });
+  });
+});
