@@ -54,6 +54,13 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await stage.deafProcess().line().hold()).fence).toBeGreaterThan(minFence);
     });
 
+    it('to exactly the fence named, whatever the clock says by then', async () => {
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      await harness.elapse(2);
+      expect(await line.hold({ minFence: fence + 1 })).toMatchObject({ fence: fence + 1 });
+    });
+
     it('re-entry has the fence that the owner has, also when it is repeated', async () => {
       const process = stage.deafProcess();
       const [outer, inner] = [process.line('owner'), process.line('owner')];

@@ -18,7 +18,7 @@ import {
   runInTrace,
 } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import { CasStore, PostgresCas, RedisCas, RedisStore } from 'reenlock/redis';
+import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
 import { Workshop } from './workshop.ts';
@@ -33,7 +33,7 @@ const locksOptions = table('createLocks and configureLocks');
 const traceOptions = table('traceContext');
 const guardOptions = table('lockOn');
 const acquireOptions = table('acquire');
-const others = table('RedisStore, runInTrace and close');
+const others = table('RedisStore, QuorumStore, runInTrace and close');
 const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
 const errors = table('Errors');
 const codes = headingsOf(sectionOf(readme, 'Errors'));
@@ -48,6 +48,7 @@ describe('the options tables', () => {
     ['CasStore', othersOf('CasStore'), () => new CasStore(unknown as never)],
     ['RedisCas', othersOf('RedisCas'), () => new RedisCas(unknown as never)],
     ['PostgresCas', othersOf('PostgresCas'), () => new PostgresCas(unknown as never)],
+    ['QuorumStore', othersOf('QuorumStore'), () => new QuorumStore(unknown as never)],
     ['runInTrace', othersOf('runInTrace'), () => runInTrace(() => {}, unknown)],
   ])('name all options that %s takes, and no others', async (_, written, call) => {
     expect(written.sort()).toEqual((await knownOptions(call)).sort());
@@ -137,6 +138,7 @@ it('the tables name what the types have, by the compiler', () => {
     ['keyof CasStoreOptions', othersOf('CasStore')],
     ['keyof RedisCasOptions', othersOf('RedisCas')],
     ['keyof PostgresCasOptions', othersOf('PostgresCas')],
+    ['keyof QuorumStoreOptions', othersOf('QuorumStore')],
     ['keyof LockEvents', table('Events').map((row) => plain(row.event))],
     ['LockErrorCode', codes],
   ];
@@ -145,6 +147,7 @@ it('the tables name what the types have, by the compiler', () => {
     "import type { TraceContextOptions } from 'reenlock/express';",
     "import type * as Koa from 'reenlock/koa';",
     "import type { CasStoreOptions, PostgresCasOptions, RedisCasOptions, RedisStoreOptions } from 'reenlock/redis';",
+    "import type { QuorumStoreOptions } from 'reenlock/redis';",
   ];
   const records = lists.map(
     ([type, members], index) =>

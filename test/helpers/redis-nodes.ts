@@ -121,11 +121,12 @@ export class RedisNodes {
     return client;
   }
 
-  /** Ends every client, and awaits their ends. */
+  /** Ends every client, and awaits the ends of their connections. */
   async disconnect(): Promise<void> {
-    const open = this.#clients.splice(0).filter(({ status }) => status !== 'end');
-    const ends = open.map((client) => once(client, 'end'));
-    for (const client of open) client.disconnect();
+    const clients = this.#clients.splice(0);
+    const streams = clients.flatMap(({ stream }) => (stream === undefined || stream.closed ? [] : [stream]));
+    const ends = streams.map((stream) => once(stream, 'close'));
+    for (const client of clients) client.disconnect();
     await Promise.all(ends);
   }
 

@@ -29,7 +29,7 @@
  * C17 `inspect` changes nothing and tells holds and waiters, in order.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
  * C19 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
- *     that is alone on its key. At re-entry it says nothing.
+ *     that is alone on its key to just that. At re-entry it says nothing.
  * C20 A release that asks for it announces a key that it leaves free to every process that is subscribed.
  *
  * A hold request carries all that is known of it, so that modes and priorities are fields to add, not calls.

@@ -1,0 +1,95 @@
+import { createLocks, LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
+import { QuorumStore } from 'reenlock/redis';
+import { systemClock } from '../../src/core/clock.ts';
+import { FakeStore } from '../helpers/fake-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
+
+const nodeTimeoutMs = 20;
+const leaseMs = 200;
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+/** What an application has that used several independent servers for one lock. */
+describe('a lock on several independent instances', () => {
+  let nodes: FakeStore[] = [];
+  let processes: Locks[] = [];
+  beforeEach(() => {
+    nodes = Array.from({ length: 5 }, () => new FakeStore(systemClock));
+    processes = [1, 2].map(() =>
+      createLocks({
+        store: new QuorumStore({ stores: nodes, nodeTimeoutMs }),
+        leaseMs,
+        storeTimeoutMs: 200,
+        waitMs: 0,
+      }),
+    );
+  });
+  afterEach(() => Promise.all(processes.map((locks) => locks.close())));
+
+  const inProcess = <T>(index: number, fn: () => Promise<T>): Promise<T> =>
+    runInTrace(fn, { traceId: `trace-${index}`, locks: processes[index]! });
+
+  it('excludes the other process, and is free after the release', async () => {
+    await inProcess(0, async () => {
+      const hold = await lock.acquire('order:42');
+      expect(await inProcess(1, () => lock.tryAcquire('order:42'))).toBeNull();
+      await hold.release();
+      const next = await inProcess(1, async () => (await lock.tryAcquire('order:42'))?.fence);
+      expect(next).toBeGreaterThan(hold.fence);
+    });
+  });
+
+  it('goes on while a minority of the instances is down: acquire, renewal, re-entry, release', async () => {
+    for (const node of nodes.slice(0, 2))
+      for (const operation of ['acquire', 'renew', 'release'] as const) node.always(operation, down);
+    const renewed = new Promise<void>((resolve) => processes[0]!.on('renewed', () => resolve()));
+    await inProcess(0, async () => {
+      await lock.run('order:42', async (outer) => {
+        await renewed;
+        expect(outer.isHeld()).toBe(true);
+        await lock.run('order:42', async (inner) => expect(inner.fence).toBe(outer.fence));
+        expect(await inProcess(1, () => lock.tryAcquire('order:42'))).toBeNull();
+      });
+    });
+    await inProcess(1, () => lock.run('order:42', async () => {}));
+  });
+
+  it('fails while a majority is down, and nobody is told that it holds', async () => {
+    for (const node of nodes.slice(0, 3)) node.always('acquire', down);
+    await expect(inProcess(0, () => lock.acquire('order:42'))).rejects.toBeInstanceOf(LockStoreError);
+    for (const node of nodes) node.heal();
+    await inProcess(1, () => lock.run('order:42', async () => {}));
+  });
+
+  it('is re-entered from another process of the same trace', async () => {
+    await runInTrace(
+      async () => {
+        const outer = await lock.acquire('order:42');
+        const inner = runInTrace(() => lock.run('order:42', async ({ fence }) => fence), {
+          traceId: 'one-trace',
+          locks: processes[1]!,
+        });
+        expect(await inner).toBe(outer.fence);
+        expect(outer.isHeld()).toBe(true);
+      },
+      { traceId: 'one-trace', locks: processes[0]! },
+    );
+  });
+
+  it('is free again when its holder died, after the lease', async () => {
+    const store = new QuorumStore({ stores: nodes, nodeTimeoutMs });
+    const request = { id: 'order:42', holdId: 'dead', owner: 'dead', process: 'dead', claimMs: 1_000 };
+    const terms = { leaseMs, queue: false, maxWaiters: 1, livenessMs: 1_000 };
+    expect((await store.acquire(request, terms)).status).toBe('granted');
+    const freeInMs = async (): Promise<number> => {
+      const reply = await store.acquire({ ...request, holdId: 'next', owner: 'next' }, terms);
+      return reply.status === 'refused' ? reply.freeInMs : 0;
+    };
+    for (let leftMs = await freeInMs(); leftMs > 0; leftMs = await freeInMs()) {
+      expect(leftMs).toBeLessThanOrEqual(leaseMs);
+      await new Promise((resolve) => setTimeout(resolve, leftMs + 1));
+    }
+    await store.release({ ...request, holdId: 'next', owner: 'next' }, { tombstoneMs: 0 });
+  });
+});

@@ -1,0 +1,172 @@
+import { join } from 'node:path';
+import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
+import { QuorumStore } from 'reenlock/redis';
+import { Stage } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { startScript } from '../helpers/processes.ts';
+import { AgedRedisNode, RedisNodes } from '../helpers/redis-nodes.ts';
+import { startRedis } from '../helpers/redis-server.ts';
+import { answersOf, outcomeOf } from './quorum.ts';
+import { until } from './redis.ts';
+
+watchLeaks();
+
+const leaseMs = 2_000;
+
+describe('a quorum of real servers', () => {
+  const redis = new RedisNodes();
+  const stage = new Stage();
+  afterEach(() => redis.stop());
+
+  async function start(count: number): Promise<void> {
+    await redis.start(count);
+    // A client that refuses calls while there is no connection: the node is known to be down at once.
+    const nodes = redis.connect({ maxRetriesPerRequest: 0 });
+    await Promise.all(nodes.map(({ client }) => client.ping()));
+    stage.store = new QuorumStore({ stores: nodes, nodeTimeoutMs: 500 });
+  }
+
+  /** Whether the server has a hold on the key, by a client of its own. */
+  async function isHeldOn(index: number): Promise<boolean> {
+    const client = redis.client(redis.servers[index]!.port);
+    const record = await client.get('reenlock:{order:42}:lock');
+    return record?.includes('hold-') === true;
+  }
+
+  it('of five works while two are killed, in the course of a hold and after it', async () => {
+    await start(5);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs });
+    await Promise.all(redis.servers.slice(0, 2).map((server) => server.kill()));
+    expect((await line.renew(fence, leaseMs)).status).toBe('renewed');
+    expect((await stage.deafProcess().line().ask({ queue: false, leaseMs })).status).toBe('refused');
+    expect((await line.release()).status).toBe('released');
+    const next = stage.deafProcess().line();
+    expect((await next.hold({ leaseMs })).fence).toBeGreaterThan(fence);
+    await next.release();
+  });
+
+  it('of five fails while three are killed, and leaves nothing on the living two', async () => {
+    await start(5);
+    await Promise.all(redis.servers.slice(0, 3).map((server) => server.kill()));
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask({ leaseMs }));
+    await until(() => outcome.error !== undefined);
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'unreachable', 'granted', 'granted']);
+    expect([await isHeldOn(3), await isHeldOn(4)]).toEqual([false, false]);
+    await line.release().catch(() => {});
+  });
+
+  it('is not held up by a frozen server, which has nothing left of it when it goes on', async () => {
+    await start(3);
+    const first = stage.deafProcess().line();
+    await first.hold({ leaseMs });
+    redis.servers[0]!.pause();
+    expect((await first.release(leaseMs)).status).toBe('released');
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs });
+    expect((await line.renew(fence, leaseMs)).status).toBe('renewed');
+    expect((await line.release(leaseMs)).status).toBe('released');
+    redis.servers[0]!.resume();
+    await until(async () => !(await isHeldOn(0)));
+    const next = stage.deafProcess().line();
+    expect((await next.hold({ leaseMs })).fence).toBeGreaterThan(fence);
+    await next.release();
+  });
+
+  it('has nothing left of a failed acquire on the servers that were frozen meanwhile', async () => {
+    await start(3);
+    for (const server of redis.servers.slice(0, 2)) server.pause();
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask({ leaseMs: 60_000 }));
+    await until(() => outcome.error !== undefined);
+    expect(answersOf(outcome)).toEqual(['timeout', 'timeout', 'granted']);
+    for (const server of redis.servers.slice(0, 2)) server.resume();
+    await until(async () => !(await isHeldOn(0)) && !(await isHeldOn(1)) && !(await isHeldOn(2)));
+    const next = stage.deafProcess().line();
+    await next.hold({ leaseMs });
+    await next.release();
+  });
+
+  it('does not count a restarted server until its uptime exceeds the longest lease', async () => {
+    await redis.start(3);
+    const maxLeaseMs = 2_000;
+    const nodes = redis.servers.map(({ port }) => new AgedRedisNode(redis.client(port, { maxRetriesPerRequest: 0 })));
+    stage.store = new QuorumStore({ stores: nodes, nodeTimeoutMs: 500, maxLeaseMs });
+    const isTaken = async (terms = { leaseMs: maxLeaseMs }): Promise<boolean> => {
+      const line = stage.deafProcess().line();
+      const outcome = outcomeOf(line.ask({ queue: false, ...terms }));
+      await until(() => outcome.value !== undefined || outcome.error !== undefined);
+      await line.release().catch(() => {});
+      return outcome.value?.status === 'granted';
+    };
+    // New servers have no say either.
+    expect(await isTaken()).toBe(false);
+    await until(() => isTaken());
+
+    await redis.servers[2]!.kill();
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: maxLeaseMs });
+    await redis.servers[1]!.restart();
+    await redis.servers[2]!.restart();
+    // Two servers have forgotten the hold, which lasts: they would be a quorum.
+    const start = performance.now();
+    expect(await isTaken()).toBe(false);
+    await until(() => isTaken());
+    expect(performance.now() - start).toBeGreaterThan(1_000);
+  });
+
+  it('keeps the holds of an application through the loss of a server, and tells it of the loss of two', async () => {
+    await start(3);
+    const locks = createLocks({ store: stage.store, leaseMs: 900, claimMs: 300, storeTimeoutMs: 800 });
+    const renewed = new Promise<void>((resolve) => {
+      let count = 0;
+      locks.on('renewed', () => {
+        count += 1;
+        if (count === 3) resolve();
+      });
+    });
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire('order:42');
+        await redis.servers[0]!.kill();
+        await renewed;
+        expect(hold.isHeld()).toBe(true);
+        await redis.servers[1]!.kill();
+        await new Promise((resolve) => hold.signal.addEventListener('abort', resolve, { once: true }));
+        expect(hold.signal.reason).toBeInstanceOf(LockLostError);
+      },
+      { locks },
+    ).catch(() => {
+      // The scope's end finds the hold lost.
+    });
+    await locks.close();
+  });
+});
+
+describe('processes that contend for a key on a quorum', () => {
+  it('never hold it at once, and have rising fences, while a server is killed', async () => {
+    const redis = new RedisNodes();
+    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
+    const args = [journal, ...redis.servers].map(({ port }) => String(port));
+    const file = join(__dirname, 'quorum-client.ts');
+    const clients = [1, 2, 3].map(() => startScript(file, { args, timeoutMs: 60_000 }));
+    const reader = redis.client(journal.port);
+    await until(async () => (await reader.llen('journal')) > 15);
+    await redis.servers[0]!.kill();
+    const results = await Promise.all(clients.map(({ exited }) => exited));
+    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
+
+    const lines = (await reader.lrange('journal', 0, -1)).map((line) => line.split(' '));
+    expect(lines).toHaveLength(2 * 3 * 15);
+    const fences: number[] = [];
+    for (let index = 0; index < lines.length; index += 2) {
+      const [enter, holdId, fence] = lines[index]!;
+      expect([enter, lines[index + 1]]).toEqual(['enter', ['leave', holdId]]);
+      fences.push(Number(fence));
+    }
+    for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
+    await redis.stop();
+    await journal.stop();
+  }, 90_000);
+});
