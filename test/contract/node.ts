@@ -1,5 +1,6 @@
+import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
+import { type Contract, key, type Line } from './stage.ts';
 
 /** Beyond the clock of any server that runs the tests. */
 const farMs = 60_000;
@@ -80,25 +81,58 @@ export function describeNode({ harness, stage }: Contract): void {
   });
 
   describe('C20 A release that is to be announced', () => {
-    it('tells every process that is subscribed, where it leaves the key free', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
+    const announced = (line: Line) => stage.store.release(line.request, { tombstoneMs: longMs, announce: true });
+    const freed = (messages: readonly StoreMessage[]) => messages.filter(({ kind }) => kind === 'freed');
+
+    it('tells every process that subscribed for it where it leaves the key free, and no other', async () => {
+      const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+      const other = await stage.process();
       const lines = [one.line('owner'), one.line('owner')] as const;
       for (const line of lines) await line.hold();
-      const release = (index: 0 | 1) => stage.store.release(lines[index].request, { tombstoneMs: 0, announce: true });
-      await release(0);
+      await announced(lines[0]);
       expect(await two.heard()).toEqual([]);
-      await release(1);
-      for (const process of [one, two])
-        expect((await process.heard()).filter(({ kind }) => kind === 'freed')).toEqual([{ kind: 'freed', id: key }]);
+      await announced(lines[1]);
+      for (const process of [one, two]) expect(freed(await process.heard())).toEqual([{ kind: 'freed', id: key }]);
+      expect(await other.heard()).toEqual([]);
+    });
+
+    it('tells it also of a hold id whose acquire was answered, when it is the first and when it is not', async () => {
+      const process = await stage.process({ freed: true });
+      for (let turn = 0; turn < 3; turn++) {
+        const line = process.line(undefined, { unanswered: 0 });
+        await line.hold();
+        await announced(line);
+      }
+      expect(freed(await process.heard())).toHaveLength(3);
+    });
+
+    it('tells nothing where the next waiter is granted', async () => {
+      const process = await stage.process({ freed: true });
+      const line = process.line();
+      await line.hold();
+      await process.line().wait();
+      await announced(line);
+      expect(freed(await process.heard())).toEqual([]);
     });
 
     it('tells nothing where nothing was held, or where it was not to be announced', async () => {
-      const process = await stage.process();
-      await stage.store.release(process.line().request, { tombstoneMs: 0, announce: true });
+      const process = await stage.process({ freed: true });
+      await announced(process.line());
       const line = process.line();
       await line.hold();
       await line.release();
       expect(await process.heard()).toEqual([]);
+    });
+
+    it('tells nothing to who listens no longer', async () => {
+      const [gone, process] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+      await gone.leave();
+      const line = process.line();
+      await line.hold();
+      await announced(line);
+      expect(freed(await process.heard())).toHaveLength(1);
+      await process.leave();
+      expect(gone.messages).toEqual([]);
     });
   });
 }

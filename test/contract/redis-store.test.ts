@@ -60,6 +60,7 @@ describe('on a standalone server', () => {
               },
             },
           ],
+          isNode: true,
           faults: faults(connect, () => server.port),
         });
       });

@@ -9,6 +9,7 @@ import type {
   ReleaseReply,
   StoreGrant,
   StoreMessage,
+  SubscribeOptions,
   Unsubscribe,
 } from '../../src/core/store/store.ts';
 import { longMs, type StoreHarness, shortMs } from './harness.ts';
@@ -38,9 +39,9 @@ export class Stage {
   }
 
   /** A process that hears of its grants. */
-  async process(): Promise<Process> {
+  async process(options?: SubscribeOptions): Promise<Process> {
     const process = this.deafProcess();
-    await process.listen();
+    await process.listen(options);
     return process;
   }
 
@@ -89,12 +90,13 @@ export class Process {
     this.#stage = stage;
   }
 
-  async listen(): Promise<void> {
-    this.#unsubscribe = await this.#stage.store.subscribe(this.name, (message) => {
+  async listen(options?: SubscribeOptions): Promise<void> {
+    const listener = (message: StoreMessage): void => {
       if (message.kind === 'resubscribed' || message.kind === 'fault') return;
       this.messages.push(message);
       this.#arrivals.emit('message');
-    });
+    };
+    this.#unsubscribe = await this.#stage.store.subscribe(this.name, listener, options);
   }
 
   async leave(): Promise<void> {

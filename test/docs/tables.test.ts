@@ -33,7 +33,7 @@ const locksOptions = table('createLocks and configureLocks');
 const traceOptions = table('traceContext');
 const guardOptions = table('lockOn');
 const acquireOptions = table('acquire');
-const others = table('RedisStore, QuorumStore, runInTrace and close');
+const others = table('RedisStore, runInTrace and close');
 const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
 const errors = table('Errors');
 const codes = headingsOf(sectionOf(readme, 'Errors'));

@@ -13,6 +13,7 @@ import type {
   StoreCapabilities,
   StoreListener,
   StoreMessage,
+  SubscribeOptions,
   Unsubscribe,
 } from '../../src/core/store/store.ts';
 
@@ -61,6 +62,7 @@ export class FakeStore implements LockStore {
   readonly #next = new Map<StoreOperation, Fault[]>();
   readonly #always = new Map<StoreOperation, Fault>();
   readonly #listeners = new Map<string, StoreListener>();
+  readonly #options = new Map<string, SubscribeOptions>();
   readonly #ids = new Set<string>();
 
   constructor(clock: Clock) {
@@ -99,7 +101,8 @@ export class FakeStore implements LockStore {
   /** The store starts anew, without its data; whoever listens is still heard. */
   async forget(): Promise<void> {
     this.#memory = new MemoryStore({ clock: this.#clock });
-    for (const [process, listener] of this.#listeners) await this.#memory.subscribe(process, listener);
+    for (const [process, listener] of this.#listeners)
+      await this.#memory.subscribe(process, listener, this.#options.get(process));
   }
 
   count(operation: StoreOperation): number {
@@ -142,14 +145,15 @@ export class FakeStore implements LockStore {
     return this.#call('forceRelease', undefined, fence, () => this.#memory.forceRelease(id, fence));
   }
 
-  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+  subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
     return this.#call('subscribe', undefined, process, async () => {
       const hear: StoreListener = (message) => {
         this.onMessage(message);
         if (!this.isMute) listener(message);
       };
       this.#listeners.set(process, hear);
-      await this.#memory.subscribe(process, hear);
+      if (options !== undefined) this.#options.set(process, options);
+      await this.#memory.subscribe(process, hear, options);
       return async () => {
         this.#listeners.delete(process);
         // A second subscription of the memory store's would outlive the first one's end.

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LockStoreError } from '../../src/core/errors.ts';
 import { QuorumStore } from '../../src/core/store/quorum-store.ts';
-import { RedisNode } from '../helpers/redis-nodes.ts';
+import { OldRedisStore } from '../helpers/redis-nodes.ts';
 
 // One process of a contest: takes its turns on one key, and writes each entry and exit into a journal on a server apart.
 const [journalPort, ...ports] = process.argv.slice(2).map(Number);
@@ -13,7 +13,7 @@ async function main(): Promise<void> {
   const journal = new Redis(journalPort as number);
   const clients = ports.map((port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0 }));
   for (const client of clients) client.on('error', () => {});
-  const store = new QuorumStore({ stores: clients.map((client) => new RedisNode(client)), nodeTimeoutMs: 500 });
+  const store = new QuorumStore({ stores: clients.map((client) => new OldRedisStore({ client })), nodeTimeoutMs: 500 });
   for (let turn = 0; turn < turns; ) {
     const holdId = randomUUID();
     const request = { id: 'order:42', holdId, owner: holdId, process: String(process.pid), claimMs: 1_000 };

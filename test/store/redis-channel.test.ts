@@ -76,6 +76,18 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
+  it('hears of free keys only as long as somebody wants to', async () => {
+    const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+    expect(await connections()).toEqual([expect.stringMatching(/ sub=3 /)]);
+    await one.leave();
+    await until(async () => / sub=2 /.test((await connections()).join()));
+    const other = await stage.process();
+    await two.leave();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await other.leave();
+    await until(async () => (await connections()).length === 0);
+  });
+
   it('ends a subscription once, though it is asked twice', async () => {
     const listening = await stage.process();
     const unsubscribe = await stage.store.subscribe(name(), () => {});

@@ -14,6 +14,7 @@ import type {
   StoreCapabilities,
   StoreListener,
   StoreMessage,
+  SubscribeOptions,
   Unsubscribe,
 } from './store.ts';
 
@@ -34,6 +35,8 @@ export class MemoryStore implements LockStore {
   readonly #start: Instant;
   readonly #locks = new Map<string, MemoryLock>();
   readonly #listeners = new Map<string, StoreListener>();
+  /** Whoever is to be told of free keys. */
+  readonly #freedListeners = new Set<string>();
   // One for all keys: no key needs to be remembered after its last hold.
   #lastFence = 0;
   // Two generations, so that forgetting is one assignment: a tombstone lives for one to two of the longest asked for.
@@ -74,7 +77,7 @@ export class MemoryStore implements LockStore {
     const reply = release(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
     if (terms.announce && reply.status !== 'absent' && lock.holds.size === 0) {
-      for (const process of this.#listeners.keys()) this.#tell(process, { kind: 'freed', id: request.id });
+      for (const process of this.#freedListeners) this.#tell(process, { kind: 'freed', id: request.id });
     }
     return reply;
   }
@@ -90,10 +93,12 @@ export class MemoryStore implements LockStore {
     return isDone;
   }
 
-  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+  async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
     this.#listeners.set(process, listener);
+    if (options.freed) this.#freedListeners.add(process);
     return async () => {
       this.#listeners.delete(process);
+      this.#freedListeners.delete(process);
     };
   }
 

@@ -1,6 +1,6 @@
 import type { Clock, Instant, Timer } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
-import type { LockStore } from './store.ts';
+import type { HoldRequest, LockStore } from './store.ts';
 
 /** What came of one call to one node. `failed`: it answered with an error, and nothing was done. */
 export type Answer<T> =
@@ -15,6 +15,7 @@ export class QuorumNode {
   readonly #timeoutMs: number;
   #isSilent = false;
   #offsetMs: number | undefined;
+  readonly #requests = new WeakMap<HoldRequest, HoldRequest>();
 
   constructor(store: LockStore, clock: Clock, timeoutMs: number) {
     this.store = store;
@@ -35,6 +36,16 @@ export class QuorumNode {
   /** Takes note of its clock. */
   see(sent: Instant, nowMs: number): void {
     this.#offsetMs = nowMs - sent.monoMs;
+  }
+
+  /** The same request, with a count of its own of what was not answered: another node's silence says nothing of this one. */
+  requestOf(request: HoldRequest): HoldRequest {
+    let own = this.#requests.get(request);
+    if (own === undefined) {
+      own = { ...request };
+      this.#requests.set(request, own);
+    }
+    return own;
   }
 
   /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */

@@ -8,9 +8,13 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
   let isEnded = false;
   const streams = quorum.nodes.map((node) =>
     started(() =>
-      node.store.subscribe(process, (message) => {
-        if (!isEnded) hear(quorum, node, message, listener);
-      }),
+      node.store.subscribe(
+        process,
+        (message) => {
+          if (!isEnded) hear(quorum, node, message, listener);
+        },
+        { freed: true },
+      ),
     ),
   );
   const ends: Unsubscribe[] = [];

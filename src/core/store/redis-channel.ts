@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { storeError } from './redis-errors.ts';
 import type { RedisClient } from './redis-scripts.ts';
-import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
+import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from './store.ts';
 
 const pingEveryMs = 5_000;
 const pingDeadlineMs = 2_000;
@@ -16,21 +16,26 @@ export class RedisChannel {
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
+  /** By the same names: whoever is to be told of free keys. They share one channel. */
+  readonly #freedListeners = new Map<string, StoreListener>();
+  readonly #freedChannel: string;
   #connection: Redis | undefined;
   #pingTimer: Timer | undefined;
 
   constructor(client: RedisClient, prefix: string, clock: Clock = systemClock) {
     this.#client = client;
     this.#prefix = prefix;
+    this.#freedChannel = `${prefix}freed`;
     this.#clock = clock;
   }
 
-  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+  async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);
+    if (options.freed) this.#freedListeners.set(channel, listener);
     this.#connection ??= this.#open();
     try {
-      await this.#connection.subscribe(channel);
+      await this.#connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
     } catch (error) {
       // Nobody else can end what never began.
       this.#unsubscribe(channel).catch(() => undefined);
@@ -41,10 +46,11 @@ export class RedisChannel {
 
   async #unsubscribe(channel: string): Promise<void> {
     this.#listeners.delete(channel);
+    const isLastFreed = this.#freedListeners.delete(channel) && this.#freedListeners.size === 0;
     const connection = this.#connection;
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
-      await connection.unsubscribe(channel);
+      await connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : []));
       return;
     }
     this.#connection = undefined;
@@ -66,7 +72,9 @@ export class RedisChannel {
     });
     connection.on('message', (channel: string, text: string) => {
       const message = parse(text);
-      if (message !== undefined) this.#listeners.get(channel)?.(message);
+      if (message === undefined) return;
+      if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
+      else for (const listener of this.#freedListeners.values()) listener(message);
     });
     connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error }));
     // 'ready' comes before ioredis subscribes again; its ping is answered after, on the same connection.
@@ -106,6 +114,7 @@ function parse(text: string): StoreMessage | undefined {
   const [kind, holdId, fence, end] = text.split(' ');
   if (holdId === undefined) return undefined;
   if (kind === 'lost') return { kind, holdId };
+  if (kind === 'freed') return { kind, id: holdId };
   if (kind !== 'granted') return undefined;
   return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };
 }

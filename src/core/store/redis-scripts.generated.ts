@@ -3,14 +3,14 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '74b0335ceb10a8d1ff4993f908f5c13f19b04f7f',
+  sha1: '0e47112920b3b2a348b51f0a9f270c556e4846d8',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local q, g, line, mark
 if text then q, g, line, mark = string.byte(text, 17, 20) end
 local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
-if isFree and not (line and string.find(text, ARGV[1], 19, true)) then
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[4] and ARGV[4] > fence) then
 local hold = fence .. '--\\n' .. ARGV[2] .. ' ' .. ARGV[1]
 if line then hold = hold .. string.sub(text, 19) end
 local isShort = string.find(ARGV[2], '+000000', 2, true)
@@ -222,6 +222,7 @@ end
 return reply
 end
 local leaseMs = tonumber(string.sub(ARGV[2], 3))
+local minFence = tonumber(ARGV[4] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 local function granted(hold)
 return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
@@ -242,12 +243,18 @@ keepLive()
 end
 if waiting and admits('', 'r') then handOn() end
 for _, hold in ipairs(holds) do
-if hold.id == holdId then return granted(hold) end
+if hold.id == holdId then
+if #holds == 1 and last < minFence then
+last = minFence
+writeRecord()
+end
+return granted(hold)
+end
 end
 local count = countOf(owner)
 if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
 if isQueued then dequeue(ownMember, owner) end
-if #holds == 0 then last = math.max(last + 1, nowUs) end
+if #holds == 0 then last = math.max(last + 1, nowUs, minFence) end
 local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
 holds[#holds + 1] = hold
 if isQueued then sweepQueue() end
@@ -500,7 +507,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '2b16cbda3e6936cdf64bf9532f3d78f2ed25acc3',
+  sha1: '100db18456e5c2570e3649dadf6ca5fe00ed54f1',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -528,7 +535,10 @@ rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. 
 end
 local q, g = string.byte(text, 17, 18)
 if q == 45 and g == 45 and endMs > atMs then
-if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then return atMs end
+if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
+if ARGV[4] then redis.call('PUBLISH', string.match(ARGV[3], '(%S+)$') .. 'freed', 'freed ' .. ARGV[4]) end
+return atMs
+end
 elseif q == 113 and g == 45 and endMs > atMs then
 local page = redis.call('ZRANGE', KEYS[2], 0, 1)
 local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
@@ -785,6 +795,9 @@ if waiting and admits('', 'r') then
 handOn()
 elseif status ~= 'absent' or rememberMs > 0 then
 writeRecord()
+end
+if ARGV[4] and #holds == 0 and status ~= 'absent' then
+redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[4])
 end
 return withClaims({status, nowMs})`,
 };

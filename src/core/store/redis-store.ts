@@ -4,6 +4,7 @@ import { RedisChannel } from './redis-channel.ts';
 import { RedisHistory } from './redis-history.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { type RedisClient, RedisScripts } from './redis-scripts.ts';
+import { RedisUptime } from './redis-uptime.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -17,6 +18,7 @@ import type {
   StoreCapabilities,
   StoreGrant,
   StoreListener,
+  SubscribeOptions,
   Unsubscribe,
 } from './store.ts';
 
@@ -41,6 +43,7 @@ export class RedisStore implements LockStore {
     reachability: true,
     modes: false,
     shared: true,
+    minFence: true,
   };
   readonly #client: RedisClient;
   readonly #scripts: RedisScripts;
@@ -48,6 +51,7 @@ export class RedisStore implements LockStore {
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
+  readonly #uptime: RedisUptime;
 
   constructor(options: RedisStoreOptions) {
     const checked = checkOptions(options, rules, 'RedisStore');
@@ -66,6 +70,7 @@ export class RedisStore implements LockStore {
     }
     this.#channels = `${this.#prefix}grants:`;
     this.#channel = new RedisChannel(client, this.#channels);
+    this.#uptime = new RedisUptime(client);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
@@ -73,7 +78,9 @@ export class RedisStore implements LockStore {
     const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
     const answered = this.#history.asked(request);
     const lease = `w+${String(leaseMs).padStart(12, '0')}`;
-    return this.#scripts.run(acquire, this.#args(request, lease, rest), (reply) => {
+    const args = this.#args(request, lease, rest);
+    if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
+    return this.#scripts.run(acquire, args, (reply) => {
       answered();
       const { holdId } = request;
       return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
@@ -88,7 +95,9 @@ export class RedisStore implements LockStore {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const [flag, answered] = this.#history.released(request, terms.tombstoneMs);
     const rest = `${flag} ${wants(request)} 0 0 ${this.#channels}`;
-    return this.#scripts.run(release, this.#args(request, terms.tombstoneMs, rest), (reply) => {
+    const args = this.#args(request, terms.tombstoneMs, rest);
+    if (terms.announce) args.push(request.id);
+    return this.#scripts.run(release, args, (reply) => {
       answered();
       return readRelease(reply);
     });
@@ -103,9 +112,14 @@ export class RedisStore implements LockStore {
     return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
   }
 
-  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+  subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
     this.#checkEviction(listener);
-    return this.#channel.subscribe(process, listener);
+    return this.#channel.subscribe(process, listener, options);
+  }
+
+  /** Milliseconds since the server's start. It needs the right to call INFO. */
+  uptimeMs(): Promise<number> {
+    return this.#uptime.uptimeMs();
   }
 
   /** A server that may evict locks can't keep them. One that won't say is left alone: its user may lack the right. */

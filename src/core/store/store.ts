@@ -30,7 +30,8 @@
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
  * C19 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
  *     that is alone on its key to just that. At re-entry it says nothing.
- * C20 A release that asks for it announces a key that it leaves free to every process that is subscribed.
+ * C20 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
+ *     other.
  *
  * A hold request carries all that is known of it, so that modes and priorities are fields to add, not calls.
  */
@@ -45,7 +46,7 @@ export interface LockStore {
    * The stream of messages to one process. Resolves when it is in force, with the function that ends it; what the store
    * opened for it is closed with the last one.
    */
-  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe>;
+  subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe>;
   /**
    * How long its data has been there without a restart, in milliseconds, from the last reply on: never more than in truth.
    * A store whose data outlives every restart, or that ends with its callers, has none.
@@ -105,7 +106,7 @@ export interface RenewTerms {
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
-  /** Whether every process that is subscribed is told where this leaves the key free; to be lost like any message. */
+  /** Whether processes that subscribed for it are told where this leaves the key free; to be lost like any message. */
   readonly announce?: boolean;
 }
 
@@ -171,5 +172,10 @@ export type StoreMessage =
 
 /** Called in a turn of its own, never from inside a store call. Must not throw. */
 export type StoreListener = (message: StoreMessage) => void;
+
+export interface SubscribeOptions {
+  /** Whether to be told of the keys that announced releases leave free, too. */
+  readonly freed?: boolean;
+}
 
 export type Unsubscribe = () => Promise<void>;

@@ -1,7 +1,7 @@
 -- acquire: grant the lock to the owner, queue the waiter, or say what an earlier call with this hold id got.
 -- KEYS[1] record   KEYS[2] queue
 -- ARGV[1] names   ARGV[2] "<mode>+<lease ms, 12 digits>", as the record has it   ARGV[3] see _shared.lua; the flag is 1 to
---   queue, else 0
+--   queue, else 0   ARGV[4] what the fence of a hold that is alone is at least, 16 digits; or none
 -- Returns the fence alone, where nobody held: granted for the whole lease from now on; else
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
 --   {'queued', now, free at, 1 if it was not known, 0, 0, …} | {'refused', 'full' or 'conflict', now, free at, 0, 0, 0, …} |
@@ -16,7 +16,7 @@ local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. tim
 local q, g, line, mark
 if text then q, g, line, mark = string.byte(text, 17, 20) end
 local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
-if isFree and not (line and string.find(text, ARGV[1], 19, true)) then
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[4] and ARGV[4] > fence) then
   local hold = fence .. '--\n' .. ARGV[2] .. ' ' .. ARGV[1]
   if line then hold = hold .. string.sub(text, 19) end
   -- An hour more than the lease at least.
@@ -52,6 +52,7 @@ end
 --@include _shared
 
 local leaseMs = tonumber(string.sub(ARGV[2], 3))
+local minFence = tonumber(ARGV[4] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 
 local function granted(hold)
@@ -78,12 +79,18 @@ end
 if waiting and admits('', 'r') then handOn() end
 
 for _, hold in ipairs(holds) do
-  if hold.id == holdId then return granted(hold) end
+  if hold.id == holdId then
+    if #holds == 1 and last < minFence then
+      last = minFence
+      writeRecord()
+    end
+    return granted(hold)
+  end
 end
 local count = countOf(owner)
 if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
   if isQueued then dequeue(ownMember, owner) end
-  if #holds == 0 then last = math.max(last + 1, nowUs) end
+  if #holds == 0 then last = math.max(last + 1, nowUs, minFence) end
   local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
   holds[#holds + 1] = hold
   if isQueued then sweepQueue() end

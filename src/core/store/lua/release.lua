@@ -5,6 +5,7 @@
 --   2 an acquire that was not answered: in the queue, for as long as is said
 --   1 nothing, and every earlier release of this process on this lock was answered: in the record, in place of those
 --   0 nothing, but an earlier release was not answered: in the record, beside it
+-- ARGV[4] the lock's name, to be announced where this leaves it free; or none
 -- Returns now alone where it held, and no other claim of the process is open; else
 --   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
 --   process. `expired`: the lease was over, but nobody had taken the key.
@@ -41,7 +42,10 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
   local q, g = string.byte(text, 17, 18)
   if q == 45 and g == 45 and endMs > atMs then
     -- The lease's own time to live has an hour to spare.
-    if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then return atMs end
+    if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
+      if ARGV[4] then redis.call('PUBLISH', string.match(ARGV[3], '(%S+)$') .. 'freed', 'freed ' .. ARGV[4]) end
+      return atMs
+    end
   elseif q == 113 and g == 45 and endMs > atMs then
     local page = redis.call('ZRANGE', KEYS[2], 0, 1)
     local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
@@ -121,5 +125,8 @@ if waiting and admits('', 'r') then
   handOn()
 elseif status ~= 'absent' or rememberMs > 0 then
   writeRecord()
+end
+if ARGV[4] and #holds == 0 and status ~= 'absent' then
+  redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[4])
 end
 return withClaims({status, nowMs})
