@@ -1,4 +1,5 @@
 import { LockStoreError } from 'reenlock';
+import type { AcquireReply } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
 import type { Fault } from '../helpers/fake-store.ts';
@@ -20,6 +21,11 @@ async function asked(stage: QuorumStage, line: Line, leaseMs = longMs) {
   const outcome = outcomeOf(line.ask({ queue: false, leaseMs }));
   await stage.clock.advance(3 * nodeTimeoutMs);
   return outcome;
+}
+
+/** What the store says is left of a lease that was granted. */
+function leftMs({ value }: ReturnType<typeof outcomeOf<AcquireReply>>): number | undefined {
+  return value?.status === 'granted' ? value.grant.endMs - value.nowMs : undefined;
 }
 
 describe('an acquire on a quorum', () => {
@@ -155,6 +161,19 @@ describe('the validity of a grant', () => {
     await stage.clock.advance(ms);
     expect(outcome.value?.status).toBe(status);
     expect(await stage.copies()).toBe(status === 'granted' ? 3 : 0);
+  });
+
+  it('is counted from the first call, also by a repeat that shares its answer', async () => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 2_000 });
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 400 });
+    const line = stage.deafProcess().line();
+    const first = outcomeOf(line.ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(300);
+    const repeat = outcomeOf(line.ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(100);
+    expect(stage.nodes[0]!.count('acquire')).toBe(1);
+    expect(leftMs(first)).toBe(1_000);
+    expect(leftMs(repeat)).toBe(700);
   });
 
   it('counts what the wall clock says, too: a machine that slept was away', async () => {

@@ -1,3 +1,4 @@
+import type { Instant } from '../clock.ts';
 import type { QuorumNode } from './quorum-node.ts';
 import type { AcquireReply, HoldRequest } from './store.ts';
 
@@ -15,8 +16,8 @@ export class QuorumHold {
   leaseMs = 0;
   /** Undefined while it is not held. */
   fence: number | undefined;
-  /** The acquire on its way: a repeat gets its answer. */
-  pending: Promise<AcquireReply> | undefined;
+  /** The acquire on its way, and since when: a repeat gets its answer. */
+  pending: { readonly since: Instant; readonly reply: Promise<AcquireReply> } | undefined;
   /** How often it was released: an acquire that was on its way is cancelled by it. */
   releases = 0;
   /** The nodes that said that it was taken from it. */

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, elapsedMs, systemClock } from '../clock.ts';
 import { LockConfigError } from '../errors.ts';
 import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
 import { Quorum } from './quorum.ts';
@@ -63,13 +63,20 @@ export class QuorumStore implements LockStore {
   /** Granted, or refused and given back everywhere; `terms.queue` changes nothing. Never `queued`. */
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     this.#checkLease(terms.leaseMs);
-    const { holds } = this.#quorum;
+    const { holds, clock } = this.#quorum;
     const hold = holds.of(request);
-    hold.pending ??= acquireQuorum(this.#quorum, hold, terms).finally(() => {
+    const now = clock.now();
+    if (hold.pending !== undefined) {
+      // The caller counts the lease from now, the nodes from their own replies: those may be older.
+      const { since, reply } = hold.pending;
+      return later(await reply, elapsedMs(now, since));
+    }
+    const reply = acquireQuorum(this.#quorum, hold, terms).finally(() => {
       hold.pending = undefined;
       holds.tidy(hold);
     });
-    return hold.pending;
+    hold.pending = { since: now, reply };
+    return reply;
   }
 
   async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
@@ -104,6 +111,10 @@ export class QuorumStore implements LockStore {
       `Expected a lease of \`maxLeaseMs\` (${maxLeaseMs}) at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` of every QuorumStore on these nodes`,
     );
   }
+}
+
+function later(reply: AcquireReply, ms: number): AcquireReply {
+  return { ...reply, nowMs: reply.nowMs + ms };
 }
 
 const store = objectWith('a lock store', 'acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe');
