@@ -1,14 +1,14 @@
 import type { Instant } from './clock.ts';
 import { LockLimitError, LockStoreError } from './errors.ts';
 import type { LocksSettings } from './options.ts';
-import type { AcquireReply, LockStore } from './store/store.ts';
+import type { AcquireReply, InspectReply, LockStore } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import type { Waiter } from './wait-queue.ts';
 
 /** Called with every reply: grants to this process ride in it. */
 type OnReply = (id: string, sent: Instant, reply: AcquireReply) => void;
 
-/** Sends acquires to the store: a waiter's first, and its polls, which are the same call again. */
+/** Sends what is asked for waiters to the store: a waiter's first acquire, and its polls, which are the same call again. */
 export class Asks {
   readonly #store: LockStore;
   readonly #calls: StoreCalls;
@@ -38,6 +38,17 @@ export class Asks {
       onReply(reply);
     };
     this.#calls.start('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), answer, onError);
+  }
+
+  /** Asks who holds what a waiter waits for. */
+  look(
+    { ask: { request } }: Waiter,
+    sent: Instant,
+    deadlineMs: number,
+    onReply: (reply: InspectReply) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    this.#calls.start('inspect', sent, deadlineMs, () => this.#store.inspect(request.id), onReply, onError);
   }
 }
 

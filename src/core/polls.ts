@@ -3,10 +3,10 @@ import type { Clock, Instant } from './clock.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByReply } from './granted.ts';
 import type { AcquireReply } from './store/store.ts';
-import type { Waiter, WaitQueue } from './wait-queue.ts';
+import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
 /** What a poll may find out about a waiter. */
-interface Outcome {
+export interface Outcome {
   granted(waiter: Waiter, granted: Granted): void;
   failed(waiter: Waiter, error: Error): void;
 }
@@ -26,6 +26,12 @@ export class Polls {
     this.#pollMs = pollMs;
     this.#outcome = outcome;
   }
+
+  /** Jittered, and sooner where the holder's lease ends sooner. */
+  readonly pause: Pause = ({ freeInMs }) => {
+    const jitter = this.#clock.jitter();
+    return Math.min(this.#pollMs * (0.75 + jitter / 2), freeInMs + 5 + 20 * jitter);
+  };
 
   /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
   async poll(queue: WaitQueue): Promise<void> {

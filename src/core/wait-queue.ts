@@ -39,6 +39,9 @@ export class Waiter {
   }
 }
 
+/** How long to wait until the next poll. */
+export type Pause = (queue: WaitQueue) => number;
+
 /** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
 export class WaitQueue {
   isPolling = false;
@@ -47,25 +50,35 @@ export class WaitQueue {
   /** What was left of the holder's lease at the last answer. */
   freeInMs = 0;
   readonly #clock: Clock;
-  readonly #pollMs: number;
+  readonly #pause: Pause;
   readonly #onDue: (queue: WaitQueue) => void;
   readonly #waiters = new Set<Waiter>();
   #latest: Seen;
   #timer: Timer | undefined;
+  #isWoken = false;
 
-  constructor(clock: Clock, pollMs: number, latest: Seen, onDue: (queue: WaitQueue) => void) {
+  constructor(clock: Clock, pause: Pause, latest: Seen, onDue: (queue: WaitQueue) => void) {
     this.#clock = clock;
-    this.#pollMs = pollMs;
+    this.#pause = pause;
     this.#latest = latest;
     this.#onDue = onDue;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
   }
 
   get oldest(): Waiter | undefined {
     return this.#waiters.values().next().value;
   }
 
+  /** From the oldest to the newest. */
+  get waiters(): readonly Waiter[] {
+    return [...this.#waiters];
+  }
+
   others(than: Waiter): Waiter[] {
-    return [...this.#waiters].filter((waiter) => waiter !== than);
+    return this.waiters.filter((waiter) => waiter !== than);
   }
 
   /** The reply about this lock whose call was sent last. */
@@ -91,13 +104,26 @@ export class WaitQueue {
     return true;
   }
 
-  /** Starts the timer of the next poll: jittered, and sooner where the holder's lease ends sooner. */
+  /** Starts the timer of the next poll. */
   pollLater(): void {
+    this.#startTimer(this.#pause(this));
+  }
+
+  /** Starts it for a poll after `ms`, where none is due for the same reason. */
+  pollSoon(ms: number): void {
+    if (this.#isWoken) return;
+    this.#startTimer(ms);
+    this.#isWoken = true;
+  }
+
+  #startTimer(ms: number): void {
     this.#timer?.cancel();
+    this.#isWoken = false;
     if (this.#waiters.size === 0) return;
-    const jitter = this.#clock.jitter();
-    const ms = Math.min(this.#pollMs * (0.75 + jitter / 2), this.freeInMs + 5 + 20 * jitter);
-    this.#timer = this.#clock.after(ms, () => this.#onDue(this));
+    this.#timer = this.#clock.after(ms, () => {
+      this.#isWoken = false;
+      this.#onDue(this);
+    });
   }
 }
 

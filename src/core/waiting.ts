@@ -6,11 +6,12 @@ import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } fr
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
-import { Polls } from './polls.ts';
+import { type Outcome, Polls } from './polls.ts';
 import type { Releases } from './releases.ts';
 import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
+import { Tries } from './tries.ts';
 import { type Ask, eventOf, Waiter, WaitQueue } from './wait-queue.ts';
 
 type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
@@ -26,7 +27,9 @@ export class Waiting {
   readonly #settings: LocksSettings;
   readonly #livenessMs: number;
   readonly #asks: Asks;
-  readonly #polls: Polls;
+  readonly #polls: Polls | Tries;
+  /** The same, where the store has no queue: who is refused waits in this process alone. */
+  readonly #tries: Tries | undefined;
   readonly #releases: Releases;
   readonly #onLost: (holdId: string) => void;
   readonly #subscription: Subscription;
@@ -61,10 +64,12 @@ export class Waiting {
     this.#asks = new Asks(store, calls, settings, this.#livenessMs, (id, sent, reply) =>
       this.takeClaims(id, sent, reply),
     );
-    this.#polls = new Polls(this.#asks, clock, events, settings.pollMs, {
+    const outcome: Outcome = {
       granted: (waiter, granted) => this.#grant(waiter, granted),
       failed: (waiter, error) => this.#fail(waiter, error),
-    });
+    };
+    this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
+    this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
     const listener = (message: StoreMessage): void => this.take(message);
     this.#subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
   }
@@ -95,6 +100,7 @@ export class Waiting {
     else if (message.kind === 'lost') this.#onLost(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#polls.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
+    else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
     else if (message.kind === 'fault')
       this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
   }
@@ -116,11 +122,16 @@ export class Waiting {
   }
 
   #begin(waiter: Waiter, sent: Instant): void {
+    const { request, waitMs } = waiter.ask;
     const deadlineMs = this.#settings.storeTimeoutMs - elapsedMs(sent, waiter.startedAt);
-    const onReply = (reply: AcquireReply): void => {
-      if (waiter.state === 'pending') this.#answered(waiter, sent, reply);
+    const tries = waitMs > 0 ? this.#tries : undefined;
+    const onReply = (reply: AcquireReply, asOf = sent): void => {
+      const line = this.#queues.get(request.id);
+      if (waiter.state === 'pending') this.#answered(waiter, asOf, tries?.inLine(reply, line) ?? reply);
     };
-    this.#asks.send(waiter, waiter.ask.waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
+    const line = tries && this.#queues.get(request.id);
+    if (tries !== undefined && line !== undefined) tries.join(line, onReply);
+    else this.#asks.send(waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
   /** The reply to the first call. */
@@ -204,7 +215,7 @@ export class Waiting {
     const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#settings.pollMs, seen, (due) => void this.#polls.poll(due));
+      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#polls.poll(due));
       this.#queues.set(id, queue);
     }
     queue.see(seen);

@@ -3,6 +3,7 @@ import { processState } from '../../src/core/context.ts';
 import type { AcquireOptions, Hold, LockEvents, Locks, LocksOptions } from '../../src/core/index.ts';
 import { lock, runInTrace } from '../../src/core/index.ts';
 import { buildLocks } from '../../src/core/locks.ts';
+import type { LockStore } from '../../src/core/store/store.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 
@@ -29,14 +30,17 @@ export interface Setup {
 
 /**
  * Answers the function that sets one up. After every test it ends all jobs, heals the store, closes all `Locks`, and
- * looks that nothing is left: no timer, no hold, no waiter. Call it at the top level of the file.
+ * looks that nothing is left: no timer, no hold, no waiter. Call it at the top level of the file. The locks may see the
+ * store as something else: `as` says as what.
  */
-export function coreTests(): (options?: LocksOptions) => Setup {
+export function coreTests(
+  as: (store: FakeStore, clock: ManualClock) => LockStore = (store) => store,
+): (options?: LocksOptions) => Setup {
   const setups: Setup[] = [];
   const jobs: Job[] = [];
 
   const build = (clock: ManualClock, store: FakeStore, options: LocksOptions | undefined): Setup => {
-    const locks = buildLocks({ store, ...options }, clock);
+    const locks = buildLocks({ store: as(store, clock), ...options }, clock);
     const setup: Setup = {
       clock,
       store,
