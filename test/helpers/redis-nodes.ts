@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
@@ -36,7 +35,8 @@ export class RedisNodes {
   async disconnect(): Promise<void> {
     const clients = this.#clients.splice(0);
     const streams = clients.flatMap(({ stream }) => (stream === undefined || stream.closed ? [] : [stream]));
-    const ends = streams.map((stream) => once(stream, 'close'));
+    // Not `once` of node:events: it would reject where a server is down and the connection fails meanwhile.
+    const ends = streams.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
     for (const client of clients) client.disconnect();
     await Promise.all(ends);
   }

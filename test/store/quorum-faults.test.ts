@@ -16,7 +16,10 @@ const leaseMs = 2_000;
 describe('a quorum of real servers', () => {
   const redis = new RedisNodes();
   const stage = new Stage();
-  afterEach(() => redis.stop());
+  afterEach(async () => {
+    await stage.end();
+    await redis.stop();
+  });
 
   async function start(count: number): Promise<void> {
     await redis.start(count);
@@ -70,6 +73,17 @@ describe('a quorum of real servers', () => {
     expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'unreachable', 'granted', 'granted']);
     expect([await isHeldOn(3), await isHeldOn(4)]).toEqual([false, false]);
     await line.release().catch(() => {});
+  });
+
+  it('lets every process hear of a release, from every server', async () => {
+    await start(3);
+    const [one, two] = [await stage.process(), await stage.process()];
+    const line = one.line();
+    await line.hold({ leaseMs });
+    await line.release(leaseMs);
+    const freed = { kind: 'freed', id: 'order:42' };
+    await until(() => one.messages.length === 3 && two.messages.length === 3);
+    expect([...one.messages, ...two.messages]).toEqual([freed, freed, freed, freed, freed, freed]);
   });
 
   it('is not held up by a frozen server, which has nothing left of it when it goes on', async () => {
@@ -160,6 +174,27 @@ describe('a quorum of real servers', () => {
 });
 
 describe('processes that contend for a key on a quorum', () => {
+  it('and wait for it get it one after the other, without an error, while a server is killed', async () => {
+    const redis = new RedisNodes();
+    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
+    const reader = redis.client(journal.port);
+    await untilTrusted(redis, leaseMs);
+    const args = [journal.port, leaseMs, ...redis.servers.map(({ port }) => port)].map(String);
+    const clients = [1, 2].map(() => startScript(join(__dirname, 'quorum-waiter.ts'), { args, timeoutMs: 60_000 }));
+    await until(async () => (await reader.llen('journal')) > 15);
+    await redis.servers[0]!.kill();
+    const results = await Promise.all(clients.map(({ exited }) => exited));
+    expect(results).toEqual(clients.map(() => ({ code: 0, stdout: 'waited', stderr: '' })));
+
+    const lines = await reader.lrange('journal', 0, -1);
+    expect(lines).toHaveLength(2 * 2 * 3 * 8);
+    const fences = lines.flatMap((line, index) => (index % 2 === 0 ? [Number(line.replace('enter ', ''))] : []));
+    expect(lines).toEqual(fences.flatMap((fence) => [`enter ${fence}`, `leave ${fence}`]));
+    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+    await redis.stop();
+    await journal.stop();
+  }, 90_000);
+
   it('never hold it at once, and have rising fences, while a server is killed', async () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
@@ -185,3 +220,12 @@ describe('processes that contend for a key on a quorum', () => {
     await journal.stop();
   }, 90_000);
 });
+
+/** New servers have no say: waits until these are older than the longest lease. */
+async function untilTrusted(redis: RedisNodes, maxLeaseMs: number): Promise<void> {
+  const stores = redis.connect().map((client) => new RedisStore({ client }));
+  await until(async () => {
+    const ages = await Promise.all(stores.map((store) => store.uptimeMs()));
+    return ages.every((ageMs) => ageMs > 2 * maxLeaseMs);
+  });
+}

@@ -56,7 +56,7 @@ export interface LockStore {
 
 /** What a store lacks or has; nothing ever asks which store it is. */
 export interface StoreCapabilities {
-  /** Whether waiters are queued in order; without, an acquire is only ever granted or refused. */
+  /** Whether waiters are queued in order; without, an acquire is only ever granted or refused, and tried again. */
   readonly queue: boolean;
   /** Whether a release makes the next waiter the holder. */
   readonly handOff: boolean;
