@@ -1,5 +1,5 @@
 import { elapsedMs, type Instant } from './clock.ts';
-import { LockConfigError, LockLimitError, LocksClosedError, LockTimeoutError } from './errors.ts';
+import { DeadlockError, LockConfigError, LockLimitError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import { Grant } from './grant.ts';
 import type { Granted } from './granted.ts';
 import { ScopedHold } from './hold.ts';
@@ -7,12 +7,14 @@ import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings } from './options.ts';
 import type { Scope } from './scope.ts';
-import type { HoldRequest } from './store/store.ts';
+import type { HoldRequest, LockStore } from './store/store.ts';
 import type { AcquireOptions } from './types.ts';
 import type { Asker } from './wait-queue.ts';
 
 /** Who asks: a guard gives up when its client leaves, a try does not wait. */
 type Caller = 'code' | 'guard' | 'try';
+
+type TryResult<C extends Caller> = C extends 'try' ? undefined : never;
 
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
@@ -24,14 +26,22 @@ export function acquire<C extends Caller>(
   name: LockName,
   options: AcquireOptions,
   caller: C,
-): Promise<ScopedHold | (C extends 'try' ? undefined : never)> {
+): Promise<ScopedHold | TryResult<C>> {
   const { runtime } = scope;
-  const settings = acquireSettings(runtime.settings, options);
+  const asked = acquireSettings(runtime.settings, options);
   const { key } = name;
-  const interruption = new Interruption(key, scope, settings.signal, caller === 'guard');
+  const interruption = new Interruption(key, scope, asked.signal, caller === 'guard');
   if (interruption.error !== undefined) throw interruption.error;
-  const entered = settings.owner === 'hold' ? undefined : scope.reentrantGrant(name.id);
-  if (entered !== undefined) return Promise.resolve(reenter(scope, entered, settings));
+  const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
+  if (entered !== undefined) {
+    assertEnterable(scope, entered, asked);
+    if (asked.mode === 'read' || entered.request.mode === 'write') {
+      return Promise.resolve(reenter(scope, entered, asked));
+    }
+  }
+  // A reader that becomes the writer: a hold of its own, of the same owner.
+  const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
+  if (settings.mode === 'read') assertModes(runtime.store, key);
   if (runtime.isClosing) throw new LocksClosedError({ key });
 
   const request = {
@@ -40,6 +50,8 @@ export function acquire<C extends Caller>(
     owner: ownerOf(scope, settings),
     process: runtime.process,
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
+    mode: settings.mode,
+    priority: settings.priority,
     unanswered: 0,
   };
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
@@ -48,13 +60,17 @@ export function acquire<C extends Caller>(
       granted: (granted) => resolve(hold(scope, settings, key, request, granted, startedAt)),
       refused: (freeInMs) => {
         if (caller === 'try') {
-          resolve(undefined as C extends 'try' ? undefined : never);
+          resolve(undefined as TryResult<C>);
           return;
         }
         runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
         reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: freeInMs }));
       },
-      failed: reject,
+      // A try does not wait, so not for itself either: the key is not free to write.
+      failed: (error) => {
+        if (caller === 'try' && error instanceof DeadlockError) resolve(undefined as TryResult<C>);
+        else reject(error);
+      },
     };
     const waitMs = caller === 'try' ? 0 : settings.waitMs;
     runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, interruption, asker });
@@ -78,11 +94,13 @@ function hold(
   if (startedAt !== undefined) {
     events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: elapsedMs(clock.now(), startedAt) });
   }
+  const { otherHolds = 0 } = granted;
+  if (otherHolds > 0) events.emit('entered', { ...grant.event, fence: grant.fence, otherHolds });
   return first;
 }
 
-function reenter(scope: Scope, grant: Grant, settings: AcquireSettings & AcquireTarget): ScopedHold {
-  const { runtime } = scope;
+/** Nothing is built on a hold that was lost, nor on one of another owner. */
+function assertEnterable({ runtime }: Scope, grant: Grant, settings: AcquireTarget): void {
   if (!grant.isHeld) runtime.keeper.lose(grant, 'The lock was lost: its lease ended before it could be renewed');
   if (grant.lostError !== undefined) throw grant.lostError;
   if (settings.owner === 'request' && grant.ownerKind === 'trace') {
@@ -91,6 +109,10 @@ function reenter(scope: Scope, grant: Grant, settings: AcquireSettings & Acquire
       { key: grant.key },
     );
   }
+}
+
+function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
+  const { runtime } = scope;
   if (grant.holdCount >= runtime.settings.maxReentry) {
     throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, { key: grant.key });
   }
@@ -102,6 +124,14 @@ function addHold(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedH
   const hold = new ScopedHold(grant, scope.runtime.keeper, scope, settings.renew);
   scope.add(hold);
   return hold;
+}
+
+function assertModes(store: LockStore, key: string): void {
+  if (store.capabilities?.modes === true) return;
+  throw new LockConfigError(
+    "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
+    { key },
+  );
 }
 
 function ownerOf(scope: Scope, { owner }: AcquireTarget): string {

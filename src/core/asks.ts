@@ -1,5 +1,5 @@
 import type { Instant } from './clock.ts';
-import { LockLimitError, LockStoreError } from './errors.ts';
+import { DeadlockError, LockLimitError, LockStoreError } from './errors.ts';
 import type { LocksSettings } from './options.ts';
 import type { AcquireReply, InspectReply, LockStore } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
@@ -53,7 +53,19 @@ export class Asks {
 }
 
 /** What an acquire is refused with that the store neither granted nor queued. */
-export function refusal(key: string, status: 'full' | 'cancelled' | 'refused'): Error {
+export function refusal(
+  { ask: { key, request } }: Waiter,
+  status: 'full' | 'cancelled' | 'refused' | 'conflict',
+): Error {
   if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
+  if (status === 'conflict') {
+    const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
+    return new DeadlockError(message, { key, cycle: [{ owner: request.owner, key }] });
+  }
   return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
+}
+
+/** What an acquire is refused with that would be one waiter too many of this process. */
+export function tooMany(key: string): LockLimitError {
+  return new LockLimitError('Too many requests of this process wait for locks', { key });
 }

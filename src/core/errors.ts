@@ -134,6 +134,34 @@ export class LockAbortedError extends LockError {
   }
 }
 
+/** One owner that waits, and the key that it waits for. */
+export interface DeadlockEdge {
+  readonly owner: string;
+  readonly key: string;
+}
+
+/** The wait would never end: each owner of a cycle waits for the next; or one that reads beside others asks to write. */
+export class DeadlockError extends LockError {
+  // Private, so that `res.json(error)` in an application's handler can't send it.
+  readonly #cycle: readonly DeadlockEdge[];
+
+  constructor(message: string, details: LockErrorDetails & { cycle: readonly DeadlockEdge[] }) {
+    super(message, details, {
+      code: 'ERR_LOCK_DEADLOCK',
+      status: 409,
+      expose: true,
+      retryable: true,
+      refusal: true,
+    });
+    this.#cycle = details.cycle;
+  }
+
+  /** Who waits for which key; the last one's holder is the first. */
+  get cycle(): readonly DeadlockEdge[] {
+    return this.#cycle;
+  }
+}
+
 /** The lease ended, or the key changed hands, while the hold thought that it held. */
 export class LockLostError extends LockError {
   /** The fencing token of the hold that was lost. */

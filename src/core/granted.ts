@@ -1,6 +1,6 @@
 import type { Instant } from './clock.ts';
 import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from './lease.ts';
-import type { StoreGrant } from './store/store.ts';
+import type { AcquireReply, StoreGrant } from './store/store.ts';
 
 /** What the store said when it granted, on this machine's clocks. */
 export interface Granted {
@@ -9,6 +9,8 @@ export interface Granted {
   readonly receivedAt: Instant;
   /** Handed off: the lease is a claim until its first renewal. */
   readonly isClaim: boolean;
+  /** How many other holds its owner has in the store; undefined where that was not told. */
+  readonly otherHolds: number | undefined;
 }
 
 /** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
@@ -18,10 +20,14 @@ export interface Seen {
 }
 
 /** A grant in the reply to its own call; undefined where it was over on arrival. */
-export function grantedByReply(grant: StoreGrant, seen: Seen, receivedAt: Instant): Granted | undefined {
-  const deadline = leaseDeadline(seen.sent, grant.endMs - seen.nowMs);
+export function grantedByReply(
+  { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
+  sent: Instant,
+  receivedAt: Instant,
+): Granted | undefined {
+  const deadline = leaseDeadline(sent, grant.endMs - nowMs);
   if (remainingMs(receivedAt, deadline) <= 0) return undefined;
-  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim };
+  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
 }
 
 /**
@@ -39,5 +45,5 @@ export function grantedByMessage(
   const byReply = leaseDeadline(latest.sent, grant.endMs - latest.nowMs);
   const deadline = earlierDeadline(now, byReply, { start: receivedAt, spanMs: claimMs });
   if (remainingMs(now, deadline) < claimMs / 3) return undefined;
-  return { fence: grant.fence, deadline, receivedAt, isClaim: true };
+  return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined };
 }

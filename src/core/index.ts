@@ -2,6 +2,8 @@
 
 // Errors: each with a stable code.
 export {
+  type DeadlockEdge,
+  DeadlockError,
   isLockError,
   LockAbortedError,
   LockConfigError,
@@ -36,6 +38,8 @@ export type {
   AcquireTerms,
   HoldRequest,
   InspectReply,
+  ListReply,
+  ListRequest,
   LockStore,
   ReleaseReply,
   ReleaseTerms,
@@ -45,6 +49,7 @@ export type {
   StoreGrant,
   StoreListener,
   StoreMessage,
+  StoreWaiter,
   Unsubscribe,
 } from './store/store.ts';
 // Traces: who the owner is, in jobs and in outgoing calls.
@@ -54,11 +59,14 @@ export type {
   BatchHold,
   Hold,
   HoldInfo,
+  ListOptions,
   Lock,
   LockEvent,
   LockEvents,
   LockFunctions,
   LockInfo,
+  LockMode,
+  LockPage,
   OwnerKind,
   Trace,
   TryOptions,

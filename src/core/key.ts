@@ -23,6 +23,20 @@ export function lockName(key: unknown, category?: string): LockName {
   return { key: text, id: category === undefined ? encode(text) : encodePair(category, text) };
 }
 
+/** What the names of all keys with this beginning begin with, but for those that are hashed; all names, where it is empty. */
+export function namePrefix(prefix: string, category: string | undefined): string {
+  return category === undefined ? escapeUnsafe(prefix) : `${escapeUnsafe(category)}|${escapeUnsafe(prefix)}`;
+}
+
+/** A name's category and key; of one that is hashed, the name itself is all that is known. */
+export function readName(id: string): { readonly category: string | undefined; readonly key: string } {
+  const bar = id.indexOf('|');
+  return {
+    category: bar < 0 ? undefined : unescapeUnsafe(id.slice(0, bar)),
+    key: unescapeUnsafe(id.slice(bar + 1)),
+  };
+}
+
 /** What takes a constant key or a function, in the words of a message. */
 export interface KeyPlace {
   /** Whose key it is, and what of. */
@@ -88,6 +102,10 @@ const unsafe =
 
 function escapeUnsafe(text: string): string {
   return text.replace(unsafe, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function unescapeUnsafe(encoded: string): string {
+  return encoded.replace(/%([0-9a-f]{4})/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)));
 }
 
 /** `%h` begins no escape, so that a hash is never mistaken for a key. */

@@ -5,6 +5,7 @@ import { currentScope, warnOnce } from './context.ts';
 import { isLockError, LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
+import { lockInfo } from './lock-info.ts';
 import { currentRuntime } from './locks.ts';
 import { checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
@@ -27,7 +28,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     run: (routine, ofCall) => rejecting(() => runNow(routine, ...target(ofCall, 'run'))),
     release: () => rejecting(() => releaseNewest(name)),
     isLocked: async () => (await inspect(name)).holds.length > 0,
-    isHeld: () => currentScope()?.newestHold(name.id)?.isHeld() ?? false,
+    isHeld: () => (currentScope()?.holdCount(name.id) ?? 0) > 0,
     holdCount: () => currentScope()?.holdCount(name.id) ?? 0,
     inspect: () => rejecting(() => inspect(name)),
     forceRelease: () => rejecting(() => forceRelease(name)),
@@ -171,12 +172,7 @@ async function releaseNewest(name: LockName): Promise<void> {
 }
 
 async function inspect(name: LockName): Promise<LockInfo> {
-  const { nowMs, holds, waiters } = await ask('inspect', (store) => store.inspect(name.id));
-  return {
-    key: name.key,
-    holds: holds.map(({ holdId, owner, fence, endMs }) => ({ holdId, owner, fence, remainingMs: endMs - nowMs })),
-    waiters: waiters.map(({ holdId, owner, sinceMs }) => ({ holdId, owner, waitedMs: nowMs - sinceMs })),
-  };
+  return lockInfo(name.key, await ask('inspect', (store) => store.inspect(name.id)));
 }
 
 async function forceRelease(name: LockName): Promise<boolean> {

@@ -4,13 +4,14 @@ import { currentScope, processState, warnOnce } from './context.ts';
 import { LockConfigError } from './errors.ts';
 import { Events, type LockListener } from './events.ts';
 import { Keeper } from './keeper.ts';
+import { listLocks } from './lock-info.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from './options.ts';
 import { Releases } from './releases.ts';
 import type { Runtime } from './runtime.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import type { LockStore } from './store/store.ts';
 import { StoreCalls } from './store-calls.ts';
-import type { LockEvents } from './types.ts';
+import type { ListOptions, LockEvents, LockPage } from './types.ts';
 import { checkOptions, milliseconds } from './validate.ts';
 import { Waiting } from './waiting.ts';
 
@@ -19,6 +20,13 @@ export interface Locks {
   readonly settings: LocksSettings;
   /** Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /**
+   * A page of the locks of its store that are held or waited for, over all processes: read in no order, and never all at
+   * once. Ask again with the page's `cursor` until it has none. What is held or waited for all along is on some page,
+   * perhaps on two. Needs no scope. A key whose name is over 256 bytes is told by its hash, `%h…`, and found without `prefix`
+   * and `category` only. Rejects with `LockConfigError` where the store can't list, and `LockStoreError`.
+   */
+  list(options?: ListOptions): Promise<LockPage>;
   /**
    * Refuses new acquires with `LocksClosedError`, cancels who waits, waits `drainMs` (default 10 000) for what is held,
    * then declares the rest lost and gives it back. Closes what the store opened for it, not the application's client.
@@ -122,6 +130,10 @@ class ProcessLocks implements Locks {
 
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     return this.#events.on(event, listener);
+  }
+
+  list(options?: ListOptions): Promise<LockPage> {
+    return listLocks(this[runtimeSlot], options);
   }
 
   close(options?: { readonly drainMs?: number | undefined }): Promise<void> {

@@ -3,7 +3,7 @@ import { maxTimerMs } from './clock.ts';
 import { LockConfigError } from './errors.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore } from './store/store.ts';
-import type { AcquireOptions, OwnerKind } from './types.ts';
+import type { AcquireOptions, LockMode, OwnerKind } from './types.ts';
 import {
   boolean,
   checkOptions,
@@ -81,6 +81,8 @@ export interface AcquireSettings {
 export interface AcquireTarget {
   readonly category: string | undefined;
   readonly owner: OwnerKind;
+  readonly mode: LockMode;
+  readonly priority: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -116,6 +118,8 @@ export const acquireRules: Rules<AcquireOptions> = {
   signal: objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
   category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
   owner: oneOf('trace', 'request', 'hold'),
+  mode: oneOf('write', 'read'),
+  priority: wholeNumber(-100, 100),
 };
 
 const locksRules: Rules<LocksOptions> = {
@@ -185,6 +189,8 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
     maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
     category: options.category,
     owner: options.owner ?? 'trace',
+    mode: options.mode ?? 'write',
+    priority: options.priority ?? 0,
     signal: options.signal,
   };
   assertLeaseFits(settings);

@@ -61,7 +61,7 @@ export class Polls {
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     queue.fault = undefined;
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply.grant, { sent, nowMs: reply.nowMs }, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now());
       // Over already: the next poll finds it lapsed and queues again.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.
@@ -71,7 +71,7 @@ export class Polls {
       queue.freeInMs = reply.freeInMs;
       return reply.isNew;
     }
-    this.#outcome.failed(waiter, refusal(waiter.ask.key, reply.status));
+    this.#outcome.failed(waiter, refusal(waiter, reply.status));
     return false;
   }
 }

@@ -3,7 +3,7 @@ import type { Grant } from './grant.ts';
 import type { HoldHome, ScopedHold } from './hold.ts';
 import type { Runtime } from './runtime.ts';
 import type { TraceSignatures } from './signature.ts';
-import type { Trace } from './types.ts';
+import type { LockMode, Trace } from './types.ts';
 
 /** What a scope hands on to the services that are called from it; the rest comes from its `Locks`. */
 export interface Outgoing {
@@ -92,12 +92,17 @@ export class Scope implements Trace, HoldHome {
     return newest;
   }
 
-  /** The grant that an acquire of a lock re-enters: one that was lost counts until its holds are released. */
-  reentrantGrant(id: string): Grant | undefined {
+  /**
+   * The grant that an acquire of a lock re-enters, or, where it only reads and `mode` is to write, the one that the acquire
+   * joins. One that was lost comes before all others until its holds are released: nothing is built on it. Then the one of
+   * the same mode, so that a reader within a writer's time leaves the writer's lease alone.
+   */
+  reentrantGrant(id: string, mode: LockMode): Grant | undefined {
     let found: Grant | undefined;
     for (const { grant } of this.#holds) {
       if (grant.request.id !== id || grant.ownerKind === 'hold') continue;
-      if (found === undefined || grant.lostError !== undefined) found = grant;
+      if (grant.lostError !== undefined) return grant;
+      if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
     }
     return found;
   }

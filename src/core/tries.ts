@@ -135,13 +135,13 @@ export class Tries {
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     queue.fault = undefined;
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply.grant, { sent, nowMs: reply.nowMs }, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now());
       // Over already: the next try is granted anew.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       return granted !== undefined;
     }
     if (reply.status === 'refused') queue.freeInMs = reply.freeInMs;
-    else if (reply.status !== 'queued') this.#outcome.failed(waiter, refusal(waiter.ask.key, reply.status));
+    else if (reply.status !== 'queued') this.#outcome.failed(waiter, refusal(waiter, reply.status));
     return false;
   }
 

@@ -4,6 +4,9 @@ import type { LockKey } from './key.ts';
 /** Who may re-enter: the trace, this one request, or nobody. */
 export type OwnerKind = 'trace' | 'request' | 'hold';
 
+/** Readers share a lock with readers; a writer has it alone. */
+export type LockMode = 'read' | 'write';
+
 /** How one acquire behaves. All durations are milliseconds. */
 export interface AcquireOptions {
   /** How long to wait for the key; `0` tries once, `Infinity` waits until the signal or the process ends it. Default 10 000. */
@@ -23,6 +26,17 @@ export interface AcquireOptions {
    * that locks the key waits. `'hold'`: nobody does, so that branches of one request exclude each other.
    */
   readonly owner?: OwnerKind | undefined;
+  /**
+   * `'write'` (default) excludes every other owner; `'read'` shares the key with readers. They stand in one queue: neither
+   * starves. Who writes may read; the only owner that reads may write, one that reads beside others gets a
+   * `DeadlockError` at once.
+   */
+  readonly mode?: LockMode | undefined;
+  /**
+   * Whose turn comes first, -100 to 100; default 0. Each degree counts like ten seconds of waiting, so that nobody is
+   * overtaken for ever.
+   */
+  readonly priority?: number | undefined;
 }
 
 /** `tryAcquire` takes what `acquire` takes, but for the waiting. */
@@ -34,8 +48,9 @@ export interface Hold extends AsyncDisposable {
   readonly key: string;
   readonly owner: string;
   /**
-   * The fencing token: strictly rises with each change of the key's owner, and is equal on re-entry. Write it beside what
-   * the lock protects, and refuse a write with a smaller one.
+   * The fencing token: strictly rises with each change of the key's owner, and is equal on re-entry. Readers who share the
+   * key have the same; it rises when one of them becomes the writer. Write it beside what the lock protects, and refuse a
+   * write with a smaller one.
    */
   readonly fence: number;
   /** Aborted with a `LockLostError` as its reason, when the lease ended or the key changed hands. */
@@ -95,6 +110,7 @@ export interface HoldInfo {
   readonly holdId: string;
   readonly owner: string;
   readonly fence: number;
+  readonly mode: LockMode;
   /** Milliseconds until the lease ends, by the store's clock. */
   readonly remainingMs: number;
 }
@@ -103,8 +119,29 @@ export interface HoldInfo {
 export interface WaiterInfo {
   readonly holdId: string;
   readonly owner: string;
+  readonly mode: LockMode;
+  readonly priority: number;
   /** Milliseconds since it was queued, by the store's clock. */
   readonly waitedMs: number;
+}
+
+/** Which locks to list. */
+export interface ListOptions {
+  /** What the keys begin with. Default: anything. */
+  readonly prefix?: string | undefined;
+  /** The namespace of the keys. Default: none; the keys of other namespaces are then not among them. */
+  readonly category?: string | undefined;
+  /** About how many names the store looks at for one page, 1 to 1000. Default 100. */
+  readonly limit?: number | undefined;
+  /** What the page before said. Default: the first page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A page of locks. It may be empty, and still not be the last. */
+export interface LockPage {
+  readonly locks: readonly LockInfo[];
+  /** What asks for the next page; undefined after the last. */
+  readonly cursor: string | undefined;
 }
 
 /** The lock on one key. It binds neither scope nor `Locks`: both are read at each call. */
@@ -113,7 +150,7 @@ export interface Lock {
   /**
    * Takes the lock for the current scope, or re-enters it without a store call when the scope already holds it.
    * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold),
-   * `LockScopeError`, `LockStoreError` or `LocksClosedError`; nothing is held or queued then.
+   * `DeadlockError`, `LockScopeError`, `LockStoreError` or `LocksClosedError`; nothing is held or queued then.
    */
   acquire(options?: AcquireOptions): Promise<Hold>;
   /** As `acquire`, but answers null at once when somebody else holds the key or stands in its queue. */
@@ -180,6 +217,11 @@ export interface LockEvent {
 export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
+  /**
+   * The store granted a hold beside others of the same owner: another request or job of its trace, or a reader that became
+   * the writer. Branches that run at the same time are not isolated from each other; here they can be seen.
+   */
+  entered: LockEvent & { readonly fence: number; readonly otherHolds: number };
   /** An acquire stands in the key's queue. */
   waiting: LockEvent;
   /** The watchdog, or `extend`, made a lease longer. */

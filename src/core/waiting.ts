@@ -1,4 +1,4 @@
-import { Asks, refusal } from './asks.ts';
+import { Asks, refusal, tooMany } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { EarlyGrants } from './early-grants.ts';
@@ -140,14 +140,14 @@ export class Waiting {
     const over = this.#isClosed ? new LocksClosedError({ key }) : interruption.error;
     if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
-      const granted = grantedByReply(reply.grant, { sent, nowMs: reply.nowMs }, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now());
       if (granted !== undefined) this.#grant(waiter, granted);
       else this.#fail(waiter, new LockStoreError(tooLate, { key, outcome: 'unknown' }));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
       if (reply.status === 'refused') asker.refused(reply.freeInMs);
-      else asker.failed(refusal(key, reply.status));
+      else asker.failed(refusal(waiter, reply.status));
     }
   }
 
@@ -245,10 +245,6 @@ export class Waiting {
     if (granted === undefined) void this.#polls.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }
-}
-
-function tooMany(key: string): LockLimitError {
-  return new LockLimitError('Too many requests of this process wait for locks', { key });
 }
 
 const tooLate = 'The lock store answered too late: the lease was over';

@@ -4,9 +4,12 @@ import { describeFences } from './fences.ts';
 import { describeGranting } from './granting.ts';
 import { describeHandOff } from './hand-off.ts';
 import type { StoreHarness } from './harness.ts';
+import { describeListing } from './listing.ts';
 import { describeLiveness } from './liveness.ts';
+import { describeModes } from './modes.ts';
 import { describeNode } from './node.ts';
 import { describePolling } from './polling.ts';
+import { describePriority } from './priority.ts';
 import { describeQueue } from './queue.ts';
 import { Stage } from './stage.ts';
 
@@ -20,9 +23,12 @@ export function describeContract(name: string, harness: StoreHarness): void {
     });
     afterEach(() => stage.end());
 
-    it.each(['queue', 'handOff', 'reachability'] as const)('and says truly whether it has %s', (capability) => {
-      expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
-    });
+    it.each(['queue', 'handOff', 'reachability', 'modes'] as const)(
+      'and says truly whether it has %s',
+      (capability) => {
+        expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
+      },
+    );
 
     describeGranting(contract);
     describeQueue(contract);
@@ -32,6 +38,9 @@ export function describeContract(name: string, harness: StoreHarness): void {
     describeFences(contract);
     describeLiveness(contract);
     describeFailing(contract);
+    describeModes(contract);
+    describePriority(contract);
+    describeListing(contract);
     if (harness.isNode) describeNode(contract);
   });
 }

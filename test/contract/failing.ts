@@ -16,7 +16,7 @@ export function describeFailing({ harness, stage, itQueues }: Contract): void {
       const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
       const waiters = [await process.line('a').wait(), await process.line('b').wait(), await process.line('a').wait()];
       const told = await stage.inspect();
-      expect(told.holds).toEqual(grants.map((grant) => ({ ...grant, owner: 'holder' })));
+      expect(told.holds).toEqual(grants.map((grant) => ({ ...grant, owner: 'holder', mode: 'write' })));
       expect(told.waiters.map(({ holdId, owner }) => [holdId, owner])).toEqual(
         waiters.map(({ request }) => [request.holdId, request.owner]),
       );

@@ -10,6 +10,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect(reply).toEqual({
         status: 'granted',
         grant: { holdId: line.holdId, fence: expect.any(Number), endMs: reply.nowMs + 12_345, isClaim: false },
+        otherHolds: 0,
         nowMs: expect.any(Number),
         claims: [],
       });
@@ -122,7 +123,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect(await line.hold({ leaseMs: 2 * longMs })).toEqual(grant);
       expect((await line.try()).status).toBe('granted');
       const { holds } = await stage.inspect();
-      expect(holds).toEqual([{ ...grant, owner: line.request.owner }]);
+      expect(holds).toEqual([{ ...grant, owner: line.request.owner, mode: 'write' }]);
       await line.release();
       expect((await stage.inspect()).holds).toEqual([]);
     });

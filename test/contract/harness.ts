@@ -8,7 +8,7 @@ export interface StoreHarness {
   /** Lets at least this much of the store's time pass. */
   elapse(ms: number): Promise<void>;
   /** What the store declares as lacking: the clauses that need it do not apply, and what holds instead is tested. */
-  readonly lacks?: readonly (keyof StoreCapabilities)[];
+  readonly lacks?: readonly (keyof StoreCapabilities | 'list')[];
   /** The ways in which everything can be lost; each answers the store to go on with. */
   readonly losses: readonly StoreLoss[];
   /** The ways in which a call can fail, with what must then be known of it. */

@@ -112,8 +112,15 @@ export class Process {
       owner,
       process: this.name,
       claimMs: longMs,
+      mode: 'write',
+      priority: 0,
       ...over,
     });
+  }
+
+  /** As `line`, to read. */
+  reader(owner?: string, over: Partial<HoldRequest> = {}): Line {
+    return this.line(owner, { mode: 'read', ...over });
   }
 
   /** The first grant to the hold id that comes in the stream. */
@@ -167,6 +174,11 @@ export class Line {
     const reply = await this.ask(over);
     if (reply.status !== 'granted') throw new Error(`Expected the key to be granted, got '${reply.status}'`);
     return reply.grant;
+  }
+
+  /** Acquires, and answers what came of it. */
+  async status(over: Partial<AcquireTerms> = {}): Promise<AcquireReply['status']> {
+    return (await this.ask(over)).status;
   }
 
   /** Acquires what must be taken. */

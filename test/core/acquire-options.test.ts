@@ -29,6 +29,8 @@ describe('the options of an acquire', () => {
     ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew'].includes(name)),
     ['category', 'a string of 1 to 256 characters', ['5', '__proto__']],
     ['owner', "'trace' or 'request' or 'hold'", []],
+    ['mode', "'write' or 'read'", []],
+    ['priority', 'a whole number, -100 to 100', [0, -1]],
     ['signal', 'an AbortSignal', []],
   ] as const;
   const refused = table.flatMap(([name, expected, taken]) =>
@@ -52,6 +54,9 @@ describe('the options of an acquire', () => {
     ['category', ''],
     ['category', 'c'.repeat(257)],
     ['owner', 'Trace'],
+    ['mode', 'Read'],
+    ['priority', 101],
+    ['priority', -101],
     ['owner', '__proto__'],
   ])('refuse %s: %j', (name, value) => {
     expect(() => getLock('key', { [name]: value })).toThrow(LockConfigError);

@@ -36,10 +36,18 @@ const table = [
     false,
     true,
   ],
+  [
+    'DeadlockError',
+    () => new errors.DeadlockError('words', { ...details, cycle: [{ owner: 'secret-owner', key }] }),
+    'ERR_LOCK_DEADLOCK',
+    409,
+    true,
+    true,
+  ],
   ['LocksClosedError', () => new errors.LocksClosedError(details), 'ERR_LOCK_CLOSED', 503, true, true],
 ] as const;
 
-const refusals = ['LockTimeoutError', 'LockLimitError', 'LockAbortedError', 'LocksClosedError'];
+const refusals = ['LockTimeoutError', 'LockLimitError', 'LockAbortedError', 'DeadlockError', 'LocksClosedError'];
 const withRetryAfter = {
   LockTimeoutError: '3',
   LockLimitError: '1',

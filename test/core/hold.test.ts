@@ -171,10 +171,10 @@ describe('getLock', () => {
     await clock.advance(50);
     expect(await job().in(() => getLock('key').inspect())).toEqual({
       key: 'key',
-      holds: [{ holdId: expect.any(String), owner: 'a', fence: hold.fence, remainingMs: 9_850 }],
+      holds: [{ holdId: expect.any(String), owner: 'a', fence: hold.fence, mode: 'write', remainingMs: 9_850 }],
       waiters: [
-        { holdId: expect.any(String), owner: 'b', waitedMs: 150 },
-        { holdId: expect.any(String), owner: 'c', waitedMs: 50 },
+        { holdId: expect.any(String), owner: 'b', mode: 'write', priority: 0, waitedMs: 150 },
+        { holdId: expect.any(String), owner: 'c', mode: 'write', priority: 0, waitedMs: 50 },
       ],
     });
   });

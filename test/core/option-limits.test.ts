@@ -28,10 +28,12 @@ const acquireNumbers: Readonly<Record<string, Numeric>> = {
   waitMs: { min: 0, max, also: [Number.POSITIVE_INFINITY] },
   leaseMs: { min: 10, max, beside: { maxHoldMs: max } },
   maxHoldMs: { min: 10, max, beside: { leaseMs: 10 } },
+  priority: { min: -100, max: 100 },
 };
 
+const { priority: _, ...shared } = acquireNumbers;
 const locksNumbers: Readonly<Record<string, Numeric>> = {
-  ...acquireNumbers,
+  ...shared,
   claimMs: { min: 10, max },
   pollMs: { min: 10, max },
   storeTimeoutMs: { min: 10, max },
@@ -133,7 +135,11 @@ describe.each(cases)('$name of $place', ({ name, use, min, max: most, also = [],
     Number.MAX_VALUE,
     0,
   ];
-  const refused = [...neverTaken, ...beyond.filter((value) => value < min || value > most)];
+  const isBeyond = (value: number): boolean => value < min || value > most;
+  const refused = [
+    ...neverTaken.filter((value) => !Number.isInteger(value) || isBeyond(value as number)),
+    ...beyond.filter(isBeyond),
+  ];
   it.each(refused.filter((value) => !also.includes(value)))('refuses %p', async (value) => {
     await expect(tried(value)()).rejects.toMatchObject({
       code: 'ERR_LOCK_CONFIG',

@@ -30,7 +30,7 @@ describe('the Redis user of the README', () => {
       /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB)')?/g,
     );
     const called = [...calls].map(([, command, sub]) => (sub ? `${command}|${sub}` : command)?.toLowerCase());
-    const sent = ['evalsha', 'eval', 'subscribe', 'unsubscribe', 'ping', 'info'];
+    const sent = ['evalsha', 'eval', 'subscribe', 'unsubscribe', 'ping', 'info', 'scan'];
     const allowed = rights.match(/(?<=\+)\S+/g) ?? [];
     expect([...allowed].sort()).toEqual([...new Set([...called, ...sent])].sort());
     const needed = allowed.map((command) => Object.keys(since).find((version) => since[version]?.includes(command)));
@@ -58,6 +58,7 @@ describe('the Redis user of the README', () => {
       const runs = routines.map((run, i) => runInTrace(() => lock.run(run), { locks: two!, traceId: `other-${i}` }));
       await allWait;
       expect((await lock.inspect()).waiters).toHaveLength(3);
+      expect((await one!.list({ prefix: 'order:' })).locks.map(({ key }) => key)).toEqual(['order:42']);
       await hold.extend(40_000);
       await hold.release();
       return Promise.allSettled(runs);
@@ -76,7 +77,7 @@ describe('the Redis user of the README', () => {
 /** Which Redis has it. All scripts read the time before they write, which is refused before 5.0. */
 const since: Readonly<Record<string, readonly string[]>> = {
   '5.0': [
-    ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'time'],
+    ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'scan', 'time'],
     ...['get', 'set', 'del', 'pexpire', 'pttl'],
     ...['zadd', 'zcard', 'zcount', 'zincrby', 'zrange', 'zrem', 'zremrangebyscore', 'zscore'],
   ],

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import * as reenlock from 'reenlock';
 import {
   createLocks,
+  DeadlockError,
   getLock,
   LockAbortedError,
   LockConfigError,
@@ -87,6 +88,7 @@ describe('the errors table', () => {
     new LockTimeoutError({ waitedMs: 1, retryAfterMs: 1 }),
     new LockLimitError('m'),
     new LockAbortedError(),
+    new DeadlockError('m', { cycle: [] }),
     new LockLostError('m', { fence: 1 }),
     new LockStoreError('m', { outcome: 'unknown' }),
     new LocksClosedError(),

@@ -5,6 +5,8 @@ import type {
   AcquireTerms,
   HoldRequest,
   InspectReply,
+  ListReply,
+  ListRequest,
   LockStore,
   ReleaseReply,
   ReleaseTerms,
@@ -17,7 +19,7 @@ import type {
   Unsubscribe,
 } from '../../src/core/store/store.ts';
 
-export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'subscribe';
+export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'list' | 'subscribe';
 
 /** What happens to a call. The times are on the fake's clock. */
 export type Fault =
@@ -143,6 +145,10 @@ export class FakeStore implements LockStore {
 
   forceRelease(id: string, fence: number): Promise<boolean> {
     return this.#call('forceRelease', undefined, fence, () => this.#memory.forceRelease(id, fence));
+  }
+
+  list(request: ListRequest): Promise<ListReply> {
+    return this.#call('list', undefined, request, () => this.#memory.list(request));
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {

@@ -79,7 +79,15 @@ describe('a lock on several independent instances', () => {
 
   it('is free again when its holder died, after the lease', async () => {
     const store = new QuorumStore({ stores: nodes, nodeTimeoutMs });
-    const request = { id: 'order:42', holdId: 'dead', owner: 'dead', process: 'dead', claimMs: 1_000 };
+    const request = {
+      id: 'order:42',
+      holdId: 'dead',
+      owner: 'dead',
+      process: 'dead',
+      claimMs: 1_000,
+      mode: 'write' as const,
+      priority: 0,
+    };
     const terms = { leaseMs, queue: false, maxWaiters: 1, livenessMs: 1_000 };
     expect((await store.acquire(request, terms)).status).toBe('granted');
     const freeInMs = async (): Promise<number> => {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/store/store.ts';
+import type { LockMode } from '../../src/core/types.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { until, useRedis } from './redis.ts';
@@ -12,7 +13,7 @@ watchLeaks();
 /** Long enough that a run takes no part of it: what is left of a lease is told in these. */
 const unitMs = 1_000_000;
 
-const count = { processes: 2, owners: 3, holds: 5 };
+const count = { processes: 2, owners: 3, holds: 6 };
 
 type Step =
   | {
@@ -34,7 +35,13 @@ type Fence = 'granted' | 'last' | 'never';
 
 interface Cast {
   /** Of each hold id. */
-  readonly holds: readonly { readonly owner: number; readonly process: number; readonly claimUnits: number }[];
+  readonly holds: readonly {
+    readonly owner: number;
+    readonly process: number;
+    readonly claimUnits: number;
+    readonly mode: LockMode;
+    readonly priority: number;
+  }[];
   readonly steps: readonly Step[];
 }
 
@@ -68,7 +75,13 @@ const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
 );
 const cast: fc.Arbitrary<Cast> = fc.record({
   holds: fc.array(
-    fc.record({ owner: fc.nat(count.owners - 1), process: fc.nat(count.processes - 1), claimUnits: units }),
+    fc.record({
+      owner: fc.nat(count.owners - 1),
+      process: fc.nat(count.processes - 1),
+      claimUnits: units,
+      mode: fc.constantFrom<LockMode>('read', 'write'),
+      priority: fc.constantFrom(0, 0, 0, 100, 1, -1, -100),
+    }),
     { minLength: count.holds, maxLength: count.holds },
   ),
   steps: fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
@@ -127,17 +140,19 @@ class Play {
 
   async #look(): Promise<unknown> {
     const { nowMs, holds, waiters } = await this.#store.inspect(this.#id);
-    return this.#plain({ nowMs, holds, waiters: waiters.map(({ holdId, owner }) => ({ holdId, owner })) });
+    return this.#plain({ nowMs, holds, waiters: waiters.map(({ sinceMs: _, ...waiter }) => waiter) });
   }
 
   #request(hold: number): HoldRequest {
-    const { owner, process, claimUnits } = this.#cast.holds[hold]!;
+    const { owner, process, claimUnits, mode, priority } = this.#cast.holds[hold]!;
     return {
       id: this.#id,
       holdId: `${this.#id}-hold-${hold}`,
       owner: `owner-${owner}`,
       process: this.#process(process),
       claimMs: claimUnits * unitMs,
+      mode,
+      priority,
     };
   }
 

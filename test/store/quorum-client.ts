@@ -16,7 +16,15 @@ async function main(): Promise<void> {
   const store = new QuorumStore({ stores: clients.map((client) => new OldRedisStore({ client })), nodeTimeoutMs: 500 });
   for (let turn = 0; turn < turns; ) {
     const holdId = randomUUID();
-    const request = { id: 'order:42', holdId, owner: holdId, process: String(process.pid), claimMs: 1_000 };
+    const request = {
+      id: 'order:42',
+      holdId,
+      owner: holdId,
+      process: String(process.pid),
+      claimMs: 1_000,
+      mode: 'write' as const,
+      priority: 0,
+    };
     const terms = { leaseMs: 10_000, queue: true, maxWaiters: 1, livenessMs: 1_000 };
     const reply = await orStoreError(store.acquire(request, terms));
     if (reply?.status === 'granted') {

@@ -10,7 +10,15 @@ const aheadMs = 3_600_000;
 /** A fence far ahead on one node: its clock was, once. */
 async function runAhead(stage: QuorumStage, index: number): Promise<number> {
   const node = stage.nodes[index]!;
-  const request = { id: 'order:42', holdId: 'ahead', owner: 'ahead', process: 'ahead', claimMs: 1_000 };
+  const request = {
+    id: 'order:42',
+    holdId: 'ahead',
+    owner: 'ahead',
+    process: 'ahead',
+    claimMs: 1_000,
+    mode: 'write' as const,
+    priority: 0,
+  };
   const minFence = (stage.clock.now().wallMs + aheadMs) * 1000;
   await node.acquire(request, { leaseMs: 1_000, queue: false, maxWaiters: 1, livenessMs: 1_000, minFence });
   await node.release(request, { tombstoneMs: 0 });

@@ -70,7 +70,15 @@ export function fenceOf(outcome: Outcome<AcquireReply>): number {
 
 /** A hold put on single nodes, past the quorum: what another client, or an earlier try, left there. */
 export async function putOn(nodes: readonly LockStore[], owner: string, leaseMs = 60_000): Promise<void> {
-  const request = { id: 'order:42', holdId: `hold-${randomUUID()}`, owner, process: 'elsewhere', claimMs: 1_000 };
+  const request = {
+    id: 'order:42',
+    holdId: `hold-${randomUUID()}`,
+    owner,
+    process: 'elsewhere',
+    claimMs: 1_000,
+    mode: 'write' as const,
+    priority: 0,
+  };
   for (const node of nodes) await node.acquire(request, { leaseMs, queue: false, maxWaiters: 1, livenessMs: 1_000 });
 }
 

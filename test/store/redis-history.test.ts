@@ -16,6 +16,8 @@ describe('what the server is told of a release', () => {
     holdId,
     owner: 'owner',
     process: 'process',
+    mode: 'write',
+    priority: 0,
     claimMs: longMs,
     unanswered: 0,
   });

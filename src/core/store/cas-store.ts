@@ -39,7 +39,7 @@ export class CasStore implements LockStore {
     queue: true,
     handOff: true,
     reachability: false,
-    modes: false,
+    modes: true,
     shared: true,
   };
   readonly #adapter: CasAdapter;

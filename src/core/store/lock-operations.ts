@@ -20,7 +20,7 @@ export interface LockHost extends LockContext {
   bury(holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
 
-/** Grants, queues or refuses (C1 to C8, C16); also the poll. */
+/** Grants, queues or refuses (C1 to C8, C16, C19 to C22); also the poll. */
 export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
   const { nowMs } = host;
   lock.dropExpired(nowMs);
@@ -29,12 +29,16 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   }
   const isNew = !lock.queue.has(request.holdId);
   if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
-  if (lock.holds.size === 0) handOff(lock, host);
+  const isBlocked = lock.queue.size > 0 && (lock.hasWriter || handOff(lock, host));
 
-  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, nowMs + terms.leaseMs);
+  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, nowMs + terms.leaseMs, isBlocked);
   const claims = lock.claimsOf(request.process, request.holdId);
-  if (hold !== undefined) return { status: 'granted', grant: asGrant(hold), nowMs, claims };
+  if (hold !== undefined) {
+    return { status: 'granted', grant: asGrant(hold), otherHolds: lock.holdsOf(request.owner) - 1, nowMs, claims };
+  }
   const freeInMs = lock.freeInMs(nowMs);
+  // It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  if (isNew && lock.holdsOf(request.owner) > 0) return { status: 'conflict', freeInMs, nowMs, claims };
   if (!terms.queue) return { status: 'refused', freeInMs, nowMs, claims };
   if (isNew) {
     if (lock.queue.size >= terms.maxWaiters) return { status: 'full', freeInMs, nowMs, claims };
@@ -46,7 +50,8 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
 /** Moves a lease's end away (C10). */
 export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
   const hold = lock.holds.get(request.holdId);
-  if (hold === undefined || hold.fence !== terms.fence || hold.endMs <= nowMs) return { status: 'lost' };
+  if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
+  if (hold.fence !== terms.fence && !(hold.isRaised && terms.fence < hold.fence)) return { status: 'lost' };
   hold.endMs = Math.max(hold.endMs, nowMs + terms.leaseMs);
   hold.isClaim = false;
   return { status: 'renewed', endMs: hold.endMs, nowMs };
@@ -61,7 +66,7 @@ export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   lock.dropExpired(nowMs);
   if (before === undefined) {
     if (terms.tombstoneMs > 0) host.bury(holdId, status, terms.tombstoneMs);
-    if (lock.holds.size === 0) handOff(lock, host);
+    if (!lock.hasWriter) handOff(lock, host);
   }
   return { status, nowMs, claims: lock.claimsOf(process, holdId) };
 }
@@ -71,10 +76,12 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
   return {
     nowMs,
-    holds: holds.map((hold) => ({ ...asGrant(hold), owner: hold.request.owner })),
-    waiters: [...lock.queue.values()].map(({ request, sinceMs }) => ({
-      holdId: request.holdId,
-      owner: request.owner,
+    holds: holds.map((hold) => ({ ...asGrant(hold), owner: hold.request.owner, mode: hold.request.mode })),
+    waiters: [...lock.queue.values()].map(({ request: { holdId, owner, mode, priority }, sinceMs }) => ({
+      holdId,
+      owner,
+      mode,
+      priority,
       sinceMs,
     })),
   };
@@ -83,7 +90,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
 /** Takes every hold with the fence named, and hands on (C15). */
 export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
   lock.dropExpired(host.nowMs);
-  if (lock.holder?.fence !== fence) return false;
+  if (lock.fence !== fence) return false;
   const taken = [...lock.holds.values()];
   lock.holds.clear();
   handOff(lock, host);
@@ -91,19 +98,29 @@ export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): b
   return true;
 }
 
-/** Grants a free key, or the key to an owner that has it already. */
-function enter(lock: MemoryLock, host: LockHost, request: HoldRequest, endMs: number): MemoryHold | undefined {
-  const { holder } = lock;
-  if (holder !== undefined && holder.request.owner !== request.owner) return undefined;
+/** Grants a key that is free or shared, where no live waiter is before; or to an owner that has it already. */
+function enter(
+  lock: MemoryLock,
+  host: LockHost,
+  request: HoldRequest,
+  endMs: number,
+  isBlocked: boolean,
+): MemoryHold | undefined {
+  const { owner, mode } = request;
+  if (!lock.admits(owner, mode) || (isBlocked && lock.holdsOf(owner) === 0)) return undefined;
   lock.dequeue(request.holdId);
-  return lock.grant(request, endMs, holder?.fence ?? host.nextFence(), false);
+  return lock.grant(request, endMs, false, host);
 }
 
-function handOff(lock: MemoryLock, host: LockHost): void {
-  for (const hold of lock.handOff(host)) {
+/** Answers whether a live waiter is left whom the holds do not admit. */
+function handOff(lock: MemoryLock, host: LockHost): boolean {
+  const { granted, isBlocked } = lock.handOff(host);
+  for (const hold of granted) {
     const { process } = hold.request;
+    // Told with the fence that it has now: a later one of these may have raised it.
     if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
   }
+  return isBlocked;
 }
 
 function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {

@@ -1,3 +1,4 @@
+import type { LockMode } from '../types.ts';
 import type { AcquireTerms, HoldRequest, StoreGrant } from './store.ts';
 
 /** A hold in memory. */
@@ -6,6 +7,8 @@ export interface MemoryHold {
   fence: number;
   endMs: number;
   isClaim: boolean;
+  /** Whether its fence rose after it was granted: it may be renewed with the fence that it got. */
+  isRaised: boolean;
 }
 
 interface MemoryWaiter {
@@ -35,6 +38,16 @@ export interface LockImage {
   readonly processes: readonly (readonly [name: string, process: MemoryProcess])[];
 }
 
+/** Each degree of priority counts like this much waiting. */
+const degreeMs = 10_000;
+
+/** What came of a hand-off. */
+interface HandOff {
+  readonly granted: readonly MemoryHold[];
+  /** Whether a live waiter is left that the holds do not admit: nobody but a holder's owner may enter before it. */
+  readonly isBlocked: boolean;
+}
+
 /** One lock: its holds, its queue and the processes that wait in it. */
 export class MemoryLock {
   readonly holds: Map<string, MemoryHold> = new Map();
@@ -42,6 +55,8 @@ export class MemoryLock {
   readonly #processes = new Map<string, MemoryProcess>();
   /** How many waiters an owner has: the queue is only searched for more of them where there are any. */
   readonly #waitersOf = new Map<string, number>();
+  /** No waiter's place is behind this one. */
+  #lastPlace = Number.NEGATIVE_INFINITY;
 
   /** The lock of which this is the image; the image must not be used any more. */
   static of(image: LockImage): MemoryLock {
@@ -64,9 +79,28 @@ export class MemoryLock {
     return this.holds.size === 0 && this.queue.size === 0;
   }
 
-  /** The holder's fence and owner come from any of its holds: in write mode all have the same. */
-  get holder(): MemoryHold | undefined {
-    return this.holds.values().next().value;
+  /** The last fence, which all holds have; undefined where nobody holds. */
+  get fence(): number | undefined {
+    return this.holds.values().next().value?.fence;
+  }
+
+  get hasWriter(): boolean {
+    for (const { request } of this.holds.values()) if (request.mode === 'write') return true;
+    return false;
+  }
+
+  /** Whether the holds let one more of this owner and mode in: others only share as readers. */
+  admits(owner: string, mode: LockMode): boolean {
+    for (const { request } of this.holds.values()) {
+      if (request.owner !== owner && (mode === 'write' || request.mode === 'write')) return false;
+    }
+    return true;
+  }
+
+  holdsOf(owner: string): number {
+    let count = 0;
+    for (const { request } of this.holds.values()) if (request.owner === owner) count += 1;
+    return count;
   }
 
   freeInMs(nowMs: number): number {
@@ -102,28 +136,42 @@ export class MemoryLock {
     const others = (this.#waitersOf.get(owner) ?? 1) - 1;
     if (others === 0) this.#waitersOf.delete(owner);
     else this.#waitersOf.set(owner, others);
-    if (this.queue.size === 0) this.#processes.clear();
+    if (this.queue.size === 0) {
+      this.#processes.clear();
+      this.#lastPlace = Number.NEGATIVE_INFINITY;
+    }
     return true;
   }
 
-  /** Grants without a queue: a free key, or re-entry. */
-  grant(request: HoldRequest, endMs: number, fence: number, isClaim: boolean): MemoryHold {
-    const hold = { request, fence, endMs, isClaim };
+  /** Grants what the holds admit. */
+  grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext): MemoryHold {
+    const hold = { request, fence: this.#fenceFor(request.mode, context), endMs, isClaim, isRaised: false };
     this.holds.set(request.holdId, hold);
     return hold;
   }
 
-  /** Makes the first live waiter the holder, with every other waiter of its owner; answers whom it granted. */
-  handOff(context: LockContext): readonly MemoryHold[] {
-    const next = this.#nextLive(context);
-    if (next === undefined) return [];
-    const fence = context.nextFence();
-    const isAlone = this.#waitersOf.get(next.owner) === 1;
-    const chosen = isAlone ? [next] : [next, ...this.#othersWithOwner(next)];
-    return chosen.map((request) => {
-      this.dequeue(request.holdId);
-      return this.grant(request, context.nowMs + request.claimMs, fence, true);
-    });
+  /**
+   * Grants the first live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to
+   * the next writer.
+   */
+  handOff(context: LockContext): HandOff {
+    const granted: MemoryHold[] = [];
+    const paid: MemoryProcess[] = [];
+    let next = this.#nextLive(context);
+    while (next !== undefined && this.admits(next.owner, next.mode)) {
+      const process = this.#processes.get(next.process);
+      if (process?.state === 'owed') paid.push(process);
+      const isAlone = this.#waitersOf.get(next.owner) === 1;
+      for (const request of isAlone ? [next] : [next, ...this.#othersWithOwner(next)]) {
+        if (!this.admits(request.owner, request.mode)) continue;
+        this.dequeue(request.holdId);
+        granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
+      }
+      if (next.mode === 'write') break;
+      next = this.#nextLive(context);
+    }
+    for (const process of paid) process.state = 'live';
+    return { granted, isBlocked: next !== undefined };
   }
 
   /** The calling process's open claims, but for the one that the reply is about. */
@@ -138,8 +186,26 @@ export class MemoryLock {
 
   #push(waiter: MemoryWaiter): void {
     const { holdId, owner } = waiter.request;
+    const place = placeOf(waiter);
+    // Most come last; whoever is behind is put there again.
+    const behind = place < this.#lastPlace ? [...this.queue.values()].filter((other) => placeOf(other) > place) : [];
+    for (const other of behind) this.queue.delete(other.request.holdId);
     this.queue.set(holdId, waiter);
+    for (const other of behind) this.queue.set(other.request.holdId, other);
+    this.#lastPlace = Math.max(this.#lastPlace, place);
     this.#waitersOf.set(owner, (this.#waitersOf.get(owner) ?? 0) + 1);
+  }
+
+  /** The last fence; a new one where nobody holds, and where a writer joins readers. */
+  #fenceFor(mode: LockMode, context: LockContext): number {
+    const { fence } = this;
+    if (fence !== undefined && (mode === 'read' || this.hasWriter)) return fence;
+    const next = context.nextFence();
+    for (const hold of this.holds.values()) {
+      hold.fence = next;
+      hold.isRaised = true;
+    }
+    return next;
   }
 
   #othersWithOwner(first: HoldRequest): HoldRequest[] {
@@ -153,7 +219,6 @@ export class MemoryLock {
       if (process === undefined || process.liveUntilMs <= context.nowMs) {
         this.dequeue(request.holdId);
       } else if (request.process === context.caller || process.state === 'owed') {
-        if (process.state === 'owed') process.state = 'live';
         return request;
       } else if (process.state === 'live') {
         if (context.isReachable(request.process)) return request;
@@ -167,6 +232,10 @@ export class MemoryLock {
     const known = this.#processes.get(process);
     if (known !== undefined) known.state = 'suspended';
   }
+}
+
+function placeOf({ request, sinceMs }: MemoryWaiter): number {
+  return sinceMs - request.priority * degreeMs;
 }
 
 export function asGrant(hold: MemoryHold): StoreGrant {

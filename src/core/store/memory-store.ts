@@ -6,6 +6,8 @@ import type {
   AcquireTerms,
   HoldRequest,
   InspectReply,
+  ListReply,
+  ListRequest,
   LockStore,
   ReleaseReply,
   ReleaseTerms,
@@ -27,7 +29,7 @@ export class MemoryStore implements LockStore {
     queue: true,
     handOff: true,
     reachability: true,
-    modes: false,
+    modes: true,
     shared: false,
     minFence: true,
   };
@@ -93,6 +95,16 @@ export class MemoryStore implements LockStore {
     return isDone;
   }
 
+  /** In the order of their names, which is the cursor's, too. */
+  async list({ idPrefix, limit, cursor = '' }: ListRequest): Promise<ListReply> {
+    const after = [...this.#locks.keys()].filter((id) => id.startsWith(idPrefix) && id > cursor).sort();
+    const ids = after.slice(0, limit);
+    const nowMs = this.#nowMs();
+    const replies = ids.map((id) => ({ id, ...inspect(this.#lock(id), nowMs) }));
+    const locks = replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0);
+    return { locks, cursor: after.length > limit ? ids.at(-1) : undefined };
+  }
+
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
     this.#listeners.set(process, listener);
     if (options.freed) this.#freedListeners.add(process);
@@ -121,7 +133,7 @@ export class MemoryStore implements LockStore {
 
   /** A grant whose fence is at least this, where its hold is the only one (C19). */
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
-    const { holder } = lock;
+    const holder = lock.holds.values().next().value;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
     holder.fence = Math.max(holder.fence, minFence);
     this.#lastFence = Math.max(this.#lastFence, holder.fence);

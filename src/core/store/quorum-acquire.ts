@@ -69,7 +69,13 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): P
       attempt.state = 'won';
       hold.fence = fence;
       const grant = { holdId: hold.request.holdId, fence, endMs, isClaim: false };
-      const reply = { status: 'granted', grant, nowMs: Math.max(nowMs, endMs - spanMs), claims: [] } as const;
+      const reply = {
+        status: 'granted',
+        grant,
+        otherHolds: 0,
+        nowMs: Math.max(nowMs, endMs - spanMs),
+        claims: [],
+      } as const;
       return { reply, isSplit: false };
     }
   }

@@ -1,15 +1,7 @@
 import type { Quorum } from './quorum.ts';
 import type { Answer } from './quorum-node.ts';
 import { quorumError, reachedBy } from './quorum-tally.ts';
-import type {
-  HoldRequest,
-  InspectReply,
-  ReleaseReply,
-  ReleaseTerms,
-  RenewReply,
-  RenewTerms,
-  StoreGrant,
-} from './store.ts';
+import type { HoldRequest, InspectReply, ReleaseReply, ReleaseTerms, RenewReply, RenewTerms } from './store.ts';
 
 type Answers<T> = readonly (Answer<T> | undefined)[];
 
@@ -106,7 +98,7 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
   );
   const told = replies(answers);
   if (told.length < size) throw failed('inspect', answers);
-  const seen = new Map<string, (StoreGrant & { readonly owner: string })[]>();
+  const seen = new Map<string, InspectReply['holds'][number][]>();
   for (const hold of told.flatMap(({ holds }) => holds))
     seen.set(hold.holdId, [...(seen.get(hold.holdId) ?? []), hold]);
   const holds = [...seen].flatMap(([holdId, copies]) => {
@@ -120,7 +112,7 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
       rank,
       copies.map((copy) => copy.endMs),
     );
-    return [{ holdId, fence, endMs, isClaim: false, owner: copies[0]?.owner ?? '' }];
+    return [{ holdId, fence, endMs, isClaim: false, owner: copies[0]?.owner ?? '', mode: 'write' as const }];
   });
   return {
     nowMs: reachedBy(

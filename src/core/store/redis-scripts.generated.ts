@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '0e47112920b3b2a348b51f0a9f270c556e4846d8',
+  sha1: '424be2e89071c02480cc945960062be4ff0af59b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -63,7 +63,7 @@ local from = string.find(text, '\\n#', 19, true) or #text + 1
 for kind, sign, ends, process, owner, id in string.gmatch(
 string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
 ) do
-local isClaim = kind == 'W' or kind == 'R'
+local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
 holds[#holds + 1] = {
@@ -116,6 +116,11 @@ if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false e
 end
 return true
 end
+local function raiseFence(mode, least)
+if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+last = math.max(last + 1, nowUs, least or 0)
+for _, hold in ipairs(holds) do hold.mode = 's' end
+end
 local function countOf(owner)
 local count = 0
 for _, hold in ipairs(holds) do
@@ -130,8 +135,9 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
+local seen = 0
 local function nextLive(verdicts, owed)
-local from, size, seen = 0, 1, 0
+local from, size = 0, 1
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
@@ -165,15 +171,15 @@ return all
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
-local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+local first
 repeat
-local first = nextLive(verdicts, owed)
+first = nextLive(verdicts, owed)
 if not first or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
-last = fence
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
+raiseFence(waiter.mode)
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
 holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
@@ -192,6 +198,7 @@ if hold.process ~= caller then
 redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
+return first ~= nil
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -241,7 +248,7 @@ if isQueued then
 waiting = true
 keepLive()
 end
-if waiting and admits('', 'r') then handOn() end
+local isBlocked = waiting and (not admits('', 'r') or handOn())
 for _, hold in ipairs(holds) do
 if hold.id == holdId then
 if #holds == 1 and last < minFence then
@@ -252,9 +259,9 @@ return granted(hold)
 end
 end
 local count = countOf(owner)
-if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
+if (count > 0 or not isBlocked) and admits(owner, mode) then
 if isQueued then dequeue(ownMember, owner) end
-if #holds == 0 then last = math.max(last + 1, nowUs, minFence) end
+raiseFence(mode, minFence)
 local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
 holds[#holds + 1] = hold
 if isQueued then sweepQueue() end
@@ -287,7 +294,7 @@ return withClaims({status, nowMs, freeAt, isNew, 0, 0})`,
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'a10f950b74ed88eb339ba58b7fab90a4ac9a2627',
+  sha1: 'aedc3667c3caccf95a001800f2f98eb51e4d23ea',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -315,7 +322,7 @@ local from = string.find(text, '\\n#', 19, true) or #text + 1
 for kind, sign, ends, process, owner, id in string.gmatch(
 string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
 ) do
-local isClaim = kind == 'W' or kind == 'R'
+local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
 holds[#holds + 1] = {
@@ -368,6 +375,11 @@ if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false e
 end
 return true
 end
+local function raiseFence(mode, least)
+if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+last = math.max(last + 1, nowUs, least or 0)
+for _, hold in ipairs(holds) do hold.mode = 's' end
+end
 local function countOf(owner)
 local count = 0
 for _, hold in ipairs(holds) do
@@ -382,8 +394,9 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
+local seen = 0
 local function nextLive(verdicts, owed)
-local from, size, seen = 0, 1, 0
+local from, size = 0, 1
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
@@ -417,15 +430,15 @@ return all
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
-local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+local first
 repeat
-local first = nextLive(verdicts, owed)
+first = nextLive(verdicts, owed)
 if not first or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
-last = fence
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
+raiseFence(waiter.mode)
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
 holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
@@ -444,6 +457,7 @@ if hold.process ~= caller then
 redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
+return first ~= nil
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -507,7 +521,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '100db18456e5c2570e3649dadf6ca5fe00ed54f1',
+  sha1: '56c5be45effa3a9dd66e0b03146a809639dac78d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -589,7 +603,7 @@ local from = string.find(text, '\\n#', 19, true) or #text + 1
 for kind, sign, ends, process, owner, id in string.gmatch(
 string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
 ) do
-local isClaim = kind == 'W' or kind == 'R'
+local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
 holds[#holds + 1] = {
@@ -642,6 +656,11 @@ if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false e
 end
 return true
 end
+local function raiseFence(mode, least)
+if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+last = math.max(last + 1, nowUs, least or 0)
+for _, hold in ipairs(holds) do hold.mode = 's' end
+end
 local function countOf(owner)
 local count = 0
 for _, hold in ipairs(holds) do
@@ -656,8 +675,9 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
+local seen = 0
 local function nextLive(verdicts, owed)
-local from, size, seen = 0, 1, 0
+local from, size = 0, 1
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
@@ -691,15 +711,15 @@ return all
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
-local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+local first
 repeat
-local first = nextLive(verdicts, owed)
+first = nextLive(verdicts, owed)
 if not first or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
-last = fence
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
+raiseFence(waiter.mode)
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
 holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
@@ -718,6 +738,7 @@ if hold.process ~= caller then
 redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
+return first ~= nil
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -804,7 +825,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'a30ff58124b0f238861341b09ee7d157038f2261',
+  sha1: '616a88984ea113b0cb968c5c8b2246ecb969fa78',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -832,7 +853,7 @@ local from = string.find(text, '\\n#', 19, true) or #text + 1
 for kind, sign, ends, process, owner, id in string.gmatch(
 string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
 ) do
-local isClaim = kind == 'W' or kind == 'R'
+local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
 holds[#holds + 1] = {
@@ -885,6 +906,11 @@ if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false e
 end
 return true
 end
+local function raiseFence(mode, least)
+if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+last = math.max(last + 1, nowUs, least or 0)
+for _, hold in ipairs(holds) do hold.mode = 's' end
+end
 local function countOf(owner)
 local count = 0
 for _, hold in ipairs(holds) do
@@ -899,8 +925,9 @@ if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
+local seen = 0
 local function nextLive(verdicts, owed)
-local from, size, seen = 0, 1, 0
+local from, size = 0, 1
 while seen < scanLimit do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
@@ -934,15 +961,15 @@ return all
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
-local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+local first
 repeat
-local first = nextLive(verdicts, owed)
+first = nextLive(verdicts, owed)
 if not first or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
-last = fence
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
+raiseFence(waiter.mode)
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
 holds[#holds + 1], granted[#granted + 1] = waiter, waiter
 end
@@ -961,6 +988,7 @@ if hold.process ~= caller then
 redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
 end
 end
+return first ~= nil
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -992,7 +1020,8 @@ return reply
 end
 local leaseMs = tonumber(ARGV[2])
 for _, hold in ipairs(holds) do
-if hold.id == holdId and last == tonumber(ARGV[4]) then
+local fence = tonumber(ARGV[4])
+if hold.id == holdId and (fence == last or hold.mode == 's' and fence < last) then
 hold.ends = math.max(hold.ends, nowMs + leaseMs)
 hold.isClaim = false
 writeRecord()

@@ -1,7 +1,9 @@
 import { LockConfigError } from '../errors.ts';
+import type { LockMode } from '../types.ts';
 import { checkOptions, objectWith, text } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { RedisHistory } from './redis-history.ts';
+import { scanLocks } from './redis-listing.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { type RedisClient, RedisScripts } from './redis-scripts.ts';
 import { RedisUptime } from './redis-uptime.ts';
@@ -10,6 +12,8 @@ import type {
   AcquireTerms,
   HoldRequest,
   InspectReply,
+  ListReply,
+  ListRequest,
   LockStore,
   ReleaseReply,
   ReleaseTerms,
@@ -41,7 +45,7 @@ export class RedisStore implements LockStore {
     queue: true,
     handOff: true,
     reachability: true,
-    modes: false,
+    modes: true,
     shared: true,
     minFence: true,
   };
@@ -77,7 +81,7 @@ export class RedisStore implements LockStore {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
     const answered = this.#history.asked(request);
-    const lease = `w+${String(leaseMs).padStart(12, '0')}`;
+    const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, rest);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     return this.#scripts.run(acquire, args, (reply) => {
@@ -110,6 +114,13 @@ export class RedisStore implements LockStore {
   forceRelease(id: string, fence: number): Promise<boolean> {
     const args = [...this.#keys(id), '- - -', fence, `0 w 0 0 0 0 ${this.#channels}`];
     return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
+  }
+
+  async list(request: ListRequest): Promise<ListReply> {
+    const { ids, cursor } = await scanLocks(this.#client, this.#prefix, request);
+    const replies = await Promise.all(ids.map(async (id) => ({ id, ...(await this.inspect(id)) })));
+    // A record outlives what it tells of.
+    return { locks: replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0), cursor };
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
@@ -154,22 +165,32 @@ const rules = {
 
 /** What a waiter's place in the queue says of its wish. */
 function wants(request: HoldRequest): string {
-  return `w ${request.claimMs} 0`;
+  return `${letterOf(request.mode)} ${request.claimMs} ${request.priority}`;
+}
+
+function letterOf(mode: LockMode): 'r' | 'w' {
+  return mode === 'read' ? 'r' : 'w';
+}
+
+/** Of a letter or a kind; see _shared.lua. */
+function modeOf(kind: unknown): LockMode {
+  return kind === 'w' || kind === 'W' ? 'write' : 'read';
 }
 
 /** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
 function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
   const nowMs = Math.floor(fence / 1000);
-  return { status: 'granted', grant: { holdId, fence, endMs: nowMs + leaseMs, isClaim: false }, nowMs, claims: none };
+  const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
+  return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
 }
 
 function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, isClaim] = reply as [AcquireReply['status'], Item, Item, Item, Item];
+  const [status, now, third, fourth, isClaim, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
   const nowMs = Number(now);
   const claims = readClaims(reply, 6);
   if (status === 'granted') {
     const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(isClaim) === 1 };
-    return { status, grant, nowMs, claims };
+    return { status, grant, otherHolds: Number(others), nowMs, claims };
   }
   if (status === 'cancelled') return { status, nowMs, claims };
   const freeInMs = Number(third) - nowMs;
@@ -198,11 +219,14 @@ function readInspect(reply: unknown): InspectReply {
       owner: String(owner),
       fence: Number(fence),
       endMs: Number(end),
-      isClaim: kind === 'W' || kind === 'R',
+      isClaim: /[A-Z]/.test(String(kind)),
+      mode: modeOf(kind),
     })),
-    waiters: rows(waiters, 5).map(([holdId, owner, , , since]) => ({
+    waiters: rows(waiters, 5).map(([holdId, owner, mode, priority, since]) => ({
       holdId: String(holdId),
       owner: String(owner),
+      mode: modeOf(mode),
+      priority: Number(priority),
       sinceMs: Number(since) / 1000,
     })),
   };

@@ -1,12 +1,16 @@
+import type { LockMode } from '../types.ts';
+
 /**
  * The contract of a store. `test/contract/` has a test under each number, and runs unchanged against every store.
  *
  * C1  A free key is granted at once: a fence, the lease's end and the store's time.
- * C2  While the lease of one owner's hold lasts, no other owner is granted the key.
+ * C2  While the lease of one owner's hold lasts, no other owner is granted the key; but see C19.
  * C3  The holding owner is granted at once, with the fence it has: re-entry overtakes the queue.
  * C4  Every operation is idempotent by hold id: a repeated acquire answers the grant that it got, and adds nothing.
  * C5  A key that is not free: with `queue`, the hold id is queued; without, it is refused and leaves nothing.
- * C6  First in, first out among live waiters; a newcomer never overtakes them, not by an acquire without `queue` either.
+ * C6  First in, first out among live waiters of one priority; a newcomer never overtakes them, not by an acquire without
+ *     `queue` either. Each degree of priority counts like ten seconds of waiting: nobody is overtaken by whoever comes
+ *     later than that.
  * C7  The release of an owner's last hold makes the next live waiter the holder in the same step: a new fence and a lease
  *     of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or, where the releasing
  *     process is its own, in the reply; never from inside the call.
@@ -22,7 +26,7 @@
  *     not passed over as unreachable twice in a row once it polled. Entries of a process that has not polled for
  *     `livenessMs` go, a tenth of it later at the latest.
  * C13 The store's clock decides, by the lease's end, not by presence.
- * C14 Waiters of the owner that was just granted are granted with it.
+ * C14 Waiters of the owner that was just granted are granted with it, as far as C19 admits them.
  * C15 A force release does nothing when the fence is not the one named; else every hold goes, the next waiter is granted,
  *     and the holders' processes are told in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
@@ -33,7 +37,20 @@
  * C20 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
  *     other.
  *
- * A hold request carries all that is known of it, so that modes and priorities are fields to add, not calls.
+ * With `modes` (without, every hold is a writer's):
+ *
+ * C19 Readers share a key, a writer has it alone, in one queue for both: a reader behind a writer waits, and readers in a
+ *     row are granted together. Each hold has a lease of its own; an owner has any number, of either mode.
+ * C20 The owner of a write hold is granted a read hold at once. The only owner that reads is granted a write hold at once.
+ *     One that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait for itself.
+ *     When its last write hold is gone and it still reads, the readers that wait next are granted.
+ * C21 All holds of a key are renewed, and told, under its last fence, and readers who join others share theirs. It rises
+ *     when nobody held, and when a writer joins holds that are all readers': what one owner writes, no other ever wrote
+ *     under the same fence. The read holds that were there before may still be renewed with the fence that they got.
+ * C22 A grant tells how many other holds its owner has on the key.
+ * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
+ *
+ * A hold request carries all that is known of it.
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
@@ -42,6 +59,8 @@ export interface LockStore {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
   inspect(id: string): Promise<InspectReply>;
   forceRelease(id: string, fence: number): Promise<boolean>;
+  /** A page of the locks that are held or waited for; absent in a store that can't name its keys. */
+  list?(request: ListRequest): Promise<ListReply>;
   /**
    * The stream of messages to one process. Resolves when it is in force, with the function that ends it; what the store
    * opened for it is closed with the last one.
@@ -80,6 +99,9 @@ export interface HoldRequest {
   readonly process: string;
   /** How long a handed-off grant lasts until its first renewal. */
   readonly claimMs: number;
+  readonly mode: LockMode;
+  /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
+  readonly priority: number;
   /** For the store alone: how many acquires of this hold id may still arrive. */
   unanswered?: number;
 }
@@ -128,7 +150,12 @@ interface Reply {
 
 export type AcquireReply = Reply &
   (
-    | { readonly status: 'granted'; readonly grant: StoreGrant }
+    | {
+        readonly status: 'granted';
+        readonly grant: StoreGrant;
+        /** How many other holds its owner has on the key. */
+        readonly otherHolds: number;
+      }
     | {
         readonly status: 'queued';
         /** Whether the store did not know the hold id before this call. */
@@ -136,7 +163,8 @@ export type AcquireReply = Reply &
         /** What is left of the holder's lease. */
         readonly freeInMs: number;
       }
-    | { readonly status: 'refused' | 'full'; readonly freeInMs: number }
+    /** `conflict`: the owner reads beside others, and can't wait for itself. */
+    | { readonly status: 'refused' | 'full' | 'conflict'; readonly freeInMs: number }
     | { readonly status: 'cancelled' }
   );
 
@@ -152,8 +180,32 @@ export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | '
 
 export interface InspectReply {
   readonly nowMs: number;
-  readonly holds: readonly (StoreGrant & { readonly owner: string })[];
-  readonly waiters: readonly { readonly holdId: string; readonly owner: string; readonly sinceMs: number }[];
+  readonly holds: readonly (StoreGrant & { readonly owner: string; readonly mode: LockMode })[];
+  readonly waiters: readonly StoreWaiter[];
+}
+
+/** A waiter; times are milliseconds on the store's clock. */
+export interface StoreWaiter {
+  readonly holdId: string;
+  readonly owner: string;
+  readonly mode: LockMode;
+  readonly priority: number;
+  readonly sinceMs: number;
+}
+
+export interface ListRequest {
+  /** What the encoded names begin with; may be empty. */
+  readonly idPrefix: string;
+  /** About how many names to look at. */
+  readonly limit: number;
+  /** What the page before said; absent for the first one. */
+  readonly cursor?: string | undefined;
+}
+
+export interface ListReply {
+  readonly locks: readonly (InspectReply & { readonly id: string })[];
+  /** What names the next page; absent after the last. */
+  readonly cursor?: string | undefined;
 }
 
 export type StoreMessage =

@@ -4,10 +4,10 @@
 -- ARGV[1] "<process> <owner> <hold id>", the names of who calls
 -- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
---                 else '-'; a line a hold: "<kind><end> <names>", kind w or r, in capitals for a claim; and a line a
---                 release that is remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits,
---                 or '+' and 12, from the time of the fence on. All holds have the last fence; where any is a writer's,
---                 one owner.
+--                 else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
+--                 it was granted, in capitals for a claim; and a line a release that is remembered here:
+--                 "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from the time of the
+--                 fence on. All holds have the last fence; where any is a writer's, one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
 --                 ':p'<process> -> live until; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
 --                 ':g'<status><hold id> -> a release, remembered until then, in µs.
@@ -45,7 +45,7 @@ if text then
   for kind, sign, ends, process, owner, id in string.gmatch(
     string.sub(text, 19, from - 1), '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
   ) do
-    local isClaim = kind == 'W' or kind == 'R'
+    local isClaim = kind == string.upper(kind)
     ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
     if ends > nowMs then
       holds[#holds + 1] = {
@@ -111,6 +111,14 @@ local function admits(owner, mode)
   return true
 end
 
+-- A writer has a fence that no other owner ever had: it rises where nobody holds, and where a writer joins readers. Those
+-- know the one that they got.
+local function raiseFence(mode, least)
+  if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+  last = math.max(last + 1, nowUs, least or 0)
+  for _, hold in ipairs(holds) do hold.mode = 's' end
+end
+
 local function countOf(owner)
   local count = 0
   for _, hold in ipairs(holds) do
@@ -128,8 +136,9 @@ local function judge(name, untilMs, state)
 end
 
 -- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
+local seen = 0
 local function nextLive(verdicts, owed)
-  local from, size, seen = 0, 1, 0
+  local from, size = 0, 1
   while seen < scanLimit do
     local page = redis.call('ZRANGE', queue, from, from + size - 1)
     if #page == 0 then return nil end
@@ -165,19 +174,19 @@ local function withOwner(first)
 end
 
 -- Grants the next live waiter what the holds admit, and every other waiter of its owner; after a reader, goes on up to
--- the next writer. Each gets a claim, and where nobody held before, the next fence. Writes the record in any case. The
--- calling process finds its claims among the holds; others are told after the last write.
+-- the next writer. Each gets a claim. Writes the record in any case. The calling process finds its claims among the holds;
+-- others are told after the last write. Answers whether a live waiter is left whom the holds do not admit.
 local function handOn()
   local granted, verdicts, owed, paid = {}, {}, {}, {}
-  local fence = #holds == 0 and math.max(last + 1, nowUs) or last
+  local first
   repeat
-    local first = nextLive(verdicts, owed)
+    first = nextLive(verdicts, owed)
     if not first or not admits(first.owner, first.mode) then break end
     if owed[first.process] then paid[first.process] = true end
-    last = fence
     for _, waiter in ipairs(withOwner(first)) do
       if admits(waiter.owner, waiter.mode) then
         dequeue(waiter.member, waiter.owner)
+        raiseFence(waiter.mode)
         waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
         holds[#holds + 1], granted[#granted + 1] = waiter, waiter
       end
@@ -196,6 +205,7 @@ local function handOn()
       redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
     end
   end
+  return first ~= nil
 end
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".

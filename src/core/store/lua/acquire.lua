@@ -76,7 +76,7 @@ if isQueued then
   waiting = true
   keepLive()
 end
-if waiting and admits('', 'r') then handOn() end
+local isBlocked = waiting and (not admits('', 'r') or handOn())
 
 for _, hold in ipairs(holds) do
   if hold.id == holdId then
@@ -88,9 +88,9 @@ for _, hold in ipairs(holds) do
   end
 end
 local count = countOf(owner)
-if #holds == 0 or (count > 0 or not waiting) and admits(owner, mode) then
+if (count > 0 or not isBlocked) and admits(owner, mode) then
   if isQueued then dequeue(ownMember, owner) end
-  if #holds == 0 then last = math.max(last + 1, nowUs, minFence) end
+  raiseFence(mode, minFence)
   local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
   holds[#holds + 1] = hold
   if isQueued then sweepQueue() end

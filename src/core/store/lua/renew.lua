@@ -9,7 +9,8 @@ local text = redis.call('GET', KEYS[1])
 
 local leaseMs = tonumber(ARGV[2])
 for _, hold in ipairs(holds) do
-  if hold.id == holdId and last == tonumber(ARGV[4]) then
+  local fence = tonumber(ARGV[4])
+  if hold.id == holdId and (fence == last or hold.mode == 's' and fence < last) then
     hold.ends = math.max(hold.ends, nowMs + leaseMs)
     hold.isClaim = false
     writeRecord()
