@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Redis } from 'ioredis';
@@ -246,6 +246,41 @@ describeStores('ReenLock', ({ stage, service }) => {
         { leaseMs: longMs, maxHoldMs: longMs, renew: false },
       );
     });
+  });
+
+  it('not considered there: queued waiting, priorities, read locks', async () => {
+    const [one, two] = [service(), service()];
+    const order: string[] = [];
+    const both = getLock(key, { mode: 'read' });
+    const jobs = await one.job('holder', () =>
+      getLock(key).run(async () => {
+        const started: Promise<unknown>[] = [];
+        const ask = async (name: string, routine: () => Promise<unknown>) => {
+          started.push(two.job(name, routine));
+          await two.until('waiting', started.length);
+        };
+        const write = (name: string, priority: number) =>
+          ask(name, () => getLock(key, { priority }).run(() => void order.push(name)));
+        await write('first', 0);
+        // Each of the two readers waits inside for the other.
+        const [met, meet] = [new Set<string>(), new EventEmitter()];
+        for (const name of ['reader', 'beside']) {
+          await ask(name, () =>
+            both.run(async () => {
+              met.add(name);
+              meet.emit('in');
+              while (met.size < 2) await once(meet, 'in');
+              order.push('readers');
+            }),
+          );
+        }
+        await write('last', 0);
+        await write('urgent', 1);
+        return started;
+      }),
+    );
+    await Promise.all(jobs);
+    expect(order).toEqual(['urgent', 'first', 'readers', 'readers', 'last']);
   });
 });
 
