@@ -2,7 +2,7 @@ import { Asks, refusal, tooMany } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { LockLimitError, LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
+import { LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';

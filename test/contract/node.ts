@@ -5,11 +5,11 @@ import { type Contract, key, type Line } from './stage.ts';
 /** Beyond the clock of any server that runs the tests. */
 const farMs = 60_000;
 
-/** C19, C20: what a quorum needs of its nodes. */
+/** C24, C25: what a quorum needs of its nodes. */
 export function describeNode({ harness, stage }: Contract): void {
   const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
 
-  describe('C19 With `minFence`', () => {
+  describe('C24 With `minFence`', () => {
     it('the store says that it heeds it', () => {
       expect(stage.store.capabilities.minFence).toBe(true);
     });
@@ -19,7 +19,7 @@ export function describeNode({ harness, stage }: Contract): void {
       const line = stage.deafProcess().line();
       const grant = await line.hold({ minFence });
       expect(grant.fence).toBe(minFence);
-      expect((await stage.inspect()).holds).toEqual([{ ...grant, owner: line.request.owner }]);
+      expect((await stage.inspect()).holds).toEqual([{ ...grant, owner: line.request.owner, mode: 'write' }]);
       expect(await line.hold()).toEqual(grant);
       expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
     });
@@ -80,7 +80,7 @@ export function describeNode({ harness, stage }: Contract): void {
     });
   });
 
-  describe('C20 A release that is to be announced', () => {
+  describe('C25 A release that is to be announced', () => {
     const announced = (line: Line) => stage.store.release(line.request, { tombstoneMs: longMs, announce: true });
     const freed = (messages: readonly StoreMessage[]) => messages.filter(({ kind }) => kind === 'freed');
 

@@ -131,7 +131,7 @@ export class MemoryStore implements LockStore {
     return host;
   }
 
-  /** A grant whose fence is at least this, where its hold is the only one (C19). */
+  /** A grant whose fence is at least this, where its hold is the only one (C24). */
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
     const holder = lock.holds.values().next().value;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;

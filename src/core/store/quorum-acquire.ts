@@ -72,7 +72,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): P
       const reply = {
         status: 'granted',
         grant,
-        otherHolds: 0,
+        otherHolds: Math.max(...granted(votes).map((vote) => vote.otherHolds)),
         nowMs: Math.max(nowMs, endMs - spanMs),
         claims: [],
       } as const;

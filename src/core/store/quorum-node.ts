@@ -38,11 +38,14 @@ export class QuorumNode {
     this.#offsetMs = nowMs - sent.monoMs;
   }
 
-  /** The same request, with a count of its own of what was not answered: another node's silence says nothing of this one. */
+  /**
+   * The same request, for a writer as every one here, with a count of its own of what was not answered: another node's
+   * silence says nothing of this one.
+   */
   requestOf(request: HoldRequest): HoldRequest {
     let own = this.#requests.get(request);
     if (own === undefined) {
-      own = { ...request };
+      own = { ...request, mode: 'write' };
       this.#requests.set(request, own);
     }
     return own;

@@ -5,7 +5,7 @@ import type { AcquireReply, AcquireTerms, StoreGrant } from './store.ts';
 
 /** What one node said to an acquire. `restarted`: it granted, but may have forgotten another's lease. */
 export type Vote =
-  | { readonly kind: 'granted'; readonly grant: StoreGrant; readonly nowMs: number }
+  | { readonly kind: 'granted'; readonly grant: StoreGrant; readonly otherHolds: number; readonly nowMs: number }
   | { readonly kind: 'refused'; readonly freeInMs: number; readonly nowMs: number }
   | { readonly kind: 'cancelled'; readonly nowMs: number }
   | { readonly kind: 'restarted' }
@@ -38,7 +38,9 @@ export async function asked(
   });
   if (answer.kind !== 'answered') return failure(answer);
   const { reply } = answer;
-  return reply.status === 'granted' ? aged(quorum, node, reply.grant, reply.nowMs) : denied(reply);
+  if (reply.status !== 'granted') return denied(reply);
+  const { grant, otherHolds, nowMs } = reply;
+  return aged(quorum, node, { kind: 'granted', grant, otherHolds, nowMs });
 }
 
 /** Whether a node that voted so may hold what it was asked for, now or later. */
@@ -68,15 +70,15 @@ export function agreedFence(votes: Votes, size: number): number | undefined {
  * A grant counts once the node has been up for the longest lease: before, it may have forgotten one. It is asked after the
  * grant, so that no restart can come between.
  */
-async function aged(quorum: Quorum, node: QuorumNode, grant: StoreGrant, nowMs: number): Promise<Vote> {
+async function aged(quorum: Quorum, node: QuorumNode, vote: Extract<Vote, { kind: 'granted' }>): Promise<Vote> {
   const { uptimeMs } = node.store;
-  if (uptimeMs === undefined) return { kind: 'granted', grant, nowMs };
+  if (uptimeMs === undefined) return vote;
   const answer = await node.call((store) => uptimeMs.call(store));
   // The node did grant: it must be given back like one that did not answer.
   if (answer.kind !== 'answered')
     return answer.kind === 'timeout' ? failure(answer) : { kind: 'unreachable', error: answer.error };
   const neededMs = quorum.maxLeaseMs * 1.01 + 2;
-  return answer.reply > neededMs ? { kind: 'granted', grant, nowMs } : { kind: 'restarted' };
+  return answer.reply > neededMs ? vote : { kind: 'restarted' };
 }
 
 function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {

@@ -32,15 +32,9 @@ import type { LockMode } from '../types.ts';
  * C16 A queue of `maxWaiters` takes no more: `full`.
  * C17 `inspect` changes nothing and tells holds and waiters, in order.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
- * C19 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
- *     that is alone on its key to just that. At re-entry it says nothing.
- * C20 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
- *     other.
- *
- * With `modes` (without, every hold is a writer's):
- *
- * C19 Readers share a key, a writer has it alone, in one queue for both: a reader behind a writer waits, and readers in a
- *     row are granted together. Each hold has a lease of its own; an owner has any number, of either mode.
+ * C19 With `modes` (without, every hold is a writer's), readers share a key, a writer has it alone, in one queue for both:
+ *     a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its own; an owner
+ *     has any number, of either mode.
  * C20 The owner of a write hold is granted a read hold at once. The only owner that reads is granted a write hold at once.
  *     One that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait for itself.
  *     When its last write hold is gone and it still reads, the readers that wait next are granted.
@@ -49,6 +43,10 @@ import type { LockMode } from '../types.ts';
  *     under the same fence. The read holds that were there before may still be renewed with the fence that they got.
  * C22 A grant tells how many other holds its owner has on the key.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
+ * C24 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
+ *     that is alone on its key to just that. At re-entry it says nothing.
+ * C25 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
+ *     other.
  *
  * A hold request carries all that is known of it.
  */
