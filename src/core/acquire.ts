@@ -73,7 +73,7 @@ export function acquire<C extends Caller>(
       },
     };
     const waitMs = caller === 'try' ? 0 : settings.waitMs;
-    runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, interruption, asker });
+    runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, work: scope, interruption, asker });
   });
 }
 

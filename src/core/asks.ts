@@ -60,7 +60,7 @@ export function refusal(
   if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
   if (status === 'conflict') {
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
-    return new DeadlockError(message, { key, cycle: [{ owner: request.owner, key }] });
+    return new DeadlockError({ key, cycle: [{ traceId: request.owner, key }] }, message);
   }
   return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
 }

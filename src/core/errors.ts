@@ -134,18 +134,26 @@ export class LockAbortedError extends LockError {
   }
 }
 
-/** One owner that waits, and the key that it waits for. */
-export interface DeadlockEdge {
-  readonly owner: string;
+/** One wait of a deadlock. */
+export interface DeadlockWait {
+  /** The trace that waits. */
+  readonly traceId: string;
+  /** The key that it waits for, as the application wrote it. */
   readonly key: string;
 }
 
-/** The wait would never end: each owner of a cycle waits for the next; or one that reads beside others asks to write. */
+/**
+ * The call waited in a ring: for a key whose holder waits, directly or by others, for what the caller holds. Of a ring, the
+ * call that was queued last gets this, and has left the queue; the others wait on. A call that reads beside others and asks to write is a ring of its own.
+ */
 export class DeadlockError extends LockError {
   // Private, so that `res.json(error)` in an application's handler can't send it.
-  readonly #cycle: readonly DeadlockEdge[];
+  readonly #cycle: readonly DeadlockWait[];
 
-  constructor(message: string, details: LockErrorDetails & { cycle: readonly DeadlockEdge[] }) {
+  constructor(
+    details: LockErrorDetails & { cycle: readonly DeadlockWait[] },
+    message = 'The request waited in a deadlock with others',
+  ) {
     super(message, details, {
       code: 'ERR_LOCK_DEADLOCK',
       status: 409,
@@ -156,8 +164,8 @@ export class DeadlockError extends LockError {
     this.#cycle = details.cycle;
   }
 
-  /** Who waits for which key; the last one's holder is the first. */
-  get cycle(): readonly DeadlockEdge[] {
+  /** The ring, this call's wait first: each waits for a key that the next one's trace holds, the last for one of the first's. */
+  get cycle(): readonly DeadlockWait[] {
     return this.#cycle;
   }
 }

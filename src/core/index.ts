@@ -2,8 +2,8 @@
 
 // Errors: each with a stable code.
 export {
-  type DeadlockEdge,
   DeadlockError,
+  type DeadlockWait,
   isLockError,
   LockAbortedError,
   LockConfigError,
@@ -36,6 +36,7 @@ export { MemoryStore } from './store/memory-store.ts';
 export type {
   AcquireReply,
   AcquireTerms,
+  EdgeStore,
   HoldRequest,
   InspectReply,
   ListReply,
@@ -51,6 +52,8 @@ export type {
   StoreMessage,
   StoreWaiter,
   Unsubscribe,
+  WaitEdge,
+  WaitReply,
 } from './store/store.ts';
 // Traces: who the owner is, in jobs and in outgoing calls.
 export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';

@@ -155,9 +155,9 @@ class ProcessLocks implements Locks {
     await within(clock, drainMs, keeper.idle());
     for (const grant of keeper.grants) keeper.lose(grant, 'The lock was lost: the server has shut down');
     // What was asked for before may be granted yet, and must be given back.
-    await within(clock, this.settings.storeTimeoutMs, waiting.idle());
+    await within(clock, this.settings.storeTimeoutMs, waiting.asked.idle());
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
-    await within(clock, this.settings.storeTimeoutMs, waiting.unsubscribe());
+    await within(clock, this.settings.storeTimeoutMs, waiting.subscription.end());
     keeper.close();
     this.#calls.close();
   }

@@ -5,8 +5,10 @@ import type { Runtime } from './runtime.ts';
 import type { TraceSignatures } from './signature.ts';
 import type { LockMode, Trace } from './types.ts';
 
-/** What a scope hands on to the services that are called from it; the rest comes from its `Locks`. */
+/** What a scope hands on to the services that are called from it, the rest comes from its `Locks`; and where it came from. */
 export interface Outgoing {
+  /** Whether somebody else may work for the same trace: its id was not made for this scope. Default false. */
+  readonly isAdopted?: boolean | undefined;
   readonly traceparent?: string | undefined;
   readonly headerName?: string | undefined;
   readonly signatures?: TraceSignatures | undefined;
@@ -25,6 +27,7 @@ export class Scope implements Trace, HoldHome {
   readonly headerName: string;
   /** What signs its trace id for them, if anything does. */
   readonly signatures: TraceSignatures | undefined;
+  readonly #isAdopted: boolean;
   readonly #clock: Clock;
   /** In the order of their acquires. */
   readonly #holds: ScopedHold[] = [];
@@ -37,13 +40,14 @@ export class Scope implements Trace, HoldHome {
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, { traceparent, headerName, signatures }: Outgoing) {
+  constructor(runtime: Runtime, traceId: string, { isAdopted, traceparent, headerName, signatures }: Outgoing) {
     const { trust } = runtime.settings;
     this.runtime = runtime;
     this.traceId = traceId;
     this.traceparent = traceparent;
     this.headerName = headerName ?? runtime.settings.headerName;
     this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
+    this.#isAdopted = isAdopted ?? false;
     this.#clock = runtime.clock;
   }
 
@@ -56,6 +60,18 @@ export class Scope implements Trace, HoldHome {
   get requestOwner(): string {
     this.#requestOwner ??= this.#clock.randomId();
     return this.#requestOwner;
+  }
+
+  /**
+   * The owners for whom others may wait while this scope does: whose keys it holds, and its trace's where that may hold keys
+   * elsewhere. A hold of `owner: 'hold'` is a line of work of its own.
+   */
+  get blockedOwners(): readonly string[] {
+    const owners = new Set(this.#isAdopted ? [this.owner] : []);
+    for (const { grant } of this.#holds) {
+      if (grant.ownerKind !== 'hold' && grant.isOpen) owners.add(grant.request.owner);
+    }
+    return [...owners];
   }
 
   get isOver(): boolean {

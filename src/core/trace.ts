@@ -48,6 +48,7 @@ export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?:
   const around = outer?.isOver === false ? outer : undefined;
   const id = traceId ?? around?.traceId ?? runtime.clock.randomId();
   const scope = new JobScope(runtime, id, {
+    isAdopted: traceId !== undefined || around !== undefined,
     traceparent: outer?.traceparent,
     headerName: outer?.headerName,
     signatures: outer?.runtime === runtime ? outer.signatures : undefined,

@@ -1,4 +1,4 @@
-import type { LockLostError } from './errors.ts';
+import type { DeadlockWait, LockLostError } from './errors.ts';
 import type { LockKey } from './key.ts';
 
 /** Who may re-enter: the trace, this one request, or nobody. */
@@ -234,6 +234,8 @@ export interface LockEvents {
   timeout: LockEvent & { readonly waitedMs: number };
   /** An acquire gave up because its signal was aborted or its client left. */
   aborted: LockEvent & { readonly waitedMs: number };
+  /** An acquire gave up because it closed a ring of waits: see `DeadlockError`. */
+  deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };
   /** A store call failed; renewals and releases are tried again. */
   storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
   /** The store failed, and a guard with `passOnStoreError` let the request pass without its locks. */

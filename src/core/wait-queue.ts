@@ -14,6 +14,13 @@ export interface Asker {
   failed(error: Error): void;
 }
 
+/** On whose behalf somebody waits. */
+export interface Work {
+  readonly traceId: string;
+  /** The owners whose work stands still meanwhile, as far as others may wait for them. */
+  readonly blockedOwners: readonly string[];
+}
+
 /** What one acquire asks for. */
 export interface Ask {
   readonly key: string;
@@ -21,6 +28,7 @@ export interface Ask {
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
   readonly waitMs: number;
+  readonly work: Work;
   readonly interruption: Interruption;
   readonly asker: Asker;
 }

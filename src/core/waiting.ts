@@ -1,6 +1,7 @@
 import { Asks, refusal, tooMany } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
+import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
 import { LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
@@ -8,6 +9,7 @@ import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
 import { type Outcome, Polls } from './polls.ts';
 import type { Releases } from './releases.ts';
+import { Running } from './running.ts';
 import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
@@ -31,10 +33,11 @@ export class Waiting {
   /** The same, where the store has no queue: who is refused waits in this process alone. */
   readonly #tries: Tries | undefined;
   readonly #releases: Releases;
+  readonly #deadlocks: Deadlocks;
   readonly #onLost: (holdId: string) => void;
-  readonly #subscription: Subscription;
+  readonly subscription: Subscription;
   /** How many were asked for, and not yet answered for good. */
-  #asked = 0;
+  readonly asked: Running = new Running();
   /** By hold id: whoever stands in a queue. */
   readonly #waiters = new Map<string, Waiter>();
   /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
@@ -42,7 +45,6 @@ export class Waiting {
   /** By lock: its queue, as this process sees it. */
   readonly #queues = new Map<string, WaitQueue>();
   #isClosed = false;
-  readonly #idle: (() => void)[] = [];
 
   constructor(
     store: LockStore,
@@ -70,8 +72,10 @@ export class Waiting {
     };
     this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
     this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
+    const liveMs = this.#livenessMs;
+    this.#deadlocks = new Deadlocks(store, calls, clock, events, liveMs, settings.storeTimeoutMs, outcome.failed);
     const listener = (message: StoreMessage): void => this.take(message);
-    this.#subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
+    this.subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
   }
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
@@ -80,10 +84,10 @@ export class Waiting {
     const startedAt = this.#clock.now();
     if (waitMs > 0 && this.#isFull) throw tooMany(ask.key);
     const waiter = new Waiter(ask, startedAt);
-    this.#asked += 1;
-    if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
+    this.asked.begin();
+    if (waitMs === 0 || this.subscription.isInForce) this.#begin(waiter, startedAt);
     else {
-      const subscribed = this.#subscription.ensure(this.#settings.storeTimeoutMs / 2);
+      const subscribed = this.subscription.ensure(this.#settings.storeTimeoutMs / 2);
       void subscribed.then(() => this.#begin(waiter, this.#clock.now()));
     }
   }
@@ -98,7 +102,7 @@ export class Waiting {
   take(message: StoreMessage): void {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#onLost(message.holdId);
-    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#polls.poll(queue);
+    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
     else if (message.kind === 'fault')
@@ -109,16 +113,6 @@ export class Waiting {
   close(): void {
     this.#isClosed = true;
     for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
-  }
-
-  /** Resolves when no acquire is on its way. */
-  async idle(): Promise<void> {
-    if (this.#asked > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
-  }
-
-  /** Ends the stream. */
-  unsubscribe(): Promise<void> {
-    return this.#subscription.end();
   }
 
   #begin(waiter: Waiter, sent: Instant): void {
@@ -176,6 +170,7 @@ export class Waiting {
       timer?.cancel();
       deafen();
       this.#waiters.delete(request.holdId);
+      this.#deadlocks.forget(waiter);
       if (queue.leave(waiter)) this.#queues.delete(request.id);
     };
     this.#events.emit('waiting', eventOf(waiter));
@@ -183,6 +178,12 @@ export class Waiting {
     if (early !== undefined) this.#offer(early.grant, early.receivedAt);
     // A job that was told to stop still gets what is free, and that may have been on its way.
     else if (interruption.waitError !== undefined) giveUp(interruption.waitError);
+    this.#deadlocks.look(waiter);
+  }
+
+  async #poll(queue: WaitQueue): Promise<void> {
+    await this.#polls.poll(queue);
+    for (const waiter of queue.waiters) this.#deadlocks.look(waiter);
   }
 
   #grant(waiter: Waiter, granted: Granted): void {
@@ -202,8 +203,7 @@ export class Waiting {
   #end(waiter: Waiter): void {
     waiter.state = 'gone';
     waiter.leave?.();
-    this.#asked -= 1;
-    if (this.#asked === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
+    this.asked.end();
   }
 
   get #isFull(): boolean {
@@ -215,7 +215,7 @@ export class Waiting {
     const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#polls.poll(due));
+      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#poll(due));
       this.#queues.set(id, queue);
     }
     queue.see(seen);

@@ -1,3 +1,4 @@
+import { describeEdges } from './edges.ts';
 import { describeEnding } from './ending.ts';
 import { describeFailing } from './failing.ts';
 import { describeFences } from './fences.ts';
@@ -30,6 +31,12 @@ export function describeContract(name: string, harness: StoreHarness): void {
       },
     );
 
+    it('and says truly whether it keeps edges', () => {
+      expect([stage.store.capabilities.edges === true, stage.store.edges !== undefined]).toEqual(
+        Array(2).fill(!harness.lacks?.includes('edges')),
+      );
+    });
+
     describeGranting(contract);
     describeQueue(contract);
     describeHandOff(contract);
@@ -42,6 +49,7 @@ export function describeContract(name: string, harness: StoreHarness): void {
     describePriority(contract);
     describeListing(contract);
     if (harness.isNode) describeNode(contract);
+    if (!harness.lacks?.includes('edges')) describeEdges(contract);
   });
 }
 

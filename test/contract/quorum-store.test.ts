@@ -35,7 +35,7 @@ describe.each([3, 4, 5])('on %i nodes in memory', (count) => {
   describeContract('QuorumStore', {
     create: async () => create(),
     elapse: (ms) => clock.advance(ms),
-    lacks: ['queue', 'handOff', 'reachability', 'modes', 'list'],
+    lacks: ['queue', 'handOff', 'reachability', 'modes', 'list', 'edges'],
     losses: [
       {
         name: 'all nodes lost everything',

@@ -53,7 +53,7 @@ describe('on a server without scripts', () => {
           return store;
         },
         elapse: (ms) => elapse(client, ms),
-        lacks: ['reachability', 'list'],
+        lacks: ['reachability', 'list', 'edges'],
         losses: [
           {
             name: 'FLUSHALL',

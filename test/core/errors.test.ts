@@ -19,6 +19,14 @@ const table = [
   ['LockLimitError', () => new errors.LockLimitError('words', details), 'ERR_LOCK_LIMIT', 503, true, true],
   ['LockAbortedError', () => new errors.LockAbortedError(details), 'ERR_LOCK_ABORTED', 499, true, false],
   [
+    'DeadlockError',
+    () => new errors.DeadlockError({ ...details, cycle: [{ traceId: 'secret-trace', key }] }),
+    'ERR_LOCK_DEADLOCK',
+    409,
+    true,
+    true,
+  ],
+  [
     'LockLostError',
     () => new errors.LockLostError('words', { ...details, fence: 7 }),
     'ERR_LOCK_LOST',
@@ -38,7 +46,7 @@ const table = [
   ],
   [
     'DeadlockError',
-    () => new errors.DeadlockError('words', { ...details, cycle: [{ owner: 'secret-owner', key }] }),
+    () => new errors.DeadlockError({ ...details, cycle: [{ traceId: 'secret-owner', key }] }, 'words'),
     'ERR_LOCK_DEADLOCK',
     409,
     true,

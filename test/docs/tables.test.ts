@@ -88,7 +88,7 @@ describe('the errors table', () => {
     new LockTimeoutError({ waitedMs: 1, retryAfterMs: 1 }),
     new LockLimitError('m'),
     new LockAbortedError(),
-    new DeadlockError('m', { cycle: [] }),
+    new DeadlockError({ cycle: [] }),
     new LockLostError('m', { fence: 1 }),
     new LockStoreError('m', { outcome: 'unknown' }),
     new LocksClosedError(),

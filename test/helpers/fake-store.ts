@@ -3,6 +3,7 @@ import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type {
   AcquireReply,
   AcquireTerms,
+  EdgeStore,
   HoldRequest,
   InspectReply,
   ListReply,
@@ -19,7 +20,18 @@ import type {
   Unsubscribe,
 } from '../../src/core/store/store.ts';
 
-export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'list' | 'subscribe';
+export type StoreOperation =
+  | 'acquire'
+  | 'renew'
+  | 'release'
+  | 'inspect'
+  | 'forceRelease'
+  | 'list'
+  | 'subscribe'
+  | 'setEdge'
+  | 'clearEdge'
+  | 'edgesOf'
+  | 'wait';
 
 /** What happens to a call. The times are on the fake's clock. */
 export type Fault =
@@ -66,6 +78,7 @@ export class FakeStore implements LockStore {
   readonly #listeners = new Map<string, StoreListener>();
   readonly #options = new Map<string, SubscribeOptions>();
   readonly #ids = new Set<string>();
+  readonly #owners = new Set<string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -116,15 +129,27 @@ export class FakeStore implements LockStore {
     for (const listener of this.#listeners.values()) listener(message);
   }
 
-  /** The locks of which anything is left: a hold whose lease lasts, or a waiter. */
+  /** What is left: locks with a hold whose lease lasts, or a waiter, and owners with an edge. */
   async remains(): Promise<string[]> {
     const left: string[] = [];
     for (const id of this.#ids) {
       const { holds, waiters } = await this.#memory.inspect(id);
       if (holds.length + waiters.length > 0) left.push(id);
     }
+    for (const owner of this.#owners)
+      if ((await this.#memory.edges.of(owner)).length > 0) left.push(`edges of ${owner}`);
     return left;
   }
+
+  readonly edges: EdgeStore = {
+    set: (owner, edge, ttlMs) => {
+      this.#owners.add(owner);
+      return this.#edgeCall('setEdge', edge.request, owner, (edges) => edges.set(owner, edge, ttlMs));
+    },
+    clear: (owner, edge) => this.#edgeCall('clearEdge', edge.request, owner, (edges) => edges.clear(owner, edge)),
+    of: (owner) => this.#edgeCall('edgesOf', undefined, owner, (edges) => edges.of(owner)),
+    wait: (request) => this.#edgeCall('wait', request, undefined, (edges) => edges.wait(request)),
+  };
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     this.#ids.add(request.id);
@@ -166,6 +191,15 @@ export class FakeStore implements LockStore {
         await (await this.#memory.subscribe(process, hear))();
       };
     });
+  }
+
+  #edgeCall<T>(
+    operation: StoreOperation,
+    request: HoldRequest | undefined,
+    terms: unknown,
+    execute: (edges: EdgeStore) => Promise<T>,
+  ): Promise<T> {
+    return this.#call(operation, request?.holdId, terms, () => execute(this.#memory.edges));
   }
 
   #call<T>(

@@ -1,4 +1,4 @@
-import { getLock, type LockEvents, LockStoreError } from 'reenlock';
+import { getLock, type LockEvents, LockStoreError, lock, runInTrace } from 'reenlock';
 import { systemClock } from '../../src/core/clock.ts';
 import { FakeStore, type Fault } from '../helpers/fake-store.ts';
 import {
@@ -134,6 +134,25 @@ describeFrameworks('passOnStoreError', (framework) => {
     expect([passed.length, stage.count('in')]).toEqual([0, 0]);
   });
 
+  it('never lets in who waits in a deadlock', async () => {
+    const { stage, passed } = await serving(framework, { ...passing, handler: 'problem' });
+    const granted = gate();
+    stage.locks.on('granted', ({ owner, key }) => owner === 'first' && key === 'outer' && granted.open());
+    const job = runInTrace(
+      async () => {
+        await lock.acquire('inner');
+        await granted;
+        await lock.acquire('outer');
+      },
+      { locks: stage.locks, traceId: 'job' },
+    );
+    await stage.until('granted job inner');
+    const { status, text } = await stage.get('/nested');
+    expect([status, JSON.parse(text).code]).toEqual([409, 'ERR_LOCK_DEADLOCK']);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    await job;
+  });
+
   it('never lets in a request that no traceContext has seen', async () => {
     const { stage, store } = await serving(framework, passing, { bare: true });
     store.always('acquire', refused);
@@ -227,6 +246,11 @@ async function serving(
       await getLock('k').forceRelease();
       return next();
     });
+    // Once the outer key is waited for, where the inner one is held.
+    const inner = async (): Promise<string> => {
+      if (stage.journal.includes('granted job inner')) await stage.until('waiting job outer');
+      return 'inner';
+    };
     const ask = async (): Promise<string> => {
       await getLock('k').inspect();
       return 'k';
@@ -241,7 +265,7 @@ async function serving(
         lockOn(() => ['b', 'a'], guard),
         enter,
       )
-      .route('/nested', lockOn('outer'), lockOn('inner', guard), enter)
+      .route('/nested', lockOn('outer'), lockOn(inner, guard), enter)
       .route(
         '/no-key',
         lockOn(() => undefined, guard),

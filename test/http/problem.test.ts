@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import { getLock, type LockErrorCode, type LockStore, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { Response } from 'supertest';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
@@ -35,6 +36,12 @@ const answer = { hasRetryAfter: true, isOneLine: true };
 const bug = { hasRetryAfter: false, isOneLine: false };
 const done = (): void => {};
 const key = (): string => secretKey;
+const ownKey = (): string => `${secretKey}:own`;
+/** Once somebody waits for the other one. */
+const awaitedKey = async (): Promise<string> => {
+  while ((await getLock(ownKey()).inspect()).waiters.length === 0) await turn();
+  return secretKey;
+};
 
 /** What stands in place of a message that is not for clients. */
 const withheld: Readonly<Record<number, string>> = {
@@ -67,6 +74,15 @@ const refusals: readonly Refusal[] = [
     message: 'The wait for the lock was aborted',
     build: (app, { lockOn }, guard) =>
       app.route('/x', lockOn(key, { ...guard, signal: AbortSignal.abort(new Error(connection)) }), done),
+  },
+  {
+    ...answer,
+    hasRetryAfter: false,
+    code: 'ERR_LOCK_DEADLOCK',
+    status: 409,
+    message: 'The request waited in a deadlock with others',
+    build: (app, { lockOn }, guard) => app.route('/x', lockOn(ownKey), lockOn(awaitedKey, guard), done),
+    obstruct: holdAndWait,
   },
   {
     ...bug,
@@ -169,7 +185,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       if (framework.family === 'koa') expect(text).toBe(message ?? STATUS_CODES[status]);
       else if (environment === 'production') expect(text).toContain(`<pre>${STATUS_CODES[status]}</pre>`);
       // In development Express answers with the stack.
-      else if (isOneLine) expect(text).toMatch(new RegExp(`<pre>Lock\\w*Error: ${message}</pre>`));
+      else if (isOneLine) expect(text).toMatch(new RegExp(`<pre>\\w+Error: ${message}</pre>`));
     });
 
     it.each(byCode)('of %s is a whole problem document with sendProblem', async (code, refusal) => {
@@ -219,6 +235,22 @@ async function hold(stage: Stage, answered: Promise<void>): Promise<{ over: Prom
     await lock.acquire(secretKey);
     taken.open();
     await answered;
+  };
+  const over = runInTrace(job, { locks: stage.locks, traceId: holder });
+  await taken;
+  return { over };
+}
+
+/** Holds what the request asks for, and asks for what it holds. */
+async function holdAndWait(stage: Stage): Promise<{ over: Promise<unknown> }> {
+  const taken = gate();
+  const isHeld = gate();
+  stage.locks.on('granted', ({ key }) => key === ownKey() && isHeld.open());
+  const job = async (): Promise<void> => {
+    await lock.acquire(secretKey);
+    taken.open();
+    await isHeld;
+    await lock.acquire(ownKey());
   };
   const over = runInTrace(job, { locks: stage.locks, traceId: holder });
   await taken;

@@ -97,7 +97,9 @@ export class Tracing {
     const runtime = this.#runtime;
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
-    const scope = new Scope(runtime, this.#adopt(req, headerName, runtime) ?? runtime.clock.randomId(), {
+    const adopted = this.#adopt(req, headerName, runtime);
+    const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
+      isAdopted: adopted !== undefined,
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,

@@ -41,6 +41,7 @@ export class CasStore implements LockStore {
     reachability: false,
     modes: true,
     shared: true,
+    edges: false,
   };
   readonly #adapter: CasAdapter;
   readonly #turns: CasTurns;

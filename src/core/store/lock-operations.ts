@@ -9,6 +9,7 @@ import type {
   RenewReply,
   RenewTerms,
   StoreMessage,
+  WaitReply,
 } from './store.ts';
 
 /** What the operations need of the store that keeps the lock. */
@@ -84,6 +85,15 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
       priority,
       sinceMs,
     })),
+  };
+}
+
+/** Tells whether a hold id waits, and for whom (C22). */
+export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
+  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  return {
+    sinceMs: lock.queue.get(holdId)?.sinceMs,
+    holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
   };
 }
 

@@ -1,9 +1,11 @@
 import { type Clock, type Instant, systemClock } from '../clock.ts';
-import { acquire, forceRelease, inspect, type LockHost, release, renew } from './lock-operations.ts';
+import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from './lock-operations.ts';
+import { MemoryEdges } from './memory-edges.ts';
 import { asGrant, MemoryLock } from './memory-lock.ts';
 import type {
   AcquireReply,
   AcquireTerms,
+  EdgeStore,
   HoldRequest,
   InspectReply,
   ListReply,
@@ -32,7 +34,12 @@ export class MemoryStore implements LockStore {
     modes: true,
     shared: false,
     minFence: true,
+    edges: true,
   };
+  readonly edges: EdgeStore = new MemoryEdges(
+    () => this.#nowMs(),
+    (request) => wait(this.#lock(request.id), this.#nowMs(), request),
+  );
   readonly #clock: Clock;
   readonly #start: Instant;
   readonly #locks = new Map<string, MemoryLock>();

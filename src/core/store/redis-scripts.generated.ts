@@ -292,6 +292,14 @@ end
 return withClaims({status, nowMs, freeAt, isNew, 0, 0})`,
 };
 
+export const edgesOf: RedisScript = {
+  name: 'edges-of',
+  sha1: 'ae8367de8dce59872991ccf6f3dde0336e7f779e',
+  source: `local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LIMIT', 0, 64)`,
+};
+
 export const forceRelease: RedisScript = {
   name: 'force-release',
   sha1: 'aedc3667c3caccf95a001800f2f98eb51e4d23ea',
@@ -1029,4 +1037,41 @@ return {'renewed', nowMs, hold.ends}
 end
 end
 return {'lost', nowMs}`,
+};
+
+export const setEdge: RedisScript = {
+  name: 'set-edge',
+  sha1: '84382583b22c6ed23fe11d7fa21b906c0be4e7d6',
+  source: `local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local ttlMs = tonumber(ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
+if ttlMs == 0 then
+redis.call('ZREM', KEYS[1], ARGV[1])
+else
+redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < ttlMs then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+end
+return 1`,
+};
+
+export const wait: RedisScript = {
+  name: 'wait',
+  sha1: '3553cb437c97700c9a8b34d7cb2b4da848d5f772',
+  source: `local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local text = redis.call('GET', KEYS[1]) or ''
+local place = redis.call('ZSCORE', KEYS[2], ARGV[1])
+local priority = string.match(ARGV[1], '(%-?%d+)$')
+local reply = {place and place + 10000000000000000 + priority * 10000000}
+local fence = tonumber(string.match(text, '^%d+'))
+for sign, ends, owner, id in string.gmatch(text, '\\n%a(%+?)(%d+) %S+ (%S+) (%S+)') do
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+reply[#reply + 1] = id
+reply[#reply + 1] = owner
+reply[#reply + 1] = fence
+end
+end
+return reply`,
 };

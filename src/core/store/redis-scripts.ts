@@ -29,8 +29,8 @@ export class RedisScripts {
     this.#client = client;
   }
 
-  /** All scripts take two keys. Rejects with a `LockStoreError`. */
-  run<T>(script: RedisScript, args: readonly Argument[], read: (reply: unknown) => T): Promise<T> {
+  /** The script's keys come first, most have two: a lock's record and its queue. Rejects with a `LockStoreError`. */
+  run<T>(script: RedisScript, args: readonly Argument[], read: (reply: unknown) => T, keys = 2): Promise<T> {
     this.#holdBack();
     const answer = (reply: unknown): T => {
       try {
@@ -39,9 +39,9 @@ export class RedisScripts {
         throw storeError(script.name, error);
       }
     };
-    return this.#client.evalsha(script.sha1, 2, ...args).then(answer, (error: unknown) => {
+    return this.#client.evalsha(script.sha1, keys, ...args).then(answer, (error: unknown) => {
       if (!isUnknownScript(error)) throw storeError(script.name, error);
-      return this.#client.eval(script.source, 2, ...args).then(answer, (reason: unknown) => {
+      return this.#client.eval(script.source, keys, ...args).then(answer, (reason: unknown) => {
         throw storeError(script.name, reason);
       });
     });

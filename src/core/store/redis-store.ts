@@ -2,14 +2,17 @@ import { LockConfigError } from '../errors.ts';
 import type { LockMode } from '../types.ts';
 import { checkOptions, objectWith, text } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
+import { RedisEdges } from './redis-edges.ts';
 import { RedisHistory } from './redis-history.ts';
 import { scanLocks } from './redis-listing.ts';
+import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './redis-replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { type RedisClient, RedisScripts } from './redis-scripts.ts';
 import { RedisUptime } from './redis-uptime.ts';
 import type {
   AcquireReply,
   AcquireTerms,
+  EdgeStore,
   HoldRequest,
   InspectReply,
   ListReply,
@@ -20,7 +23,6 @@ import type {
   RenewReply,
   RenewTerms,
   StoreCapabilities,
-  StoreGrant,
   StoreListener,
   SubscribeOptions,
   Unsubscribe,
@@ -48,7 +50,9 @@ export class RedisStore implements LockStore {
     modes: true,
     shared: true,
     minFence: true,
+    edges: true,
   };
+  readonly edges: EdgeStore;
   readonly #client: RedisClient;
   readonly #scripts: RedisScripts;
   readonly #history: RedisHistory;
@@ -75,6 +79,10 @@ export class RedisStore implements LockStore {
     this.#channels = `${this.#prefix}grants:`;
     this.#channel = new RedisChannel(client, this.#channels);
     this.#uptime = new RedisUptime(client);
+    this.edges = new RedisEdges(this.#scripts, this.#prefix, (request) => [
+      ...this.#keys(request.id),
+      `${namesOf(request)} ${wants(request)}`,
+    ]);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
@@ -146,9 +154,9 @@ export class RedisStore implements LockStore {
     );
   }
 
-  #args({ id, holdId, owner, process }: HoldRequest, amount: Item, rest: string): Item[] {
-    const lock = `${this.#prefix}{${id}}`;
-    return [`${lock}:lock`, `${lock}:queue`, `${process} ${owner} ${holdId}`, amount, rest];
+  #args(request: HoldRequest, amount: Item, rest: string): Item[] {
+    const lock = `${this.#prefix}{${request.id}}`;
+    return [`${lock}:lock`, `${lock}:queue`, namesOf(request), amount, rest];
   }
 
   /** The hash tag keeps both keys of a lock in one slot; an encoded name is never empty and has no braces. */
@@ -163,6 +171,10 @@ const rules = {
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
 };
 
+function namesOf({ holdId, owner, process }: HoldRequest): string {
+  return `${process} ${owner} ${holdId}`;
+}
+
 /** What a waiter's place in the queue says of its wish. */
 function wants(request: HoldRequest): string {
   return `${letterOf(request.mode)} ${request.claimMs} ${request.priority}`;
@@ -170,80 +182,4 @@ function wants(request: HoldRequest): string {
 
 function letterOf(mode: LockMode): 'r' | 'w' {
   return mode === 'read' ? 'r' : 'w';
-}
-
-/** Of a letter or a kind; see _shared.lua. */
-function modeOf(kind: unknown): LockMode {
-  return kind === 'w' || kind === 'W' ? 'write' : 'read';
-}
-
-/** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
-function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
-  const nowMs = Math.floor(fence / 1000);
-  const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
-  return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
-}
-
-function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, isClaim, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
-  const nowMs = Number(now);
-  const claims = readClaims(reply, 6);
-  if (status === 'granted') {
-    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(isClaim) === 1 };
-    return { status, grant, otherHolds: Number(others), nowMs, claims };
-  }
-  if (status === 'cancelled') return { status, nowMs, claims };
-  const freeInMs = Number(third) - nowMs;
-  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, nowMs, claims };
-  return { status, freeInMs, nowMs, claims };
-}
-
-function readRenew(reply: unknown): RenewReply {
-  const [status, now, end] = reply as [RenewReply['status'], Item, Item];
-  return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
-}
-
-function readRelease(reply: unknown): ReleaseReply {
-  if (!Array.isArray(reply)) return { status: 'released', nowMs: Number(reply), claims: none };
-  const items: Item[] = reply;
-  const [status, now] = items as [ReleaseReply['status'], Item];
-  return { status, nowMs: Number(now), claims: readClaims(items, 2) };
-}
-
-function readInspect(reply: unknown): InspectReply {
-  const [now, holds, waiters] = reply as [Item, Item[], Item[]];
-  return {
-    nowMs: Number(now),
-    holds: rows(holds, 5).map(([holdId, owner, fence, end, kind]) => ({
-      holdId: String(holdId),
-      owner: String(owner),
-      fence: Number(fence),
-      endMs: Number(end),
-      isClaim: /[A-Z]/.test(String(kind)),
-      mode: modeOf(kind),
-    })),
-    waiters: rows(waiters, 5).map(([holdId, owner, mode, priority, since]) => ({
-      holdId: String(holdId),
-      owner: String(owner),
-      mode: modeOf(mode),
-      priority: Number(priority),
-      sinceMs: Number(since) / 1000,
-    })),
-  };
-}
-
-function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {
-  if (reply.length <= from) return none;
-  return rows(reply.slice(from), 3).map(([holdId, fence, end]) => ({
-    holdId: String(holdId),
-    fence: Number(fence),
-    endMs: Number(end),
-    isClaim: true,
-  }));
-}
-
-const none: readonly StoreGrant[] = [];
-
-function rows(items: readonly Item[], width: number): Item[][] {
-  return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));
 }

@@ -47,6 +47,9 @@ import type { LockMode } from '../types.ts';
  *     that is alone on its key to just that. At re-entry it says nothing.
  * C25 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
  *     other.
+ * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was set last.
+ * C27 With `edges`, `wait` tells in one step since when a hold id is queued, if it is, and who holds, with holds and fences;
+ *     it changes nothing.
  *
  * A hold request carries all that is known of it.
  */
@@ -56,6 +59,8 @@ export interface LockStore {
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
   inspect(id: string): Promise<InspectReply>;
+  /** Present with the capability of that name. */
+  readonly edges?: EdgeStore | undefined;
   forceRelease(id: string, fence: number): Promise<boolean>;
   /** A page of the locks that are held or waited for; absent in a store that can't name its keys. */
   list?(request: ListRequest): Promise<ListReply>;
@@ -85,6 +90,37 @@ export interface StoreCapabilities {
   readonly shared: boolean;
   /** Whether it heeds `minFence`: without, it can't be one of a quorum. */
   readonly minFence?: boolean;
+  /** Whether it keeps who waits for what: without, no deadlock is found. */
+  readonly edges?: boolean;
+}
+
+/**
+ * Who waits for what, by owner. An edge is only a pointer: it may be stale, and counts while its hold id stands in the
+ * queue. No call is about more than one key, or more than one owner.
+ */
+export interface EdgeStore {
+  /** Sets an edge, or makes it last longer. */
+  set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void>;
+  /** Removes an edge; the same object as was set, or its equal. */
+  clear(owner: string, edge: WaitEdge): Promise<void>;
+  /** The edges of an owner; some of very many. */
+  of(owner: string): Promise<readonly WaitEdge[]>;
+  wait(request: HoldRequest): Promise<WaitReply>;
+}
+
+/** Where to look whether an owner still waits, and how to name that wait to people. */
+export interface WaitEdge {
+  readonly request: HoldRequest;
+  /** The trace that waits. */
+  readonly traceId: string;
+  /** The key as the application wrote it. */
+  readonly key: string;
+}
+
+export interface WaitReply {
+  /** Since when the hold id stands in the queue, on the store's clock; undefined where it does not. */
+  readonly sinceMs: number | undefined;
+  readonly holds: readonly { readonly holdId: string; readonly owner: string; readonly fence: number }[];
 }
 
 /** One hold, asked for or had: the same object goes with every call about it. */

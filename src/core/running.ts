@@ -1,0 +1,19 @@
+/** Counts what is on its way, and tells when nothing is any more. */
+export class Running {
+  #count = 0;
+  readonly #idle: (() => void)[] = [];
+
+  begin(): void {
+    this.#count += 1;
+  }
+
+  end(): void {
+    this.#count -= 1;
+    if (this.#count === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** Resolves when nothing is on its way. */
+  async idle(): Promise<void> {
+    if (this.#count > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+}

@@ -1,0 +1,16 @@
+-- set-edge: keep an edge, or remove it.
+-- KEYS[1] the owner's edges, a zset: an edge -> until when it counts, in ms
+-- ARGV[1] the edge   ARGV[2] for how long it counts, ms; 0 removes it
+-- Returns 1.
+-- Safe to repeat: an edge is there once.
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local ttlMs = tonumber(ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
+if ttlMs == 0 then
+  redis.call('ZREM', KEYS[1], ARGV[1])
+else
+  redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
+  if redis.call('PTTL', KEYS[1]) < ttlMs then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+end
+return 1

@@ -1,0 +1,80 @@
+import type { LockMode } from '../types.ts';
+import type { AcquireReply, InspectReply, ReleaseReply, RenewReply, StoreGrant } from './store.ts';
+
+type Item = string | number;
+
+/** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
+export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
+  const nowMs = Math.floor(fence / 1000);
+  const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
+  return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
+}
+
+export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
+  const [status, now, third, fourth, isClaim, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
+  const nowMs = Number(now);
+  const claims = readClaims(reply, 6);
+  if (status === 'granted') {
+    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(isClaim) === 1 };
+    return { status, grant, otherHolds: Number(others), nowMs, claims };
+  }
+  if (status === 'cancelled') return { status, nowMs, claims };
+  const freeInMs = Number(third) - nowMs;
+  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, nowMs, claims };
+  return { status, freeInMs, nowMs, claims };
+}
+
+export function readRenew(reply: unknown): RenewReply {
+  const [status, now, end] = reply as [RenewReply['status'], Item, Item];
+  return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
+}
+
+export function readRelease(reply: unknown): ReleaseReply {
+  if (!Array.isArray(reply)) return { status: 'released', nowMs: Number(reply), claims: none };
+  const items: Item[] = reply;
+  const [status, now] = items as [ReleaseReply['status'], Item];
+  return { status, nowMs: Number(now), claims: readClaims(items, 2) };
+}
+
+export function readInspect(reply: unknown): InspectReply {
+  const [now, holds, waiters] = reply as [Item, Item[], Item[]];
+  return {
+    nowMs: Number(now),
+    holds: rows(holds, 5).map(([holdId, owner, fence, end, kind]) => ({
+      holdId: String(holdId),
+      owner: String(owner),
+      fence: Number(fence),
+      endMs: Number(end),
+      isClaim: /[A-Z]/.test(String(kind)),
+      mode: modeOf(kind),
+    })),
+    waiters: rows(waiters, 5).map(([holdId, owner, mode, priority, since]) => ({
+      holdId: String(holdId),
+      owner: String(owner),
+      mode: modeOf(mode),
+      priority: Number(priority),
+      sinceMs: Number(since) / 1000,
+    })),
+  };
+}
+
+function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {
+  if (reply.length <= from) return none;
+  return rows(reply.slice(from), 3).map(([holdId, fence, end]) => ({
+    holdId: String(holdId),
+    fence: Number(fence),
+    endMs: Number(end),
+    isClaim: true,
+  }));
+}
+
+const none: readonly StoreGrant[] = [];
+
+function rows(items: readonly Item[], width: number): Item[][] {
+  return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));
+}
+
+/** Of a letter or a kind; see _shared.lua. */
+function modeOf(kind: unknown): LockMode {
+  return kind === 'w' || kind === 'W' ? 'write' : 'read';
+}
