@@ -103,6 +103,18 @@ describe('two traces that take two keys in opposite order', () => {
   });
 });
 
+it('a wait is told of before anything is looked for: of two that close a ring, one sees all of it', async () => {
+  const setup = setUp();
+  const [a] = await holders(setup, 'a', 'b');
+  const open = setup.store.gate('setEdge');
+  await asked(setup, a!, 'k1');
+  expect(setup.store.count('setEdge')).toBe(1);
+  expect(setup.store.count('wait')).toBe(0);
+  open();
+  await setup.clock.settle();
+  expect(setup.store.count('wait')).toBe(1);
+});
+
 describe('a ring of waits', () => {
   it('of five has one victim, and the others get through one after the other', async () => {
     const setup = setUp();

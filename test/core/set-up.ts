@@ -112,7 +112,8 @@ export function outcomeOf<T>(promise: Promise<T>): Outcome<T> {
   return outcome;
 }
 
-function startJob(locks: Locks, traceId: string | undefined): Job {
+/** Starts a job that lives until it is ended. */
+export function startJob(locks: Locks, traceId: string | undefined): Job {
   let finish: () => void = () => {};
   let run: Job['in'] = (routine) => routine();
   const work = new Promise<void>((resolve) => {

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { systemClock } from '../../src/core/clock.ts';
+import { play, schedule, type World } from '../helpers/deadlock-play.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisStage, until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+const schedules = 60;
+
+describe('on Redis', () => {
+  const stage = useRedis();
+
+  it(`${schedules} schedules with late and lost calls find each ring that lasts, and only what stood as a whole`, async () => {
+    const met = { rings: 0, staleEdges: 0 };
+    await fc.assert(
+      fc.asyncProperty(schedule, async (each) => {
+        await stage.client.flushall();
+        await play(worldOf(stage), each, met);
+      }),
+      { numRuns: schedules },
+    );
+    expect(met.rings).toBeGreaterThan(0);
+    expect(met.staleEdges).toBeGreaterThan(0);
+  }, 120_000);
+});
+
+function worldOf({ store }: RedisStage): World {
+  return {
+    clock: systemClock,
+    store,
+    options: { pollMs: 20, storeTimeoutMs: 250 },
+    pass: (ms) => sleep(Math.min(ms, 10)),
+    calm: until,
+    settled: async (work) => void (await work),
+  };
+}
