@@ -1,4 +1,5 @@
 import { batch } from './batch.mjs';
+import { deadlock } from './deadlock.mjs';
 import { expressMemory } from './express-memory.mjs';
 import { expressRedis } from './express-redis.mjs';
 import { handOff } from './hand-off.mjs';
@@ -20,6 +21,7 @@ export const scenarios = [
   hotKey,
   hotKeyProcesses,
   handOff,
+  deadlock,
   expressMemory,
   expressRedis,
 ];

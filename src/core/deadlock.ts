@@ -2,6 +2,7 @@ import { type Clock, elapsedMs } from './clock.ts';
 import { findCycle, stands } from './cycle.ts';
 import { DeadlockError } from './errors.ts';
 import type { Events } from './events.ts';
+import type { LocksSettings } from './options.ts';
 import type { EdgeStore, LockStore, WaitEdge } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { eventOf, type Waiter } from './wait-queue.ts';
@@ -28,17 +29,17 @@ export class Deadlocks {
   readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
   readonly #told = new Map<Waiter, Told>();
 
-  /** `ttlMs` is how long a waiter may be silent, `timeoutMs` the deadline of a store call. */
+  /** `ttlMs` is how long a waiter may be silent. */
   constructor(
     store: LockStore,
     calls: StoreCalls,
     clock: Clock,
     events: Events,
+    { storeTimeoutMs }: LocksSettings,
     ttlMs: number,
-    timeoutMs: number,
     onVictim: (waiter: Waiter, error: DeadlockError) => void,
   ) {
-    const call = <T>(run: () => Promise<T>): Promise<T> => calls.run('edges', clock.now(), timeoutMs, run);
+    const call = <T>(run: () => Promise<T>): Promise<T> => calls.run('edges', clock.now(), storeTimeoutMs, run);
     // A store of the application's own may say nothing of what it can do.
     this.#edges = store.capabilities?.edges ? store.edges && withDeadlines(store.edges, call) : undefined;
     this.#clock = clock;

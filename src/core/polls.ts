@@ -9,6 +9,8 @@ import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 export interface Outcome {
   granted(waiter: Waiter, granted: Granted): void;
   failed(waiter: Waiter, error: Error): void;
+  /** It, or another of its key, was asked for again. */
+  polled(waiter: Waiter): void;
 }
 
 /** Asks for waiters again, since messages get lost: the store grants, queues anew what it does not know, and hands on. */
@@ -42,6 +44,7 @@ export class Polls {
     // The store did not know the oldest: it has lost its data, and knows none of the others.
     if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
+    for (const waiter of queue.waiters) this.#outcome.polled(waiter);
     queue.pollLater();
   }
 

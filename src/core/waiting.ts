@@ -69,11 +69,12 @@ export class Waiting {
     const outcome: Outcome = {
       granted: (waiter, granted) => this.#grant(waiter, granted),
       failed: (waiter, error) => this.#fail(waiter, error),
+      polled: (waiter) => this.#deadlocks.look(waiter),
     };
     this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
     this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
     const liveMs = this.#livenessMs;
-    this.#deadlocks = new Deadlocks(store, calls, clock, events, liveMs, settings.storeTimeoutMs, outcome.failed);
+    this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, liveMs, outcome.failed);
     const listener = (message: StoreMessage): void => this.take(message);
     this.subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
   }
@@ -102,7 +103,7 @@ export class Waiting {
   take(message: StoreMessage): void {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#onLost(message.holdId);
-    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#poll(queue);
+    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#polls.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
     else if (message.kind === 'fault')
@@ -181,11 +182,6 @@ export class Waiting {
     this.#deadlocks.look(waiter);
   }
 
-  async #poll(queue: WaitQueue): Promise<void> {
-    await this.#polls.poll(queue);
-    for (const waiter of queue.waiters) this.#deadlocks.look(waiter);
-  }
-
   #grant(waiter: Waiter, granted: Granted): void {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
@@ -215,7 +211,7 @@ export class Waiting {
     const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#poll(due));
+      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#polls.poll(due));
       this.#queues.set(id, queue);
     }
     queue.see(seen);
