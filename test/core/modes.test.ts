@@ -168,7 +168,7 @@ describe('a scope that holds to read', () => {
     const reading = await asked(setup, job, read);
     const upgrade = await asked(setup, job);
     expect(upgrade.error).toBeInstanceOf(DeadlockError);
-    expect(upgrade.error).toMatchObject({ key: 'key', status: 409, cycle: [{ owner: 'own', key: 'key' }] });
+    expect(upgrade.error).toMatchObject({ key: 'key', status: 409, cycle: [{ traceId: 'own', key: 'key' }] });
     expect(await job.in(() => lock.tryAcquire('key'))).toBeNull();
     expect((await setup.store.inspect('key')).waiters).toEqual([]);
     expect([reading.value?.isHeld(), other.isHeld()]).toEqual([true, true]);
