@@ -86,7 +86,8 @@ async function result(child: ChildProcess, file: string, timeoutMs: number): Pro
 
 function inbox(child: ChildProcess, exited: Promise<ScriptResult>): Script['once'] {
   const messages: unknown[] = [];
-  const arrivals = new EventEmitter();
+  // Whoever awaits a message listens; a process may have any number of them under way.
+  const arrivals = new EventEmitter().setMaxListeners(0);
   child.on('message', (message) => {
     messages.push(message);
     arrivals.emit('message');

@@ -1,0 +1,98 @@
+import { type Entry, type Kind, type Rules, violationsOf } from './history.ts';
+
+/** `at kind process/owner`, then a fence and what is left for those that have them. */
+function entry(text: string): Entry {
+  const [at, kind, who, fence, leftMs] = text.split(' ') as [string, Kind, string, string?, string?];
+  const [process, owner] = who.split('/') as [string, string?];
+  return {
+    at: Number(at),
+    kind,
+    process,
+    ...(owner === undefined ? {} : { owner, hold: owner, key: 'k' }),
+    ...(fence === undefined || fence === '-' ? {} : { fence: Number(fence) }),
+    ...(leftMs === undefined ? {} : { leftMs: Number(leftMs) }),
+  };
+}
+
+function broken(lines: readonly string[], rules?: Rules): string[] {
+  return violationsOf(lines.map(entry), rules).map(({ rule, text }) => `${rule}: ${text}`);
+}
+
+const first = ['0 asked p/a', '1 granted p/a 1 100'];
+const firstReleased = [...first, '9 releasing p/a', '10 released p/a'];
+
+it('a hold counts up to its release, though its lease lasts longer', () => {
+  expect(
+    broken([...firstReleased, '0 asked q/b', '9 granted q/b 2 100', '20 releasing q/b', '21 released q/b']),
+  ).toEqual([]);
+});
+
+it('a hold that was never given back counts up to what its process was told at last', () => {
+  const lines = [...first, '50 renewed p/a - 100', '160 lost p/a', '140 asked q/b', '155 releasing q/b'];
+  expect(broken([...lines, '151 granted q/b 2 100'])).toEqual([]);
+  expect(broken([...lines, '149 granted q/b 2 100'])).toEqual([
+    'overlap: k: p/a (fence 1) and q/b (fence 2) both held it, for 1.000 ms',
+  ]);
+});
+
+it('a renewal that came after the deadline counts from then on, and not before', () => {
+  const lines = [...first, '200 renewed p/a - 100', '260 releasing p/a'];
+  expect(broken([...lines, '110 asked q/b', '120 granted q/b 2 50', '130 releasing q/b'])).toEqual([]);
+  expect(broken([...lines, '110 asked q/b', '190 granted q/b 2 50', '230 releasing q/b'])).toHaveLength(1);
+});
+
+it('a fence that does not rise, or that two owners have, is found; one that an owner has twice is none', () => {
+  const next = (fence: number, owner = 'b') =>
+    ['11 asked q/b', `12 granted q/${owner} ${fence} 9`, `13 releasing q/${owner}`].map((line) =>
+      line.replace('q/b', `q/${owner}`),
+    );
+  expect(broken([...firstReleased, ...next(2)])).toEqual([]);
+  expect(broken([...firstReleased, ...next(1)])).toHaveLength(2);
+  expect(broken([...firstReleased, ...next(0)])).toHaveLength(1);
+  const inner = (fence: number) => [...first, '90 releasing p/a', `5 granted q/a ${fence} 9`, '6 releasing q/a'];
+  expect(broken(inner(1))).toEqual([]);
+  expect(broken(inner(2))).toEqual(['fence: k: q/a (fence 2) re-entered p/a (fence 1) with another fence']);
+});
+
+it('a hold that is released twice, or never, is found; that of a process that was killed is none', () => {
+  expect(broken([...firstReleased, '11 released p/a'])).toEqual(['release: k: p/a (fence 1) was released 2 times']);
+  expect(broken(first)).toEqual(['release: k: p/a (fence 1) was neither released nor lost nor refused']);
+  expect(broken([...first, '5 killed p'])).toEqual([]);
+});
+
+describe('who came after another stood in the queue, and was served before', () => {
+  const lines = ['0 asked p/a', '1 queued p/a', '2 asked q/b', '3 queued q/b', '4 granted q/b 7 9', '5 releasing q/b'];
+  const served = ['6 granted p/a 8 9', '7 releasing p/a'];
+  const overtaken = ['order: k: q/b (fence 7) overtook p/a (fence 8)'];
+
+  it('has overtaken it', () => {
+    expect(broken([...lines, ...served])).toEqual(overtaken);
+    expect(broken([...lines, '6 refused p/a'])).toHaveLength(1);
+    expect(broken([...lines, ...served], { fifo: false })).toEqual([]);
+  });
+
+  it('has not, where the other was gone, cut off, served first, or only seemed to be the first', () => {
+    expect(broken([...lines, '3.5 refused p/a'])).toEqual([]);
+    expect(broken([...lines, ...served, '3.5 disturbed p'])).toEqual([]);
+    expect(broken([...lines, '6 granted p/a 6 0', '7 releasing p/a'])).toEqual([]);
+    expect(broken([...lines, ...served].map((line) => line.replace('1 queued', '2.5 queued')))).toEqual([]);
+  });
+});
+
+describe('a waiter that is woken late', () => {
+  const polls = ['11 polled q/b', '12 polled q/b', '13 polled q/b'];
+  const lines = [...firstReleased, '2 asked q/b', '3 queued q/b'];
+
+  it('is found by its polls, whether it was served or gave up', () => {
+    expect(broken([...lines, ...polls, '14 granted q/b 2 9', '15 releasing q/b'], { maxPolls: 2 })).toEqual([
+      'wake-up: k: q/b (fence 2) needed 3 polls after the release of p/a (fence 1)',
+    ]);
+    expect(broken([...lines, ...polls, '14 refused q/b'], { maxPolls: 2 })).toHaveLength(1);
+    expect(broken([...lines, ...polls.slice(1), '14 refused q/b'], { maxPolls: 2 })).toEqual([]);
+  });
+
+  it('is found by the time, where time is not that of the machine', () => {
+    expect(broken([...lines, '40 refused q/b'], { wakeMs: 30 })).toEqual([]);
+    expect(broken([...lines, '41 refused q/b'], { wakeMs: 30 })).toHaveLength(1);
+  });
+});

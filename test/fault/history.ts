@@ -1,0 +1,242 @@
+/** What happened to one acquire or hold, told by the process that it happened to. Times are CLOCK_MONOTONIC, ms. */
+export interface Entry {
+  readonly at: number;
+  readonly kind: Kind;
+  /** The name of the client process. */
+  readonly process: string;
+  /** Undefined for what befell a whole process. */
+  readonly key?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly hold?: string | undefined;
+  readonly fence?: number | undefined;
+  /** How long the process is told that the hold lasts at least. */
+  readonly leftMs?: number | undefined;
+  readonly code?: string | undefined;
+}
+
+export type Kind =
+  /** An acquire was called. */
+  | 'asked'
+  /** It stands in the queue. */
+  | 'queued'
+  /** The store answered a poll of this process. */
+  | 'polled'
+  | 'granted'
+  | 'renewed'
+  /** The release was called; from here on the hold is not relied on. */
+  | 'releasing'
+  /** The store took the release. */
+  | 'released'
+  | 'lost'
+  /** The acquire ended without a grant. */
+  | 'refused'
+  /** The process was stopped, cut off or killed: it may be passed over until the end of the history. */
+  | 'disturbed'
+  | 'killed';
+
+export interface Rules {
+  /** How many polls of its process a waiter may need after the lock was released. Default: any number. */
+  readonly maxPolls?: number;
+  /** How long after a release the next waiter is granted at most; only for clocks that tests drive. Default: any time. */
+  readonly wakeMs?: number;
+  /** Whether all who can show that they came first must be served first. Default true. */
+  readonly fifo?: boolean;
+}
+
+export interface Violation {
+  readonly rule: 'overlap' | 'fence' | 'release' | 'order' | 'wake-up';
+  readonly text: string;
+}
+
+interface Span {
+  readonly from: number;
+  until: number;
+}
+
+/** One hold, or one acquire that came to none. */
+export interface Life {
+  readonly key: string;
+  readonly process: string;
+  readonly owner: string;
+  readonly hold: string;
+  readonly fence: number;
+  readonly asked: number;
+  readonly queued: number | undefined;
+  readonly granted: number | undefined;
+  /** When its process certainly held: what it was told, up to its release or loss. */
+  readonly spans: readonly Span[];
+  /** When it was over for its process: released, lost or refused. */
+  readonly over: number | undefined;
+  readonly releases: readonly number[];
+  readonly code: string | undefined;
+}
+
+/** What the history breaks of what is promised. None of it depends on how fast the machine is, but for `wakeMs`. */
+export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Violation[] {
+  const violations: Violation[] = [];
+  const dead = new Set(entries.filter((entry) => entry.kind === 'killed').map((entry) => entry.process));
+  for (const [key, lives] of groupBy(livesOf(entries), (life) => life.key)) {
+    const break_ = (rule: Violation['rule'], text: string) => void violations.push({ rule, text: `${key}: ${text}` });
+    checkOverlaps(lives, break_);
+    checkFences(lives, break_);
+    checkReleases(lives, dead, break_);
+    if (rules.fifo !== false) checkOrder(lives, entries, break_);
+    checkWakeUps(lives, entries, rules, break_);
+  }
+  return violations;
+}
+
+type Break = (rule: Violation['rule'], text: string) => void;
+
+/** The history, acquire by acquire. */
+export function livesOf(entries: readonly Entry[]): Life[] {
+  const byHold = groupBy(
+    entries.filter((entry) => entry.hold !== undefined),
+    (entry) => `${entry.process} ${entry.hold}`,
+  );
+  return [...byHold.values()].map((own) => lifeOf(own.toSorted((a, b) => a.at - b.at)));
+}
+
+function lifeOf(own: readonly Entry[]): Life {
+  const [first] = own as [Entry];
+  const at = (...kinds: Kind[]) => own.find((entry) => kinds.includes(entry.kind))?.at;
+  const granted = own.find((entry) => entry.kind === 'granted');
+  const over = at('releasing', 'lost', 'refused');
+  return {
+    key: first.key as string,
+    process: first.process,
+    owner: first.owner as string,
+    hold: first.hold as string,
+    fence: granted?.fence ?? 0,
+    asked: at('asked') ?? first.at,
+    queued: at('queued'),
+    granted: granted?.at,
+    spans: spansOf(own, over ?? Number.POSITIVE_INFINITY),
+    over,
+    releases: own.filter((entry) => entry.kind === 'released').map((entry) => entry.at),
+    code: own.find((entry) => entry.kind === 'refused')?.code,
+  };
+}
+
+function spansOf(own: readonly Entry[], over: number): Span[] {
+  const spans: Span[] = [];
+  for (const { kind, at, leftMs = 0 } of own) {
+    if ((kind !== 'granted' && kind !== 'renewed') || at >= over || leftMs <= 0) continue;
+    const until = Math.min(at + leftMs, over);
+    const last = spans.at(-1);
+    if (last !== undefined && at <= last.until) last.until = Math.max(last.until, until);
+    else spans.push({ from: at, until });
+  }
+  return spans;
+}
+
+function checkOverlaps(lives: readonly Life[], break_: Break): void {
+  const all = lives
+    .flatMap((life) => life.spans.map((span) => ({ life, ...span })))
+    .toSorted((a, b) => a.from - b.from);
+  let active: typeof all = [];
+  for (const next of all) {
+    active = active.filter((one) => one.until > next.from);
+    for (const { life, until } of active) {
+      if (life.owner === next.life.owner) continue;
+      const both = (Math.min(until, next.until) - next.from).toFixed(3);
+      break_('overlap', `${nameOf(life)} and ${nameOf(next.life)} both held it, for ${both} ms`);
+    }
+    active.push(next);
+  }
+}
+
+function checkFences(lives: readonly Life[], break_: Break): void {
+  const owners = new Map<number, Life>();
+  const held = lives.filter((life) => life.spans.length > 0).toSorted((a, b) => a.spans[0]!.from - b.spans[0]!.from);
+  let last: Life | undefined;
+  for (const life of held) {
+    const same = owners.get(life.fence);
+    if (same !== undefined && same.owner !== life.owner) {
+      break_('fence', `${nameOf(same)} and ${nameOf(life)} have one fence`);
+    }
+    owners.set(life.fence, life);
+    if (last !== undefined && last.owner !== life.owner && life.fence <= last.fence) {
+      break_('fence', `${nameOf(life)} came after ${nameOf(last)}, and its fence is no greater`);
+    }
+    const isInside = last !== undefined && last.owner === life.owner && last.spans.at(-1)!.until > life.spans[0]!.from;
+    if (isInside && life.fence !== last!.fence) {
+      break_('fence', `${nameOf(life)} re-entered ${nameOf(last!)} with another fence`);
+    }
+    last = life;
+  }
+}
+
+function checkReleases(lives: readonly Life[], dead: ReadonlySet<string>, break_: Break): void {
+  for (const life of lives) {
+    if (life.releases.length > 1) break_('release', `${nameOf(life)} was released ${life.releases.length} times`);
+    const isEnded = life.over !== undefined || dead.has(life.process);
+    if (!isEnded) break_('release', `${nameOf(life)} was neither released nor lost nor refused`);
+  }
+}
+
+/** Who stood in the queue before another even asked, and was neither disturbed nor gone, must be granted first. */
+function checkOrder(lives: readonly Life[], entries: readonly Entry[], break_: Break): void {
+  const disturbed = new Map<string, number>();
+  for (const { kind, process, at } of entries) {
+    if (kind !== 'disturbed' && kind !== 'killed') continue;
+    disturbed.set(process, Math.min(at, disturbed.get(process) ?? at));
+  }
+  const waiters = lives.filter((life) => life.queued !== undefined).toSorted((a, b) => a.asked - b.asked);
+  const granted = lives.filter((life) => life.granted !== undefined);
+  const fences = new Map<number, string[]>();
+  for (const { fence, hold } of granted) fences.set(fence, [...(fences.get(fence) ?? []), hold]);
+  for (const first of waiters) {
+    const until = Math.min(
+      first.granted ?? first.over ?? Number.POSITIVE_INFINITY,
+      disturbed.get(first.process) ?? Number.POSITIVE_INFINITY,
+    );
+    for (const other of granted) {
+      const cameLater = other.asked > (first.queued as number);
+      const isReentry = (fences.get(other.fence)?.length ?? 0) > 1;
+      if (!cameLater || isReentry || (other.granted as number) >= until) continue;
+      if (first.granted !== undefined && first.fence < other.fence) continue;
+      break_('order', `${nameOf(other)} overtook ${nameOf(first)}`);
+    }
+  }
+}
+
+/** Between the release before it and its own grant, or its giving up, a waiter needs few polls. */
+function checkWakeUps(lives: readonly Life[], entries: readonly Entry[], rules: Rules, break_: Break): void {
+  const { maxPolls = Number.POSITIVE_INFINITY, wakeMs = Number.POSITIVE_INFINITY } = rules;
+  const polls = entries.filter((entry) => entry.kind === 'polled' && entry.key === lives[0]?.key);
+  const held = lives.filter((life) => life.granted !== undefined).toSorted((a, b) => a.fence - b.fence);
+  for (const life of lives) {
+    if (life.queued === undefined) continue;
+    const end = life.granted ?? life.over ?? lastOf(entries);
+    const before =
+      life.granted === undefined
+        ? held.findLast((one) => (one.granted as number) < end)
+        : held.findLast((one) => one.fence < life.fence);
+    const releasedAt = before?.releases[0];
+    if (releasedAt === undefined) continue;
+    const from = Math.max(releasedAt, life.queued);
+    const own = polls.filter(({ process, at }) => process === life.process && at > from && at < end).length;
+    if (own > maxPolls)
+      break_('wake-up', `${nameOf(life)} needed ${own} polls after the release of ${nameOf(before!)}`);
+    if (end - from > wakeMs) break_('wake-up', `${nameOf(life)} waited ${Math.round(end - from)} ms for a free lock`);
+  }
+}
+
+function lastOf(entries: readonly Entry[]): number {
+  return entries.reduce((latest, { at }) => Math.max(latest, at), 0);
+}
+
+function nameOf({ process, owner, fence }: Life): string {
+  return `${process}/${owner}${fence === 0 ? '' : ` (fence ${fence})`}`;
+}
+
+function groupBy<T>(all: readonly T[], name: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const group = groups.get(name(one));
+    if (group === undefined) groups.set(name(one), [one]);
+    else group.push(one);
+  }
+  return groups;
+}

@@ -1,0 +1,125 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type AcquireOptions, type Hold, type Locks, lock, runInTrace } from '../../src/core/index.ts';
+import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/store/store.ts';
+import type { Entry } from './history.ts';
+
+/** A hold of a job of its own, with the name that the history has for it. */
+export interface Held {
+  readonly id: string;
+  readonly hold: Hold;
+  /** Gives it back and ends its job; rejects as the release does. */
+  release(): Promise<void>;
+}
+
+/**
+ * Writes the history of one process: what its locks tell it, and what it does with them. Where it can't be exact, it errs
+ * to the side on which less is claimed: a hold counts from after the grant was told, to before its release was called.
+ */
+export class Recorder {
+  readonly #process: string;
+  readonly #now: () => number;
+  readonly #write: (entry: Entry) => void;
+  readonly #seen = new Set<string>();
+  /** Hold ids that were granted, and not yet matched with their holds, by owner and key. */
+  readonly #granted = new Map<string, string[]>();
+  readonly #held = new Map<string, Hold>();
+  #locks: Locks | undefined;
+  #last = 0;
+
+  constructor(process: string, now: () => number, write: (entry: Entry) => void) {
+    this.#process = process;
+    this.#now = now;
+    this.#write = write;
+  }
+
+  get locks(): Locks {
+    return this.#locks as Locks;
+  }
+
+  /** A store that tells of every acquire and of every answer to a poll. Put it between the `Locks` and their store. */
+  watched(store: LockStore): LockStore {
+    return {
+      capabilities: store.capabilities,
+      acquire: async (request, terms): Promise<AcquireReply> => {
+        const { id: key, owner, holdId: hold } = request;
+        const isPoll = this.#seen.has(hold);
+        if (!isPoll) this.#note('asked', { key, owner, hold });
+        this.#seen.add(hold);
+        const reply = await store.acquire(request, terms);
+        if (isPoll) this.#note('polled', { key, owner, hold });
+        return reply;
+      },
+      renew: (request, terms) => store.renew(request, terms),
+      release: (request, terms) => store.release(request, terms),
+      inspect: (id) => store.inspect(id),
+      forceRelease: (id, fence) => store.forceRelease(id, fence),
+      subscribe: (process, listener) => store.subscribe(process, (message: StoreMessage) => listener(message)),
+    };
+  }
+
+  /** Listens to a `Locks` whose store is `watched`. */
+  follow(locks: Locks): Locks {
+    this.#locks = locks;
+    locks.on('waiting', ({ key, owner, holdId }) => this.#note('queued', { key, owner, hold: holdId }));
+    locks.on('granted', ({ key, owner, holdId }) => {
+      const name = `${owner} ${key}`;
+      this.#granted.set(name, [...(this.#granted.get(name) ?? []), holdId]);
+    });
+    locks.on('renewed', ({ key, owner, holdId }) => {
+      const hold = this.#held.get(holdId);
+      if (hold !== undefined) this.#note('renewed', { key, owner, hold: holdId }, hold);
+    });
+    locks.on('released', ({ key, owner, holdId }) => this.#note('released', { key, owner, hold: holdId }));
+    locks.on('lost', ({ key, owner, holdId }) => this.#note('lost', { key, owner, hold: holdId }));
+    return locks;
+  }
+
+  /** Acquires in a job of its own, of a trace of its own unless one is named. */
+  async acquire(key: string, options: AcquireOptions = {}, traceId?: string): Promise<Held> {
+    this.#last += 1;
+    const owner = traceId ?? `${this.#process}.${this.#last}`;
+    let finish: () => void = () => {};
+    const work = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return new Promise((resolve, reject) => {
+      const job = async (): Promise<void> => {
+        const inJob = AsyncLocalStorage.snapshot();
+        const hold = await lock.acquire(key, options);
+        const id = this.#granted.get(`${owner} ${key}`)?.shift() as string;
+        this.#held.set(id, hold);
+        this.#note('granted', { key, owner, hold: id, fence: hold.fence }, hold);
+        const release = (): Promise<void> => {
+          this.#note('releasing', { key, owner, hold: id });
+          this.#held.delete(id);
+          return inJob(() => hold.release()).finally(finish);
+        };
+        resolve({ id, hold, release });
+        await work;
+      };
+      runInTrace(job, { locks: this.locks, traceId: owner }).catch((error: { code?: string }) => {
+        this.#refused(key, owner, error.code);
+        reject(error);
+      });
+    });
+  }
+
+  /** Whatever was asked for this owner, and not granted. */
+  #refused(key: string, owner: string, code: string | undefined): void {
+    for (const [hold, asked] of this.#asked) {
+      if (asked !== `${owner} ${key}`) continue;
+      this.#note('refused', { key, owner, hold, code });
+    }
+  }
+
+  readonly #asked = new Map<string, string>();
+
+  #note(kind: Entry['kind'], what: Partial<Entry>, hold?: Hold): void {
+    if (kind === 'asked') this.#asked.set(what.hold as string, `${what.owner} ${what.key}`);
+    else if (kind === 'granted' || kind === 'refused') this.#asked.delete(what.hold as string);
+    // The time first: the process may be stopped between the two.
+    const at = this.#now();
+    const leftMs = hold?.remainingMs();
+    this.#write({ at, kind, process: this.#process, ...what, leftMs });
+  }
+}

@@ -1,0 +1,176 @@
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../src/core/clock.ts';
+import { acquire, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreGrant,
+  StoreListener,
+  Unsubscribe,
+} from '../../src/core/store/store.ts';
+
+/** Hands every call on as it is, and remembers the requests, so that a test can send one again. */
+export class PassThrough implements LockStore {
+  readonly capabilities: StoreCapabilities;
+  protected readonly store: LockStore;
+  protected readonly requests: HoldRequest[] = [];
+
+  constructor(store: LockStore) {
+    this.store = store;
+    this.capabilities = store.capabilities;
+  }
+
+  /** The latest request of an owner. */
+  requestOf(owner: string): HoldRequest {
+    return this.requests.findLast((request) => request.owner === owner) as HoldRequest;
+  }
+
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    this.requests.push(request);
+    return this.store.acquire(request, terms);
+  }
+
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    return this.store.renew(request, terms);
+  }
+
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    return this.store.release(request, terms);
+  }
+
+  inspect(id: string): Promise<InspectReply> {
+    return this.store.inspect(id);
+  }
+
+  forceRelease(id: string, fence: number): Promise<boolean> {
+    return this.store.forceRelease(id, fence);
+  }
+
+  subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return this.store.subscribe(process, listener);
+  }
+}
+
+/** A bug: an owner's holds are a number. A release that comes twice takes two away. */
+export class CountedHolds extends PassThrough {
+  readonly #gone = new Set<string>();
+
+  override release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    const isRepeat = this.#gone.has(request.holdId);
+    const other = this.requests.find(({ owner, holdId }) => owner === request.owner && !this.#gone.has(holdId));
+    const taken = isRepeat && other !== undefined ? other : request;
+    this.#gone.add(taken.holdId);
+    return this.store.release(taken, terms);
+  }
+}
+
+/** A bug: a grant is believed to last from when its reply came, not from when its call was sent. */
+export class NoElapsedCheck extends PassThrough {
+  readonly #clock: Clock;
+
+  constructor(store: LockStore, clock: Clock) {
+    super(store);
+    this.#clock = clock;
+  }
+
+  override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const sent = this.#clock.now();
+    const reply = await super.acquire(request, terms);
+    if (reply.status !== 'granted') return reply;
+    const lateMs = this.#clock.now().monoMs - sent.monoMs;
+    return { ...reply, grant: { ...reply.grant, endMs: reply.grant.endMs + lateMs } };
+  }
+}
+
+/** A bug: who was told to wait is answered from memory, and never asks again. */
+export class NoPoll extends PassThrough {
+  readonly #answers = new Map<string, AcquireReply>();
+
+  override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const known = this.#answers.get(request.holdId);
+    if (known !== undefined) return { ...known, nowMs: (await this.store.inspect(request.id)).nowMs } as AcquireReply;
+    const reply = await super.acquire(request, terms);
+    if (reply.status === 'queued') this.#answers.set(request.holdId, { ...reply, isNew: false });
+    return reply;
+  }
+}
+
+/** A bug: the fence is a counter that the store loses with its data. */
+export class PlainCounter extends PassThrough {
+  #count = 0;
+  readonly #counts = new Map<number, number>();
+
+  /** The store lost its data. */
+  reset(): void {
+    this.#count = 0;
+  }
+
+  override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const reply = await super.acquire(request, terms);
+    return reply.status === 'granted' ? { ...reply, grant: this.#counted(reply.grant) } : reply;
+  }
+
+  #counted(grant: StoreGrant): StoreGrant {
+    let count = this.#counts.get(grant.fence);
+    if (count === undefined) {
+      this.#count += 1;
+      count = this.#count;
+      this.#counts.set(grant.fence, count);
+    }
+    return { ...grant, fence: count };
+  }
+}
+
+/** A change to a script: `from` must be in it. */
+export interface ScriptBug {
+  readonly script: 'acquire' | 'release' | 'renew';
+  readonly from: string | RegExp;
+  readonly to: string;
+}
+
+const scripts = { acquire, release, renew };
+
+/** A client that sends a script with a bug in place of the right one. */
+export function withScriptBug(client: Redis, { script, from, to }: ScriptBug): Redis {
+  const { sha1, source } = scripts[script];
+  const spoilt = source.replaceAll(from, to);
+  if (spoilt === source) throw new Error(`The script ${script} has no ${from}`);
+  return new Proxy(client, {
+    get(target, name) {
+      if (name === 'evalsha') {
+        return (digest: string, ...args: [number, ...string[]]) =>
+          digest === sha1 ? target.eval(spoilt, ...args) : target.evalsha(digest, ...args);
+      }
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+export const releaseWithoutOwnerCheck: ScriptBug = {
+  script: 'release',
+  from: 'if hold.id == holdId then\ntable.remove(holds, i)',
+  to: 'if true then\ntable.remove(holds, i)',
+};
+
+export const renewalThatRecreates: ScriptBug = {
+  script: 'renew',
+  from: "return {'lost', nowMs}",
+  to: `holds = {{id = holdId, ends = nowMs + leaseMs, mode = 'w', isClaim = false, owner = owner, process = caller}}
+writeRecord()
+return {'renewed', nowMs, nowMs + leaseMs}`,
+};
+
+export const handOffToTheDead: ScriptBug = {
+  script: 'release',
+  from: /redis\.call\('PUBSUB', 'NUMSUB', [^\n]*?\)\[2\] > 0/g,
+  to: 'true',
+};

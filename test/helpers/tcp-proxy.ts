@@ -1,0 +1,248 @@
+import { EventEmitter, once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { RespReader, wordsOf } from './resp.ts';
+
+/** Which connections a fault is for: all, those that subscribed, or those that did not. */
+export type Link = 'all' | 'pubsub' | 'commands';
+
+/** Looks at the words of a command on its way to the server. */
+export type CommandTest = (words: readonly string[]) => boolean;
+
+interface LostReply {
+  readonly fits: CommandTest;
+  /** Of those that fit, which one. */
+  nth: number;
+  readonly then: 'cut' | 'hang';
+}
+
+interface Jitter {
+  readonly mostMs: number;
+  readonly random: () => number;
+}
+
+/**
+ * Stands between clients and a Redis server, and spoils what goes through: replies are lost after the server has executed
+ * their commands, connections are reset, go half-open, or are slow. What one connection carries stays in order.
+ */
+export class TcpProxy {
+  /** How many replies were lost as `loseReply` said. */
+  lost = 0;
+  readonly #target: number;
+  readonly #server: Server;
+  readonly #pipes = new Set<Pipe>();
+  readonly #events = new EventEmitter();
+  #lostReplies: LostReply[] = [];
+  #halfOpen: Link | undefined;
+  #jitter: Jitter | undefined;
+  #resets: NodeJS.Timeout | undefined;
+  #isCut = false;
+
+  private constructor(target: number) {
+    this.#target = target;
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  /** Listens on a free loopback port. */
+  static async start(target: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async stop(): Promise<void> {
+    this.heal();
+    this.#isCut = true;
+    for (const pipe of this.#pipes) pipe.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  /** From here on, all goes well for new connections, and for old ones that are still there. */
+  heal(): void {
+    clearInterval(this.#resets);
+    this.#lostReplies = [];
+    this.#jitter = undefined;
+    this.#isCut = false;
+    this.#halfOpen = undefined;
+  }
+
+  /**
+   * The nth command that fits is executed, and its reply, with all that comes after, never arrives: the connection is cut
+   * in its stead, or hangs. Resolves when that has happened.
+   */
+  async loseReply(
+    fits: CommandTest,
+    { nth = 1, then = 'cut' }: { nth?: number; then?: 'cut' | 'hang' } = {},
+  ): Promise<void> {
+    const lostReply = { fits, nth, then };
+    this.#lostReplies.push(lostReply);
+    while (true) {
+      const [which] = await once(this.#events, 'lost');
+      if (which === lostReply) return;
+    }
+  }
+
+  /** Ends every connection now, with a reset. */
+  cut(link: Link = 'all'): void {
+    for (const pipe of this.#pipes) if (pipe.isOf(link)) pipe.destroy();
+  }
+
+  /** As `cut`, and nobody gets through until `heal`. */
+  cutOff(): void {
+    this.#isCut = true;
+    this.cut();
+  }
+
+  /** Ends every connection, again and again. */
+  resetEvery(ms: number): void {
+    clearInterval(this.#resets);
+    this.#resets = setInterval(() => this.cut(), ms);
+  }
+
+  /** The connections stay, and nothing goes through, in either direction; nor on new ones, until `heal`. */
+  halfOpen(link: Link = 'all'): void {
+    this.#halfOpen = link;
+    for (const pipe of this.#pipes) if (pipe.isOf(link)) pipe.hang();
+  }
+
+  /** Each piece of data is up to `mostMs` late. */
+  delay(mostMs: number, random: () => number): void {
+    this.#jitter = { mostMs, random };
+  }
+
+  #accept(client: Socket): void {
+    if (this.#isCut) {
+      client.resetAndDestroy();
+      return;
+    }
+    const pipe: Pipe = new Pipe(client, connect(this.#target, '127.0.0.1'), {
+      lateMs: () => (this.#jitter ? this.#jitter.random() * this.#jitter.mostMs : 0),
+      loses: (words) => this.#loses(words),
+      lost: (lostReply) => {
+        this.lost += 1;
+        this.#events.emit('lost', lostReply);
+      },
+      subscribed: () => {
+        if (this.#halfOpen === 'pubsub') pipe.hang();
+      },
+      closed: () => this.#pipes.delete(pipe),
+    });
+    this.#pipes.add(pipe);
+    if (this.#halfOpen === 'all') pipe.hang();
+  }
+
+  #loses(words: readonly string[]): LostReply | undefined {
+    for (const [index, lostReply] of this.#lostReplies.entries()) {
+      if (!lostReply.fits(words)) continue;
+      lostReply.nth -= 1;
+      if (lostReply.nth > 0) continue;
+      this.#lostReplies.splice(index, 1);
+      return lostReply;
+    }
+    return undefined;
+  }
+}
+
+interface PipeHost {
+  lateMs(): number;
+  loses(words: readonly string[]): LostReply | undefined;
+  lost(lostReply: LostReply): void;
+  subscribed(): void;
+  closed(): void;
+}
+
+/** One client's connection, and the one to the server that stands for it. */
+class Pipe {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #host: PipeHost;
+  readonly #commands = new RespReader();
+  readonly #replies = new RespReader();
+  /** Of each command that waits for its reply, what is to become of that. */
+  readonly #awaited: (LostReply | undefined)[] = [];
+  #isPubsub = false;
+  #isMute = false;
+  #upMs = 0;
+  #downMs = 0;
+
+  constructor(client: Socket, server: Socket, host: PipeHost) {
+    this.#client = client;
+    this.#server = server;
+    this.#host = host;
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      // A reset is what these connections are for; 'close' follows.
+      socket.on('error', () => {});
+      socket.on('close', () => this.destroy());
+    }
+    client.on('data', (chunk) => this.#up(chunk));
+    server.on('data', (chunk) => this.#down(chunk));
+  }
+
+  isOf(link: Link): boolean {
+    return link === 'all' || (link === 'pubsub') === this.#isPubsub;
+  }
+
+  hang(): void {
+    this.#isMute = true;
+  }
+
+  destroy(): void {
+    this.#client.resetAndDestroy();
+    this.#server.destroy();
+    this.#host.closed();
+  }
+
+  #up(chunk: Buffer): void {
+    if (this.#isMute) return;
+    for (const command of this.#commands.read(chunk)) {
+      const words = wordsOf(command);
+      if (words[0]?.toLowerCase() === 'subscribe' && !this.#isPubsub) {
+        this.#isPubsub = true;
+        this.#host.subscribed();
+      }
+      this.#awaited.push(this.#isPubsub ? undefined : this.#host.loses(words));
+    }
+    this.#upMs = this.#later(this.#upMs, () => this.#server.write(chunk));
+  }
+
+  #down(chunk: Buffer): void {
+    const passed: string[] = [];
+    for (const reply of this.#replies.read(chunk)) {
+      const lostReply = reply.startsWith('>') ? undefined : this.#awaited.shift();
+      if (lostReply !== undefined && !this.#isMute) {
+        this.hang();
+        this.#host.lost(lostReply);
+        if (lostReply.then === 'cut') this.destroy();
+      }
+      if (!this.#isMute) passed.push(reply);
+    }
+    if (passed.length === 0) return;
+    const bytes = Buffer.from(passed.join(''), 'latin1');
+    this.#downMs = this.#later(this.#downMs, () => this.#client.write(bytes));
+  }
+
+  /** Passes something on after what was passed on before it. Answers when that is. */
+  #later(notBeforeMs: number, pass: () => void): number {
+    const lateMs = this.#host.lateMs();
+    const nowMs = performance.now();
+    const dueMs = Math.max(nowMs + lateMs, notBeforeMs);
+    if (lateMs === 0 && notBeforeMs <= nowMs) {
+      pass();
+      return notBeforeMs;
+    }
+    // Two of the same moment run in the order in which they were set.
+    setTimeout(
+      () => {
+        if (!this.#client.destroyed && !this.#server.destroyed && !this.#isMute) pass();
+      },
+      Math.ceil(dueMs - nowMs),
+    );
+    return Math.ceil(dueMs);
+  }
+}
