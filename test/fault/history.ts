@@ -39,6 +39,8 @@ export interface Rules {
   readonly maxPolls?: number;
   /** How long after a release the next waiter is granted at most; only for clocks that tests drive. Default: any time. */
   readonly wakeMs?: number;
+  /** Whether the server loses what it knows: then the hold of a process that was killed ends with the process. */
+  readonly forgets?: boolean;
   /** Whether all who can show that they came first must be served first. Default true. */
   readonly fifo?: boolean;
 }
@@ -54,7 +56,7 @@ interface Span {
 }
 
 /** One hold, or one acquire that came to none. */
-export interface Life {
+interface Life {
   readonly key: string;
   readonly process: string;
   readonly owner: string;
@@ -75,7 +77,7 @@ export interface Life {
 export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Violation[] {
   const violations: Violation[] = [];
   const dead = new Set(entries.filter((entry) => entry.kind === 'killed').map((entry) => entry.process));
-  for (const [key, lives] of groupBy(livesOf(entries), (life) => life.key)) {
+  for (const [key, lives] of groupBy(livesOf(entries, rules), (life) => life.key)) {
     const break_ = (rule: Violation['rule'], text: string) => void violations.push({ rule, text: `${key}: ${text}` });
     checkOverlaps(lives, break_);
     checkFences(lives, break_);
@@ -89,15 +91,22 @@ export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Viol
 type Break = (rule: Violation['rule'], text: string) => void;
 
 /** The history, acquire by acquire. */
-export function livesOf(entries: readonly Entry[]): Life[] {
+function livesOf(entries: readonly Entry[], { forgets = false }: Rules): Life[] {
+  const killed = new Map(entries.filter(({ kind }) => kind === 'killed').map(({ process, at }) => [process, at]));
   const byHold = groupBy(
     entries.filter((entry) => entry.hold !== undefined),
     (entry) => `${entry.process} ${entry.hold}`,
   );
-  return [...byHold.values()].map((own) => lifeOf(own.toSorted((a, b) => a.at - b.at)));
+  return [...byHold.values()].map((own) => {
+    const until = forgets ? killed.get(own[0]!.process) : undefined;
+    return lifeOf(
+      own.toSorted((a, b) => a.at - b.at),
+      until,
+    );
+  });
 }
 
-function lifeOf(own: readonly Entry[]): Life {
+function lifeOf(own: readonly Entry[], killed = Number.POSITIVE_INFINITY): Life {
   const [first] = own as [Entry];
   const at = (...kinds: Kind[]) => own.find((entry) => kinds.includes(entry.kind))?.at;
   const granted = own.find((entry) => entry.kind === 'granted');
@@ -111,7 +120,7 @@ function lifeOf(own: readonly Entry[]): Life {
     asked: at('asked') ?? first.at,
     queued: at('queued'),
     granted: granted?.at,
-    spans: spansOf(own, over ?? Number.POSITIVE_INFINITY),
+    spans: spansOf(own, Math.min(killed, over ?? Number.POSITIVE_INFINITY)),
     over,
     releases: own.filter((entry) => entry.kind === 'released').map((entry) => entry.at),
     code: own.find((entry) => entry.kind === 'refused')?.code,

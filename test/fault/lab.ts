@@ -174,9 +174,15 @@ export class Client {
     await this.#obey({ act: 'block', ms });
   }
 
-  /** Works on the keys for a time; answers how many holds it had. */
-  work(keys: readonly string[], lines: number, ms: number, from: number): Promise<number> {
-    return this.#obey({ act: 'work', keys, lines, ms, seed: from }) as Promise<number>;
+  /** Works on the keys for a time; answers how many holds it had, or how many deposits were taken. */
+  work(
+    keys: readonly string[],
+    lines: number,
+    ms: number,
+    from: number,
+    more: Partial<Order & { act: 'work' }> = {},
+  ): Promise<number> {
+    return this.#obey({ ...more, act: 'work', keys, lines, ms, seed: from }) as Promise<number>;
   }
 
   async close(drainMs: number): Promise<void> {

@@ -165,10 +165,10 @@ class Pipe {
   readonly #replies = new RespReader();
   /** Of each command that waits for its reply, what is to become of that. */
   readonly #awaited: (LostReply | undefined)[] = [];
+  readonly #upward: Lane = new Lane((bytes) => this.#server.write(bytes));
+  readonly #downward: Lane = new Lane((bytes) => this.#client.write(bytes));
   #isPubsub = false;
   #isMute = false;
-  #upMs = 0;
-  #downMs = 0;
 
   constructor(client: Socket, server: Socket, host: PipeHost) {
     this.#client = client;
@@ -190,9 +190,12 @@ class Pipe {
 
   hang(): void {
     this.#isMute = true;
+    this.#upward.clear();
+    this.#downward.clear();
   }
 
   destroy(): void {
+    this.hang();
     this.#client.resetAndDestroy();
     this.#server.destroy();
     this.#host.closed();
@@ -208,7 +211,7 @@ class Pipe {
       }
       this.#awaited.push(this.#isPubsub ? undefined : this.#host.loses(words));
     }
-    this.#upMs = this.#later(this.#upMs, () => this.#server.write(chunk));
+    this.#upward.send(chunk, this.#host.lateMs());
   }
 
   #down(chunk: Buffer): void {
@@ -223,26 +226,44 @@ class Pipe {
       if (!this.#isMute) passed.push(reply);
     }
     if (passed.length === 0) return;
-    const bytes = Buffer.from(passed.join(''), 'latin1');
-    this.#downMs = this.#later(this.#downMs, () => this.#client.write(bytes));
+    this.#downward.send(Buffer.from(passed.join(''), 'latin1'), this.#host.lateMs());
+  }
+}
+
+/** One direction of a connection: what is late holds back what comes after it. */
+class Lane {
+  readonly #pass: (bytes: Buffer) => void;
+  readonly #waiting: { readonly bytes: Buffer; readonly dueMs: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(pass: (bytes: Buffer) => void) {
+    this.#pass = pass;
   }
 
-  /** Passes something on after what was passed on before it. Answers when that is. */
-  #later(notBeforeMs: number, pass: () => void): number {
-    const lateMs = this.#host.lateMs();
-    const nowMs = performance.now();
-    const dueMs = Math.max(nowMs + lateMs, notBeforeMs);
-    if (lateMs === 0 && notBeforeMs <= nowMs) {
-      pass();
-      return notBeforeMs;
+  send(bytes: Buffer, lateMs: number): void {
+    if (lateMs === 0 && this.#waiting.length === 0) {
+      this.#pass(bytes);
+      return;
     }
-    // Two of the same moment run in the order in which they were set.
-    setTimeout(
-      () => {
-        if (!this.#client.destroyed && !this.#server.destroyed && !this.#isMute) pass();
-      },
-      Math.ceil(dueMs - nowMs),
-    );
-    return Math.ceil(dueMs);
+    this.#waiting.push({ bytes, dueMs: performance.now() + lateMs });
+    this.#timer ??= setTimeout(() => this.#flush(), lateMs);
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#waiting.length = 0;
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
+      const leftMs = next.dueMs - performance.now();
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.#flush(), leftMs);
+        return;
+      }
+      this.#waiting.shift();
+      this.#pass(next.bytes);
+    }
   }
 }

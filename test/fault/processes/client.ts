@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
 import { RedisStore } from '../../../src/core/store/redis-store.ts';
+import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
 
@@ -28,6 +29,10 @@ export type Order =
       readonly lines: number;
       readonly ms: number;
       readonly seed: number;
+      /** How long each hold lasts at most; 4 by default. */
+      readonly holdMs?: number;
+      /** Where each hold adds one to a balance, and how. */
+      readonly ledger?: LedgerAccess;
     }
   | { readonly act: 'look'; readonly of: number }
   /** Blocks the event loop; with a key, right after its acquire was sent. */
@@ -88,7 +93,7 @@ async function obey(order: Sent): Promise<unknown> {
   if (order.act === 'acquire') return acquire(order.id, order.key, order.options, order.trace);
   if (order.act === 'release') return held.get(order.of)?.release();
   if (order.act === 'look') return look(order.of);
-  if (order.act === 'work') return work(order.keys, order.lines, order.ms, order.seed);
+  if (order.act === 'work') return work(order);
   if (order.act === 'block') return block(order.id, order.ms, order.key);
   if (order.act === 'close') return locks.close({ drainMs: order.drainMs });
   if (order.act === 'end') return end(0);
@@ -119,7 +124,7 @@ async function block(id: number, ms: number, key?: string): Promise<unknown> {
   return acquired;
 }
 
-async function work(keys: readonly string[], lines: number, ms: number, seed: number): Promise<number> {
+async function work({ keys, lines, ms, seed, holdMs = 4, ledger }: Order & { act: 'work' }): Promise<number> {
   const random = seeded(seed);
   const until = performance.now() + ms;
   let count = 0;
@@ -128,8 +133,10 @@ async function work(keys: readonly string[], lines: number, ms: number, seed: nu
       const key = keys[Math.floor(random() * keys.length)] as string;
       try {
         const one = await recorder.acquire(key);
-        await sleep(random() * 4);
-        count += 1;
+        const pause = (): Promise<void> => sleep(random() * holdMs);
+        if (ledger === undefined) await pause();
+        const isDone = ledger === undefined || (await deposit(ledger, one.hold.fence, pause));
+        if (isDone) count += 1;
         // A lost hold's release rejects; the history has the loss.
         await one.release().catch(() => {});
       } catch {

@@ -1,0 +1,202 @@
+import { acquire, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import type { CommandTest } from '../helpers/tcp-proxy.ts';
+import { until } from '../store/redis.ts';
+import { type Client, Lab, type RemoteHold } from './lab.ts';
+import { isLong, printSeed, seed, seeded } from './seed.ts';
+
+watchLeaks();
+printSeed('network');
+
+const key = 'order:42';
+const workMs = isLong ? 20_000 : 1_200;
+
+/** All of them in the long form; in the short form one, which the seed chooses. */
+function some<T>(...ways: T[]): T[] {
+  return isLong ? ways : ways.slice(seed % ways.length).slice(0, 1);
+}
+
+/** A call of a script for an owner, by digest or by source. */
+function call({ sha1, source }: { sha1: string; source: string }, owner: string): CommandTest {
+  return ([name = '', script, , , , names = '']) =>
+    /^eval/i.test(name) && (script === sha1 || script === source) && names.split(' ')[1] === owner;
+}
+
+describe('when the network fails', () => {
+  let lab: Lab;
+  beforeEach(async () => {
+    lab = await Lab.start();
+    // Every script is known: a call is executed when it is first sent.
+    for (const { source } of [acquire, renew, release]) await lab.admin.script('LOAD', source);
+  });
+  afterEach(() => lab.stop());
+
+  const waiting = (...owners: string[]) => until(async () => (await lab.known(key)).waiters.join() === owners.join());
+
+  /** One that holds and one that waits, in processes of their own. */
+  async function contest(): Promise<[first: RemoteHold, second: Promise<RemoteHold>, a: Client, b: Client]> {
+    const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+    const first = await a.acquire(key);
+    const second = b.acquire(key);
+    await waiting('p2.1');
+    return [first, second, a, b];
+  }
+
+  it.each(some<'cut' | 'hang'>('cut', 'hang'))(
+    'an acquire whose reply is lost (%s) is one hold, or an error that leaves none',
+    async (then) => {
+      const [a, b] = (await lab.clients(2, { storeTimeoutMs: 500 })) as [Client, Client];
+      const isLost = lab.proxy.loseReply(call(acquire, 'p1.1'), { then });
+      const acquired = a.acquire(key).then(
+        (hold) => hold,
+        (error: unknown) => error as { code: string },
+      );
+      await isLost;
+      if (then === 'cut') {
+        // Sent again after the reconnect, under the same hold id.
+        const hold = (await acquired) as RemoteHold;
+        expect((await lab.known(key)).fences).toEqual([hold.fence]);
+        await hold.release();
+      } else {
+        expect(await acquired).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+        lab.proxy.cut();
+      }
+      await (await b.acquire(key)).release();
+      await lab.end();
+    },
+  );
+
+  it.each(some<'cut' | 'hang'>('cut', 'hang'))(
+    'a release whose reply is lost (%s) gives back once, and takes nothing from the next',
+    async (then) => {
+      const [first, second, , b] = await contest();
+      const isLost = lab.proxy.loseReply(call(release, 'p1.1'), { then });
+      const released = first.release().then(
+        () => 'released',
+        (error: { code: string }) => error.code,
+      );
+      await isLost;
+      const next = await second;
+      if (then === 'hang') lab.proxy.cut();
+      expect(['released', 'ERR_LOCK_STORE']).toContain(await released);
+      expect(await next.look()).toMatchObject({ isHeld: true, isAborted: false });
+      expect((await lab.known(key)).holders).toEqual(['p2.1']);
+      b.disturbed();
+      await next.release();
+      await lab.end();
+    },
+  );
+
+  it('a renewal whose reply is lost loses nothing: it is tried again', async () => {
+    const [a, b] = (await lab.clients(2)) as [Client, Client];
+    const isLost = lab.proxy.loseReply(call(renew, 'p1.1'), { nth: 2 });
+    const first = await a.acquire(key, { leaseMs: 900 });
+    await isLost;
+    const renewals = () => lab.history.filter(({ kind }) => kind === 'renewed').length;
+    const before = renewals();
+    await until(() => renewals() > before + 1);
+    expect(await first.look()).toMatchObject({ isHeld: true, isAborted: false });
+    await first.release();
+    await (await b.acquire(key)).release();
+    await lab.end();
+  });
+
+  it('a cancel whose reply is lost leaves no waiter behind, and who waits behind it is served', async () => {
+    const [first, gone, , b] = await contest();
+    gone.catch(() => {});
+    const impatient = b.acquire(key, { waitMs: 300 });
+    impatient.catch(() => {});
+    await waiting('p2.1', 'p2.2');
+    const behind = b.acquire(key);
+    await waiting('p2.1', 'p2.2', 'p2.3');
+    await lab.proxy.loseReply(call(release, 'p2.2'));
+    await expect(impatient).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT' });
+    b.disturbed();
+    await until(async () => !(await lab.known(key)).waiters.includes('p2.2'));
+    await first.release();
+    await (await gone).release();
+    await (await behind).release();
+    await lab.end();
+  });
+
+  it('resets every 100 ms cost time, and nothing else: one owner at a time, and no grant lost', async () => {
+    const all = await lab.clients(2, { pollMs: 100 });
+    for (const client of all) client.disturbed();
+    lab.proxy.resetEvery(100);
+    const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 3, workMs, seed + n)));
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    await lab.end({ fifo: false });
+  });
+
+  it('delays of up to 200 ms cost time, and nothing else', async () => {
+    const all = await lab.clients(2, { pollMs: 100 });
+    lab.proxy.delay(200, seeded(seed));
+    const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 3, workMs, seed + n)));
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    await lab.end({ fifo: false });
+  });
+
+  it('a connection that is half-open grants nothing: the holder learns by its own clock that it lost the key', async () => {
+    const [a, b] = (await lab.clients(2, { storeTimeoutMs: 300 })) as [Client, Client];
+    const first = await a.acquire(key, { leaseMs: 900 });
+    lab.proxy.halfOpen();
+    const refused = b.acquire(key).catch((error: unknown) => error);
+    expect(await refused).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    await until(async () => (await first.look()).isAborted);
+    expect((await first.look()).events).toEqual(expect.arrayContaining(['storeError renew', 'lost']));
+    // The other process got the connection back; the first one has nothing to do with its lease being over.
+    lab.proxy.heal();
+    lab.proxy.cut();
+    const second = await b.acquire(key);
+    expect(second.fence).toBeGreaterThan(first.fence);
+    await second.release();
+    await first.release().catch(() => {});
+    await lab.end();
+  });
+
+  it.each<[string, () => unknown]>(
+    some(
+      ['killed on the server', () => lab.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')],
+      ['half-open', async () => lab.proxy.halfOpen('pubsub')],
+      ['cut', async () => lab.proxy.cut('pubsub')],
+    ),
+  )('messages that do not arrive, since their connection is %s, are made up for by the poll', async (_, spoil) => {
+    const [first, second, , b] = await contest();
+    const third = b.acquire(key);
+    await waiting('p2.1', 'p2.2');
+    await spoil();
+    await first.release();
+    await (await second).release();
+    await (await third).release();
+    // A claim may lapse while the store believes that the process is reached.
+    await lab.end({ maxPolls: 3 });
+  });
+});
+
+describe('when the server drops the connection of a process that does not read its messages', () => {
+  it('the process subscribes anew, and no waiter is lost', async () => {
+    const lab = await Lab.start(['--client-output-buffer-limit', 'pubsub 4096 4096 1']);
+    try {
+      const a = await lab.client();
+      // Past the proxy, which would read what the process does not.
+      const b = await lab.client({ pollMs: 100 }, { port: lab.server.port });
+      const channels = async () => (await lab.admin.pubsub('CHANNELS')) as string[];
+      const first = await a.acquire(key);
+      const others = await channels();
+      const second = b.acquire(key);
+      await until(async () => (await lab.known(key)).waiters.length === 1);
+      const channel = (await channels()).find((name) => !others.includes(name)) as string;
+      b.pause();
+      // More than its socket takes, and then the server's buffer.
+      const flood = 'x'.repeat(1_000_000);
+      await until(async () => (await lab.admin.publish(channel, flood)) === 0);
+      b.resume();
+      await until(async () => (await channels()).includes(channel));
+      await first.release();
+      await (await second).release();
+      await lab.end();
+    } finally {
+      await lab.stop();
+    }
+  });
+});

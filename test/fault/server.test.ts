@@ -1,0 +1,287 @@
+import { watchLeaks } from '../helpers/leaks.ts';
+import { until } from '../store/redis.ts';
+import { violationsOf } from './history.ts';
+import { type Client, Lab, type Refusal, type RemoteHold } from './lab.ts';
+import { isLong, printSeed, seed } from './seed.ts';
+
+watchLeaks();
+printSeed('server');
+
+const key = 'order:42';
+const workMs = isLong ? 10_000 : 1_500;
+
+async function inLab(args: readonly string[], play: (lab: Lab) => Promise<unknown>): Promise<void> {
+  const lab = await Lab.start(args);
+  try {
+    await play(lab);
+  } finally {
+    await lab.stop();
+  }
+}
+
+const refusalOf = (acquired: Promise<RemoteHold>): Promise<Refusal> =>
+  acquired.then(
+    () => ({ code: 'granted' }),
+    (refusal: Refusal) => refusal,
+  );
+
+const waiting = (lab: Lab, count: number) => until(async () => (await lab.known(key)).waiters.length === count);
+
+describe('when the server is killed and starts again', () => {
+  it('with appendfsync always it knows every hold: one owner at a time throughout', () =>
+    inLab(['--appendonly', 'yes', '--appendfsync', 'always'], async (lab) => {
+      const all = await lab.clients(2, { pollMs: 100 });
+      for (const client of all) client.disturbed();
+      const work = all.map((client, n) => client.work([key, 'order:43'], 3, workMs, seed + n));
+      await new Promise((resolve) => setTimeout(resolve, workMs / 3));
+      await lab.server.kill();
+      await lab.server.restart();
+      expect(Math.min(...(await Promise.all(work)))).toBeGreaterThan(0);
+      await lab.end({ fifo: false });
+    }));
+
+  it('without persistence it has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 1_500 });
+      const second = b.acquire(key);
+      await waiting(lab, 1);
+      await lab.server.kill();
+      await lab.server.restart();
+      // Not promised: two owners, until the first one asks. The signal and the fence tell.
+      const next = await second;
+      expect(next.fence).toBeGreaterThan(first.fence);
+      await until(async () => (await first.look()).isAborted);
+      expect((await first.look()).events).toContain('lost');
+      await expect(first.release()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+      expect(await next.look()).toMatchObject({ isHeld: true, isAborted: false });
+      await next.release();
+      expect(violationsOf(lab.history).filter(({ rule }) => rule !== 'overlap')).toEqual([]);
+    }));
+
+  it('without persistence every waiter is queued again, and served', () =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+      for (const client of [a, b]) client.disturbed();
+      await a.acquire(key, { leaseMs: 60_000 });
+      const waiters = Array.from({ length: 8 }, () => b.acquire(key));
+      await waiting(lab, 8);
+      await a.kill();
+      await lab.server.kill();
+      await lab.server.restart();
+      // The dead one's lease is gone with the rest.
+      const fences = await Promise.all(
+        waiters.map(async (waiter) => {
+          const hold = await waiter;
+          await hold.release();
+          return hold.fence;
+        }),
+      );
+      expect(new Set(fences).size).toBe(8);
+      await lab.end({ fifo: false, forgets: true });
+    }));
+});
+
+describe('when the server does not answer', () => {
+  it('stopped for longer than the lease, it lets nobody in: the holder loses the key by its own clock', () =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2, { storeTimeoutMs: 300, pollMs: 100 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 600 });
+      const waiter = b.acquire(key);
+      await waiting(lab, 1);
+      lab.server.pause();
+      const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
+      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown', status: 503 });
+      await until(async () => (await first.look()).isAborted);
+      lab.server.resume();
+      const second = await waiter;
+      expect(second.fence).toBeGreaterThan(first.fence);
+      await second.release();
+      await first.release().catch(() => {});
+      await lab.end();
+    }));
+
+  it('busy with somebody’s script (BUSY), it refuses, and goes on when that is over', () =>
+    inLab(['--busy-reply-threshold', '50'], async (lab) => {
+      const [a, b] = (await lab.clients(2, { storeTimeoutMs: 2_000 })) as [Client, Client];
+      const first = await a.acquire(key);
+      const other = lab.admin.duplicate();
+      other.on('error', () => {});
+      const endless = other.eval('while true do end', 0).catch((error: Error) => error.message);
+      const refusal = await busyRefusal(b);
+      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+      await lab.admin.call('SCRIPT', 'KILL');
+      expect(await endless).toContain('killed');
+      other.disconnect();
+      expect((await first.look()).isHeld).toBe(true);
+      await first.release();
+      await (await b.acquire(key)).release();
+      await lab.end();
+    }));
+
+  /** Until the threshold is over, a call waits for its turn instead of being refused. */
+  async function busyRefusal(client: Client): Promise<Refusal> {
+    while (true) {
+      const refusal = await refusalOf(client.acquire('order:43', { waitMs: 0 }));
+      if (refusal.outcome !== 'unknown') return refusal;
+    }
+  }
+});
+
+interface Refusing {
+  readonly code: string;
+  /** Makes the server refuse, and answers what undoes it. */
+  readonly spoil: (lab: Lab) => Promise<() => Promise<unknown>>;
+  readonly args?: readonly string[];
+  /** Whether a release of what was granted before is taken, though nothing is granted. */
+  readonly releases: boolean;
+}
+
+const refusing: Refusing[] = [
+  {
+    code: 'OOM',
+    releases: true,
+    async spoil({ admin }) {
+      await admin.call('CONFIG', 'SET', 'maxmemory', '1');
+      return () => admin.call('CONFIG', 'SET', 'maxmemory', '0');
+    },
+  },
+  {
+    code: 'READONLY',
+    releases: false,
+    async spoil({ admin }) {
+      await admin.call('REPLICAOF', '127.0.0.1', '1');
+      return () => admin.call('REPLICAOF', 'NO', 'ONE');
+    },
+  },
+  {
+    code: 'MISCONF',
+    releases: false,
+    async spoil({ admin, server }) {
+      // A snapshot that can't be written: the save is killed.
+      await admin.call('CONFIG', 'SET', 'rdb-key-save-delay', '10000000', 'save', '3600 100000');
+      await admin.call('BGSAVE');
+      await until(async () => {
+        process.kill(await childOf(server.pid), 'SIGKILL');
+        return true;
+      });
+      await until(async () => /rdb_last_bgsave_status:err/.test(await admin.info('persistence')));
+      return () => admin.call('CONFIG', 'SET', 'stop-writes-on-bgsave-error', 'no');
+    },
+  },
+  {
+    code: 'NOPERM',
+    releases: false,
+    async spoil({ admin }) {
+      await admin.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha');
+      return () => admin.call('ACL', 'SETUSER', 'default', '+eval', '+evalsha');
+    },
+  },
+];
+
+/** The process that writes the snapshot. */
+async function childOf(pid: number): Promise<number> {
+  const { readFile } = await import('node:fs/promises');
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  const child = Number(text.trim().split(' ')[0]);
+  if (!child) throw new Error('The server saves nothing');
+  return child;
+}
+
+describe('when the server refuses', () => {
+  it.each(refusing)('with $code, nobody is let in, and all goes on when it is over', ({ spoil, releases }) =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+      const first = await a.acquire(key);
+      const waiter = b.acquire(key);
+      await waiting(lab, 1);
+      const mend = await spoil(lab);
+      const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
+      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
+      expect((await first.look()).isHeld).toBe(true);
+      const released = first.release();
+      // At maxmemory the lock is handed on all the same.
+      if (releases) await (await waiter).look();
+      await mend();
+      await released;
+      await (await waiter).release();
+      await lab.end();
+    }),
+  );
+
+  it('while it loads its data (LOADING), nobody is let in, and all goes on when it has', () =>
+    inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 300 })) as [Client, Client];
+      for (const client of [a, b]) client.disturbed();
+      const first = await a.acquire(key);
+      await lab.admin.eval("for i = 1, 5000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
+      const waiter = b.acquire(key, { waitMs: 20_000 });
+      await waiting(lab, 1);
+      await lab.server.kill();
+      const restarted = lab.server.restart();
+      const hasty = lab.admin.duplicate({ enableReadyCheck: false, retryStrategy: () => 5 });
+      hasty.on('error', () => {});
+      await until(() =>
+        hasty.exists('any').then(
+          () => false,
+          (error: Error) => error.message.startsWith('LOADING'),
+        ),
+      );
+      hasty.disconnect();
+      const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
+      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
+      await restarted;
+      expect((await first.look()).isHeld).toBe(true);
+      await first.release();
+      await (await waiter).release();
+      await lab.end();
+    }));
+
+  it('SCRIPT FLUSH costs one more round trip, and nothing else', () =>
+    inLab([], async (lab) => {
+      const all = await lab.clients(2);
+      const work = all.map((client, n) => client.work([key], 3, workMs / 2, seed + n));
+      const isOver = Promise.all(work).then(() => true);
+      let flushes = 0;
+      while (!(await Promise.race([isOver, lab.admin.script('FLUSH').then(() => false)]))) flushes += 1;
+      expect(flushes).toBeGreaterThan(10);
+      await lab.end({ maxPolls: 2 });
+    }));
+});
+
+describe('when the server is not what locks need', () => {
+  it('it evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
+    inLab(['--maxmemory-policy', 'allkeys-lru'], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 1_200 });
+      await lab.admin.call('CONFIG', 'SET', 'maxmemory', '1');
+      await until(async () => {
+        // Eviction is the work of commands.
+        await lab.admin.set('more', 'x').catch(() => {});
+        return (await lab.admin.exists(`reenlock:{${key}}:lock`)) === 0;
+      });
+      await lab.admin.call('CONFIG', 'SET', 'maxmemory', '0');
+      const second = await b.acquire(key);
+      expect(second.fence).toBeGreaterThan(first.fence);
+      await until(async () => (await first.look()).isAborted);
+      await expect(first.release()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+      expect((await second.look()).isHeld).toBe(true);
+      await second.release();
+    }));
+
+  it('its clock is set back: the fence rises all the same, from what was written last', () =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2)) as [Client, Client];
+      const first = await a.acquire(key);
+      await first.release();
+      // As a clock would have written it that was ten days ahead, and is right again.
+      const record = `reenlock:{${key}}:lock`;
+      const ahead = first.fence + 10 * 86_400_000_000;
+      const text = (await lab.admin.get(record)) as string;
+      await lab.admin.set(record, text.replace(String(first.fence), String(ahead)), 'KEEPTTL');
+      const second = await b.acquire(key);
+      expect(second.fence).toBe(ahead + 1);
+      await second.release();
+      await lab.end();
+    }));
+});
