@@ -213,6 +213,7 @@ function checkOrder(lives: readonly Life[], entries: readonly Entry[], break_: B
 /** Between the release before it and its own grant, or its giving up, a waiter needs few polls. */
 function checkWakeUps(lives: readonly Life[], entries: readonly Entry[], rules: Rules, break_: Break): void {
   const { maxPolls = Number.POSITIVE_INFINITY, wakeMs = Number.POSITIVE_INFINITY } = rules;
+  if (maxPolls === Number.POSITIVE_INFINITY && wakeMs === Number.POSITIVE_INFINITY) return;
   const polls = entries.filter((entry) => entry.kind === 'polled' && entry.key === lives[0]?.key);
   const held = lives.filter((life) => life.granted !== undefined).toSorted((a, b) => a.fence - b.fence);
   for (const life of lives) {

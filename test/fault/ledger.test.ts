@@ -9,7 +9,7 @@ watchLeaks();
 printSeed('ledger');
 
 const leaseMs = 300;
-const workMs = isLong ? 30_000 : 2_500;
+const workMs = isLong ? 30_000 : 1_500;
 
 interface Outcome {
   readonly taken: number;
@@ -75,11 +75,15 @@ describe('a balance that is read, worked on and written below a lock', () => {
     ],
   ] as const;
 
-  it.each(faults)('loses no update while %s, where the fence goes with the read and the write', async (_, spoil) => {
-    const { taken, balance } = await play('read and write', spoil);
-    expect(taken).toBeGreaterThan(0);
-    expect(balance).toBe(taken);
-  });
+  // One of them in the short form, which the seed chooses.
+  it.each(isLong ? faults : [faults[seed % faults.length] as (typeof faults)[number]])(
+    'loses no update while %s, where the fence goes with the read and the write',
+    async (_, spoil) => {
+      const { taken, balance } = await play('read and write', spoil);
+      expect(taken).toBeGreaterThan(0);
+      expect(balance).toBe(taken);
+    },
+  );
 
   it.each<[Fencing, string]>([
     ['none', 'without the fence'],
@@ -91,6 +95,6 @@ describe('a balance that is read, worked on and written below a lock', () => {
     expect(taken).toBeGreaterThan(0);
     expect(balance).toBeLessThanOrEqual(taken);
     // A write of an old holder that comes after a new one's is refused; one that comes between its read and its write is not.
-    if (fencing === 'none') expect(balance).toBeLessThan(taken);
+    if (fencing === 'none' && isLong) expect(balance).toBeLessThan(taken);
   });
 });

@@ -1,0 +1,33 @@
+import { join } from 'node:path';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { startScript } from '../helpers/processes.ts';
+import { until, useRedis } from '../store/redis.ts';
+import type { LoopResult } from './processes/loop.ts';
+import { isLong } from './seed.ts';
+
+watchLeaks();
+
+describe('after any number of holds, waits and refusals', () => {
+  const redis = useRedis();
+
+  it('the heap is no larger, and no timer, listener, connection, hold or waiter is left', async () => {
+    const args = [redis.server.port, 9, isLong ? 2_000 : 150].map(String);
+    const script = startScript(join(__dirname, 'processes/loop.ts'), { args, timeoutMs: 300_000 });
+    const { sizes, listenersBefore, listenersAfter } = await script.once<LoopResult>();
+    // What grows with every round, or with every hold, never gets back to what it was.
+    const warm = Math.max(...sizes.slice(2, 5));
+    expect(Math.min(...sizes.slice(5))).toBeLessThan(warm + 50_000);
+    expect(listenersAfter).toEqual(listenersBefore);
+    // It is not told to end: nothing keeps it alive.
+    expect(await script.exited).toMatchObject({ code: 0, stderr: '' });
+    await until(
+      async () =>
+        String(await redis.client.client('LIST'))
+          .trim()
+          .split('\n').length === 1,
+    );
+    expect(await redis.client.keys('*')).toEqual(['reenlock:{key}:lock']);
+    const { holds, waiters } = await redis.store.inspect('key');
+    expect([holds, waiters]).toEqual([[], []]);
+  });
+});
