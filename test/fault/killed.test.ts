@@ -46,7 +46,7 @@ describe('when processes are killed or stopped', () => {
 
   const rising = (fences: readonly number[]) => [...fences].sort((a, b) => a - b);
 
-  it('nothing happens without a fault: waiters of three processes are served in order, none needs two polls', async () => {
+  it('nothing happens without a fault: waiters of three processes are served in order, none needs more than two polls', async () => {
     const all = await lab.clients(3);
     const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 4, 800, seed + n)));
     expect(Math.min(...counts)).toBeGreaterThan(0);
