@@ -137,8 +137,8 @@ describe('when the network fails', () => {
   });
 
   it('a connection that is half-open grants nothing: the holder learns by its own clock that it lost the key', async () => {
-    const [a, b] = (await lab.clients(2, { storeTimeoutMs: 300 })) as [Client, Client];
-    const first = await a.acquire(key, { leaseMs: 900 });
+    const [a, b] = (await lab.clients(2, { storeTimeoutMs: 800 })) as [Client, Client];
+    const first = await a.acquire(key, { leaseMs: 1_500 });
     lab.proxy.halfOpen();
     const refused = b.acquire(key).catch((error: unknown) => error);
     expect(await refused).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
