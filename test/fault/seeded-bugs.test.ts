@@ -209,7 +209,7 @@ describe('the history of a script with a bug breaks a rule, and that of the scri
         () => performance.now(),
         (entry) => entries.push(entry),
       );
-      const settings = { store: recorder.watched(store), pollMs: 50, waitMs: 1_000 };
+      const settings = { store: recorder.watched(store), pollMs: 50 };
       recorder.follow(buildLocks(settings, systemClock));
       return recorder;
     });
@@ -258,10 +258,18 @@ describe('the history of a script with a bug breaks a rule, and that of the scri
     const scene = async ({ store, processes }: Scene): Promise<void> => {
       const [a, b] = processes as [Recorder, Recorder];
       const first = await a.acquire(key);
-      const dead = { id: key, holdId: 'of-the-dead', owner: 'dead', process: 'dead', claimMs: 60_000 };
+      const dead = {
+        id: key,
+        holdId: 'of-the-dead',
+        owner: 'dead',
+        process: 'dead',
+        claimMs: 60_000,
+        mode: 'write',
+        priority: 0,
+      } as const;
       const terms = { leaseMs: 60_000, queue: true, maxWaiters: 10, livenessMs: 60_000 };
       await store.acquire(dead, terms);
-      const waiter = b.acquire(key).then(
+      const waiter = b.acquire(key, { waitMs: 1_000 }).then(
         (held) => held.release(),
         () => {},
       );

@@ -85,8 +85,8 @@ describe('when the server is killed and starts again', () => {
 describe('when the server does not answer', () => {
   it('stopped for longer than the lease, it lets nobody in: the holder loses the key by its own clock', () =>
     inLab([], async (lab) => {
-      const [a, b] = (await lab.clients(2, { storeTimeoutMs: 1_000, pollMs: 200 })) as [Client, Client];
-      const first = await a.acquire(key, { leaseMs: 1_500 });
+      const [a, b] = (await lab.clients(2, { pollMs: 200 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 2_500 });
       const waiter = b.acquire(key);
       await waiting(lab, 1);
       lab.server.pause();

@@ -207,5 +207,5 @@ function put(world: World, n: number, actor: Actor): World {
 
 function requestOf(n: number): HoldRequest {
   const { process, owner } = actors[n] as { process: string; owner: string };
-  return { id: 'k', holdId: String(n), owner, process, claimMs: leaseMs };
+  return { id: 'k', holdId: String(n), owner, process, claimMs: leaseMs, mode: 'write', priority: 0 };
 }
