@@ -88,7 +88,8 @@ export class Keeper {
       };
       const answer = (status: ReleaseReply['status']): (() => void) => {
         // What was given back when it was lost may have had another holder since, of whom the store says nothing.
-        if (status === 'absent' || grant.wasGivenBack) return () => fail(grant.lostError ?? lostAtRelease(grant));
+        if (status === 'absent' || status === 'cancelled' || grant.wasGivenBack)
+          return () => fail(grant.lostError ?? lostAtRelease(grant));
         if (this.#events.has('released')) {
           const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
           this.#events.emit('released', { ...grant.event, heldMs });

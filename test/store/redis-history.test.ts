@@ -63,7 +63,7 @@ describe('what the server is told of a release', () => {
   it('is that earlier ones are open, where there are too many to look at, until they are over', () => {
     const clock = new ManualClock();
     const history = new RedisHistory(client, clock);
-    for (let i = 0; i < 257; i++) history.released(request(`hold-${i}`, `order:${i}`), longMs);
+    for (let i = 0; i < 1_025; i++) history.released(request(`hold-${i}`, `order:${i}`), longMs);
     expect(flagOf(history, request('next', 'another'))).toBe(0);
     clock.skip(600_000);
     expect(flagOf(history, request('last', 'another'))).toBe(1);

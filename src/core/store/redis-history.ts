@@ -10,18 +10,20 @@ type ReleaseFlag = 0 | 1 | 2;
 class OpenRelease implements Listed {
   place = -1;
   readonly id: string;
+  readonly holdId: string;
   /** From then on nobody sends it again. */
   readonly overMs: number;
 
-  constructor(id: string, overMs: number) {
+  constructor({ id, holdId }: HoldRequest, overMs: number) {
     this.id = id;
+    this.holdId = holdId;
     this.overMs = overMs;
   }
 }
 
 const lingerMs = 600_000;
 /** With more than these, none is looked at: the server is to remember every release. */
-const mostOpen = 256;
+const mostOpen = 1_024;
 
 /**
  * What may still reach the server of calls that were made. A call that was answered on the connection on which it was
@@ -33,6 +35,7 @@ export class RedisHistory {
   readonly #client: RedisClient;
   readonly #clock: Clock;
   readonly #releases = new SwapList<OpenRelease>();
+  #forgetAtMs = 0;
 
   constructor(client: RedisClient, clock: Clock = systemClock) {
     this.#client = client;
@@ -52,23 +55,34 @@ export class RedisHistory {
   released(request: HoldRequest, tombstoneMs: number): [ReleaseFlag, () => void] {
     const nowMs = this.#clock.now().monoMs;
     const flag = tombstoneMs === 0 ? 1 : this.#flag(request, nowMs);
-    const open = new OpenRelease(request.id, nowMs + lingerMs);
+    const open = new OpenRelease(request, nowMs + lingerMs);
     this.#releases.add(open);
-    return [flag, () => this.#releases.delete(open)];
+    return [
+      flag,
+      () => {
+        this.#releases.delete(open);
+        // An earlier try that was rejected is settled with it.
+        this.#releases.some((tried) => tried.holdId === open.holdId && this.#releases.delete(tried));
+      },
+    ];
   }
 
-  #flag({ id, unanswered }: HoldRequest, nowMs: number): ReleaseFlag {
+  #flag(request: HoldRequest, nowMs: number): ReleaseFlag {
     // Of one that was never asked for here, nothing is known.
-    if (unanswered !== 0) return 2;
-    return this.#hasOpen(id, nowMs) ? 0 : 1;
+    if (request.unanswered !== 0) return 2;
+    return this.#hasOpen(request, nowMs) ? 0 : 1;
   }
 
-  #hasOpen(id: string, nowMs: number): boolean {
+  #hasOpen({ id, holdId }: HoldRequest, nowMs: number): boolean {
     if (this.#releases.size > mostOpen) this.#forget(nowMs);
-    return this.#releases.size > mostOpen || this.#releases.some((open) => open.id === id);
+    const isOthers = (open: OpenRelease): boolean => open.id === id && open.holdId !== holdId && open.overMs > nowMs;
+    return this.#releases.size > mostOpen || this.#releases.some(isOthers);
   }
 
+  /** Once a second at most. */
   #forget(nowMs: number): void {
+    if (nowMs < this.#forgetAtMs) return;
+    this.#forgetAtMs = nowMs + 1_000;
     for (const open of this.#releases) if (open.overMs <= nowMs) this.#releases.delete(open);
   }
 }

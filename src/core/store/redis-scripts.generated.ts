@@ -529,7 +529,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '56c5be45effa3a9dd66e0b03146a809639dac78d',
+  sha1: 'ac38b5b9ad7d5c23b98628aa0368e3aebca4d0a7',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -797,6 +797,7 @@ status = 'absent'
 end
 end
 local rememberMs = tonumber(ARGV[2])
+if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
 redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
 remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { LockStoreError } from '../errors.ts';
 import { isUnknownScript, storeError } from './redis-errors.ts';
 
 /** One operation as it is sent; the generated module has them. */
@@ -29,9 +30,23 @@ export class RedisScripts {
     this.#client = client;
   }
 
-  /** The script's keys come first, most have two: a lock's record and its queue. Rejects with a `LockStoreError`. */
-  run<T>(script: RedisScript, args: readonly Argument[], read: (reply: unknown) => T, keys = 2): Promise<T> {
+  /**
+   * The script's keys come first, most have two: a lock's record and its queue. Rejects with a `LockStoreError`; `onRefused`
+   * is called where nothing was done.
+   */
+  run<T>(
+    script: RedisScript,
+    args: readonly Argument[],
+    read: (reply: unknown) => T,
+    keys = 2,
+    onRefused?: () => void,
+  ): Promise<T> {
     this.#holdBack();
+    const failed = (cause: unknown): LockStoreError => {
+      const error = storeError(script.name, cause);
+      if (error.outcome === 'not-applied') onRefused?.();
+      return error;
+    };
     const answer = (reply: unknown): T => {
       try {
         return read(reply);
@@ -40,9 +55,9 @@ export class RedisScripts {
       }
     };
     return this.#client.evalsha(script.sha1, keys, ...args).then(answer, (error: unknown) => {
-      if (!isUnknownScript(error)) throw storeError(script.name, error);
+      if (!isUnknownScript(error)) throw failed(error);
       return this.#client.eval(script.source, keys, ...args).then(answer, (reason: unknown) => {
-        throw storeError(script.name, reason);
+        throw failed(reason);
       });
     });
   }

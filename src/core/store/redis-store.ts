@@ -92,11 +92,12 @@ export class RedisStore implements LockStore {
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, rest);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
-    return this.#scripts.run(acquire, args, (reply) => {
+    const read = (reply: unknown): AcquireReply => {
       answered();
       const { holdId } = request;
       return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
-    });
+    };
+    return this.#scripts.run(acquire, args, read, 2, answered);
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {

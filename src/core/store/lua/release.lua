@@ -96,6 +96,8 @@ end
 
 -- Remembered in the record while that is short; what was remembered for long enough goes.
 local rememberMs = tonumber(ARGV[2])
+-- Nothing was there and nothing can come: a repeat finds the same.
+if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
   redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
   remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0
