@@ -27,6 +27,7 @@ function worldOf(clock: ManualClock): World {
     clock,
     store: new MemoryStore({ clock }),
     options: {},
+    hasLateCalls: true,
     pass: (ms) => clock.advance(ms),
     async calm(isCalm) {
       // Each call that is lost costs its deadline and a poll; in so long, no wait of a ring runs out.

@@ -48,6 +48,8 @@ export interface World {
   /** An empty store. */
   readonly store: LockStore;
   readonly options: LocksOptions;
+  /** Whether acquires and releases come late to the store. One that counts on the order of its calls can’t bear it. */
+  readonly hasLateCalls: boolean;
   pass(ms: number): Promise<void>;
   /** Lets all that is on its way arrive, and everybody poll, more than once; where time is real, until that has come. */
   calm(isCalm: () => Promise<boolean>): Promise<void>;
@@ -139,7 +141,7 @@ interface Watched {
 }
 
 /** A store whose calls take their time. The inner one executes calls in the order in which they are made. */
-function watch({ store, clock }: World, delays: readonly number[], met: Met): Watched {
+function watch({ store, clock, hasLateCalls }: World, delays: readonly number[], met: Met): Watched {
   const history: Record<string, Promise<InspectReply>>[] = [{}];
   const edges = store.edges as EdgeStore;
   let calls = 0;
@@ -151,18 +153,22 @@ function watch({ store, clock }: World, delays: readonly number[], met: Met): Wa
   const slow = async <T>(call: () => Promise<T>, mayBeLost = false): Promise<T> => {
     await pause();
     if (mayBeLost && (delays[calls] ?? 0) < 0) return new Promise(() => {});
+    return slowReply(call);
+  };
+  const slowReply = async <T>(call: () => Promise<T>): Promise<T> => {
     const reply = await call();
     await pause();
     return reply;
   };
+  const ofLock = hasLateCalls ? slow : slowReply;
   const seen = <T>(id: string, reply: T): T => {
     history.push({ ...history.at(-1), [id]: store.inspect(id) });
     return reply;
   };
   const watched: LockStore = {
     capabilities: store.capabilities,
-    acquire: (request, terms) => slow(() => seen(request.id, store.acquire(request, terms))),
-    release: (request, terms) => slow(() => seen(request.id, store.release(request, terms))),
+    acquire: (request, terms) => ofLock(() => seen(request.id, store.acquire(request, terms))),
+    release: (request, terms) => ofLock(() => seen(request.id, store.release(request, terms))),
     renew: (request, terms) => store.renew(request, terms),
     inspect: (id) => store.inspect(id),
     forceRelease: (id, fence) => store.forceRelease(id, fence),

@@ -7,7 +7,7 @@ import { type RedisStage, until, useRedis } from './redis.ts';
 
 watchLeaks();
 
-const schedules = 60;
+const schedules = 100;
 
 describe('on Redis', () => {
   const stage = useRedis();
@@ -31,6 +31,7 @@ function worldOf({ store }: RedisStage): World {
     clock: systemClock,
     store,
     options: { pollMs: 20, storeTimeoutMs: 250 },
+    hasLateCalls: false,
     pass: (ms) => sleep(Math.min(ms, 10)),
     calm: until,
     settled: async (work) => void (await work),
