@@ -53,14 +53,11 @@ export class Asks {
 }
 
 /** What an acquire is refused with that the store neither granted nor queued. */
-export function refusal(
-  { ask: { key, request } }: Waiter,
-  status: 'full' | 'cancelled' | 'refused' | 'conflict',
-): Error {
+export function refusal({ ask: { key, work } }: Waiter, status: 'full' | 'cancelled' | 'refused' | 'conflict'): Error {
   if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
   if (status === 'conflict') {
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
-    return new DeadlockError({ key, cycle: [{ traceId: request.owner, key }] }, message);
+    return new DeadlockError({ key, cycle: [{ traceId: work.traceId, key }] }, message);
   }
   return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
 }

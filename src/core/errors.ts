@@ -144,7 +144,8 @@ export interface DeadlockWait {
 
 /**
  * The call waited in a ring: for a key whose holder waits, directly or by others, for what the caller holds. Of a ring, the
- * call that was queued last gets this, and has left the queue; the others wait on. A call that reads beside others and asks to write is a ring of its own.
+ * call that was queued last gets this, and has left the queue; the others wait on. A call that reads beside others and asks
+ * to write is a ring of its own.
  */
 export class DeadlockError extends LockError {
   // Private, so that `res.json(error)` in an application's handler can't send it.

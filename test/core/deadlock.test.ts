@@ -260,6 +260,71 @@ describe('a trace is one line of work', () => {
   });
 });
 
+describe('readers', () => {
+  it('who share a key are all waited for: a ring through any of them is found', async () => {
+    const setup = setUp();
+    const readers = ['r0', 'r1', 'r2'].map((trace) => setup.job(trace));
+    const writer = setup.job('writer');
+    for (const reader of readers) await reader.in(() => lock.acquire('shared', { mode: 'read' }));
+    await writer.in(() => lock.acquire('k'));
+    const first = await asked(setup, readers[1]!, 'k');
+    const last = await asked(setup, writer, 'shared');
+    expect([first.state, last.state]).toEqual(['pending', 'rejected']);
+    expect((last.error as DeadlockError).cycle).toEqual([
+      { traceId: 'writer', key: 'shared' },
+      { traceId: 'r1', key: 'k' },
+    ]);
+    await writer.end();
+    await setup.clock.settle();
+    expect(first.state).toBe('fulfilled');
+  });
+
+  it('of whom two wait for a writer who waits for both are two rings: each has its victim', async () => {
+    const setup = setUp();
+    const [one, two, writer] = ['r1', 'r2', 'writer'].map((trace) => setup.job(trace));
+    for (const reader of [one!, two!]) await reader.in(() => lock.acquire('shared', { mode: 'read' }));
+    await writer!.in(() => lock.acquire('k'));
+    const waits = [await asked(setup, writer!, 'shared'), await asked(setup, one!, 'k'), await asked(setup, two!, 'k')];
+    expect(waits.map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected']);
+    await one!.end();
+    await two!.end();
+    await setup.clock.settle();
+    expect(waits[0]!.state).toBe('fulfilled');
+  });
+
+  it('who wait for each other’s keys to read do not wait at all', async () => {
+    const setup = setUp();
+    const [a, b] = [setup.job('a'), setup.job('b')];
+    await a.in(() => lock.acquire('k0', { mode: 'read' }));
+    await b.in(() => lock.acquire('k1', { mode: 'read' }));
+    const waits = [await asked(setup, a, 'k1', { mode: 'read' }), await asked(setup, b, 'k0', { mode: 'read' })];
+    expect(waits.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('who stand behind a writer wait with it: a ring through the reader whom it waits for is found', async () => {
+    const setup = setUp();
+    const [reader, writer, behind] = ['reader', 'writer', 'behind'].map((trace) => setup.job(trace));
+    await reader!.in(() => lock.acquire('shared', { mode: 'read' }));
+    await behind!.in(() => lock.acquire('k'));
+    const first = await asked(setup, writer!, 'shared');
+    const second = await asked(setup, reader!, 'k');
+    const last = await asked(setup, behind!, 'shared', { mode: 'read' });
+    expect([first.state, second.state, last.state]).toEqual(['pending', 'pending', 'rejected']);
+    await behind!.end();
+    await setup.clock.settle();
+    expect(second.state).toBe('fulfilled');
+  });
+
+  it('of one request alone who ask to write beside others are named by their trace', async () => {
+    const setup = setUp();
+    const [one, other] = [setup.job('one'), setup.job('other')];
+    await other.in(() => lock.acquire('key', { mode: 'read' }));
+    await one.in(() => lock.acquire('key', { mode: 'read', owner: 'request' }));
+    const { error } = await asked(setup, one, 'key', { owner: 'request' });
+    expect((error as DeadlockError).cycle).toEqual([{ traceId: 'one', key: 'key' }]);
+  });
+});
+
 describe('what is not there any more', () => {
   it('closes no ring: a wait that was given up, although its edge is still told', async () => {
     const setup = setUp();

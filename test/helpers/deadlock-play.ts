@@ -1,5 +1,13 @@
 import fc from 'fast-check';
-import { type Hold, type LockEvents, type LockStore, type Locks, type LocksOptions, lock } from 'reenlock';
+import {
+  type Hold,
+  type LockEvents,
+  type LockMode,
+  type LockStore,
+  type Locks,
+  type LocksOptions,
+  lock,
+} from 'reenlock';
 import type { Clock } from '../../src/core/clock.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import type { EdgeStore, InspectReply } from '../../src/core/store/store.ts';
@@ -8,7 +16,13 @@ import { ringOf, stood, type WaitState } from './wait-history.ts';
 
 /** What one of four traces does next, on one of three keys. */
 type Step =
-  | { readonly kind: 'acquire'; readonly job: number; readonly key: number; readonly waitMs: number }
+  | {
+      readonly kind: 'acquire';
+      readonly job: number;
+      readonly key: number;
+      readonly waitMs: number;
+      readonly mode: LockMode;
+    }
   | { readonly kind: 'release'; readonly job: number; readonly key: number }
   | { readonly kind: 'abort'; readonly job: number }
   | { readonly kind: 'advance'; readonly ms: number };
@@ -30,6 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       job,
       key,
       waitMs: fc.constantFrom(20, 300, 60_000, 60_000),
+      mode: fc.constantFrom<LockMode>('write', 'write', 'read'),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('release' as const), job, key }) },
@@ -118,12 +133,12 @@ class Play {
     expect(await left()).toEqual([]);
   }
 
-  #acquire({ job, key, waitMs }: Extract<Step, { kind: 'acquire' }>): void {
+  #acquire({ job, key, waitMs, mode }: Extract<Step, { kind: 'acquire' }>): void {
     const abort = new AbortController();
     this.#waits.set(job, [...(this.#waits.get(job) ?? []), abort]);
     const holds = this.#holds.get(`${job} ${key}`) ?? [];
     this.#holds.set(`${job} ${key}`, holds);
-    this.#jobs[job]!.in(() => lock.acquire(keys[key]!, { waitMs, signal: abort.signal })).then(
+    this.#jobs[job]!.in(() => lock.acquire(keys[key]!, { waitMs, mode, signal: abort.signal })).then(
       (hold) => void holds.push(hold),
       () => {}, // Timeouts, aborts and deadlocks: the events tell.
     );

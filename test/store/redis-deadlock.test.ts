@@ -136,6 +136,24 @@ describe('on Redis', () => {
     expect(await stage.client.keys('*:edges')).toHaveLength(1);
   });
 
+  it('a ring through one of many readers is found', async () => {
+    const readers = Array.from({ length: 20 }, (_, n) => job(`reader-${n}`));
+    const writer = job('writer');
+    for (const reader of readers) await reader.in(() => lock.acquire('shared', { mode: 'read' }));
+    await writer.in(() => lock.acquire('key'));
+    const first = await queued(readers[13]!, 'key');
+    await until(async () => (await stage.client.keys('*:edges')).length === 1);
+    const last = await queued(writer, 'shared');
+    await last.settled;
+    expect((last.error as DeadlockError).cycle).toEqual([
+      { traceId: 'writer', key: 'shared' },
+      { traceId: 'reader-13', key: 'key' },
+    ]);
+    await writer.end();
+    await first.settled;
+    expect(first.state).toBe('fulfilled');
+  });
+
   it('keys and traces of any characters close a ring, and a key as it was written is named', async () => {
     const keys = ['{a} b%|\n', `${'long'.repeat(300)} "ü"`] as const;
     const [one, two] = [job('a.b_c-d'), job()];

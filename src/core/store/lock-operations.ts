@@ -88,7 +88,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   };
 }
 
-/** Tells whether a hold id waits, and for whom (C22). */
+/** Tells whether a hold id waits, and for whom (C27). */
 export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
   const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
   return {
