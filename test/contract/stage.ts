@@ -15,6 +15,8 @@ import type {
 import { longMs, type StoreHarness, shortMs } from './harness.ts';
 
 export const key = 'order:42';
+/** In the hash slot of `key`: in a cluster, the messages of one server are in order. */
+const lastId = 'last:45082';
 
 /** What the clauses of one store share: the harness, and a stage that is set up anew for every test. */
 export interface Contract {
@@ -135,7 +137,7 @@ export class Process {
 
   /** Everything that was sent to the process before this call: the stream is in order, so a last message is awaited. */
   async heard(): Promise<readonly StoreMessage[]> {
-    const last = this.line(undefined, { id: `last:${this.name}` });
+    const last = this.line(undefined, { id: lastId });
     const { fence } = await last.hold();
     await this.#stage.store.forceRelease(last.request.id, fence);
     const isLast = (message: StoreMessage) => message.kind === 'lost' && message.holdId === last.request.holdId;

@@ -80,6 +80,22 @@ describe('what a server answers to a script', () => {
     }
   });
 
+  it('a refusal of a call that was sent again leaves it unknown: the first copy may have been applied', async () => {
+    const again = new Redis(fake.port, { protocol: 2, enableReadyCheck: false, retryStrategy: () => 10 });
+    again.on('error', () => {});
+    stage.store = new RedisStore({ client: again });
+    await again.ping();
+    fake.commands.length = 0;
+    fake.answer = 'hang up';
+    const replies = errors();
+    await until(() => fake.commands.some((name) => name.startsWith('eval')));
+    fake.answer = "-READONLY You can't write against a read only replica.";
+    for (const error of await replies) {
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('answered READONLY to') });
+    }
+    again.disconnect();
+  });
+
   it.each(['$-1', '+OK', '*0', '*1\r\n*0', ':-5'])(
     'an answer that is none of ours (%j) settles every call',
     async (answer) => {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
+import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
-import type { RedisClient } from './redis-scripts.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from './store.ts';
 
 const pingEveryMs = 5_000;
@@ -9,10 +9,10 @@ const pingDeadlineMs = 2_000;
 
 /**
  * The messages of a Redis store: one connection of its own, opened with the first subscription and closed with the last.
- * It reconnects for ever, and is pinged, so that a half-open connection is noticed.
+ * It reconnects for ever, in a cluster to another node each time, and is pinged, so that a half-open connection is noticed.
  */
 export class RedisChannel {
-  readonly #client: RedisClient;
+  readonly #client: RedisOrCluster;
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
@@ -22,7 +22,7 @@ export class RedisChannel {
   #connection: Redis | undefined;
   #pingTimer: Timer | undefined;
 
-  constructor(client: RedisClient, prefix: string, clock: Clock = systemClock) {
+  constructor(client: RedisOrCluster, prefix: string, clock: Clock = systemClock) {
     this.#client = client;
     this.#prefix = prefix;
     this.#freedChannel = `${prefix}freed`;
@@ -33,8 +33,9 @@ export class RedisChannel {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
-    this.#connection ??= this.#open();
     try {
+      if (isCluster(this.#client)) await awaitNodes(this.#client);
+      this.#connection ??= this.#open();
       await this.#connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
     } catch (error) {
       // Nobody else can end what never began.
@@ -59,7 +60,7 @@ export class RedisChannel {
   }
 
   #open(): Redis {
-    const connection = this.#client.duplicate({
+    const options = {
       // Channels are named in full by the scripts: a key prefix must not be put before them.
       keyPrefix: '',
       maxRetriesPerRequest: null,
@@ -69,7 +70,11 @@ export class RedisChannel {
       // A ping that was given up would pass for one that was answered.
       commandTimeout: undefined,
       retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000),
-    });
+    };
+    const client = this.#client;
+    const connection = isCluster(client)
+      ? connectToNode(client, options, () => this.#clock.jitter())
+      : client.duplicate(options);
     connection.on('message', (channel: string, text: string) => {
       const message = parse(text);
       if (message === undefined) return;
@@ -105,6 +110,7 @@ export class RedisChannel {
         goOn();
       });
       this.#pingTimer = deadline;
+      if (isCluster(this.#client) && !isMember(this.#client, connection)) connection.disconnect(true);
       if (connection.status === 'ready') connection.ping().then(goOn, goOn);
     });
   }

@@ -2,25 +2,31 @@ import { LockStoreError } from '../errors.ts';
 
 /** The server says these before it runs anything. */
 const refusals = new Set([
+  'ASK',
   'BUSY',
   'CLUSTERDOWN',
   'LOADING',
   'MASTERDOWN',
   'MISCONF',
+  'MOVED',
   'NOAUTH',
   'NOPERM',
   'OOM',
   'READONLY',
+  'TRYAGAIN',
   'WRONGTYPE',
 ]);
 
-/** The one place from what ioredis rejects with to what callers see; the message names no server and no key. */
-export function storeError(operation: string, cause: unknown): LockStoreError {
+/**
+ * The one place from what ioredis rejects with to what callers see; the message names no server and no key. `wasSentOnce`:
+ * whether no copy of the call but the one that was refused can have reached a server.
+ */
+export function storeError(operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   const code = replyCode(cause);
   const words = code === undefined ? 'did not answer' : `answered ${code}`;
   return new LockStoreError(`The lock store ${words} to ${operation}`, {
     cause,
-    outcome: code !== undefined && refusals.has(code) ? 'not-applied' : 'unknown',
+    outcome: wasSentOnce && code !== undefined && refusals.has(code) ? 'not-applied' : 'unknown',
   });
 }
 
@@ -29,8 +35,12 @@ export function isUnknownScript(error: unknown): boolean {
   return replyCode(error) === 'NOSCRIPT';
 }
 
-/** The first word of an error reply; undefined where the connection failed and nothing was answered. */
+/**
+ * The first word of an error reply, the last one where a cluster's client gave up after many; undefined where the
+ * connection failed and nothing was answered.
+ */
 function replyCode(cause: unknown): string | undefined {
-  if (!(cause instanceof Error) || cause.name !== 'ReplyError') return undefined;
-  return /^[A-Z]+(?= |$)/.exec(cause.message)?.[0];
+  if (!(cause instanceof Error)) return undefined;
+  if (cause.name === 'ReplyError') return /^[A-Z]+(?= |$)/.exec(cause.message)?.[0];
+  return /^Too many Cluster redirections\. Last error: ReplyError: ([A-Z]+)(?= |$)/.exec(cause.message)?.[1];
 }

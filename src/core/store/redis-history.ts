@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type Listed, SwapList } from '../swap-list.ts';
-import type { RedisClient } from './redis-scripts.ts';
+import type { RedisOrCluster } from './redis-cluster.ts';
+import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import type { HoldRequest } from './store.ts';
 
 /** Where the server should remember a release; see release.lua. */
@@ -32,22 +33,22 @@ const mostOpen = 1_024;
  * whose answer has come.
  */
 export class RedisHistory {
-  readonly #client: RedisClient;
+  readonly #connections: RedisConnections;
   readonly #clock: Clock;
   readonly #releases = new SwapList<OpenRelease>();
   #forgetAtMs = 0;
 
-  constructor(client: RedisClient, clock: Clock = systemClock) {
-    this.#client = client;
+  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
+    this.#connections = connectionsOf(client);
     this.#clock = clock;
   }
 
   /** An acquire is sent; the function that comes back says that it was answered. */
   asked(request: HoldRequest): () => void {
-    const { stream } = this.#client;
+    const then = this.#connections.now();
     request.unanswered = (request.unanswered ?? 0) + 1;
     return () => {
-      if (this.#client.stream === stream) request.unanswered = (request.unanswered ?? 1) - 1;
+      if (this.#connections.areStill(then)) request.unanswered = (request.unanswered ?? 1) - 1;
     };
   }
 

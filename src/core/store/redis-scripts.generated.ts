@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '424be2e89071c02480cc945960062be4ff0af59b',
+  sha1: '78b33a41f128d7b47c844a36227e3d456ed8c0a0',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -133,6 +133,7 @@ if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
+if string.find(channels, '{', 1, true) then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local seen = 0
@@ -302,7 +303,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'aedc3667c3caccf95a001800f2f98eb51e4d23ea',
+  sha1: '564b262a5839e929cd4276796cd0cf48ca30c6d3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -400,6 +401,7 @@ if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
+if string.find(channels, '{', 1, true) then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local seen = 0
@@ -529,7 +531,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'ac38b5b9ad7d5c23b98628aa0368e3aebca4d0a7',
+  sha1: 'b6d479b3ea83df90a8f1550e1cd9e420fcaaeceb',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -568,7 +570,8 @@ local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. pro
 if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
 local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
 local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
-if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+local canTell = not isOwn and not string.find(channel, '{', 1, true)
+if not canTell or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
 local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
 local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
 if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
@@ -681,6 +684,7 @@ if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
+if string.find(channels, '{', 1, true) then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local seen = 0
@@ -834,7 +838,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '616a88984ea113b0cb968c5c8b2246ecb969fa78',
+  sha1: '0cc164bb7ef196da5b9ff8a78ea199fae755c5c2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -932,6 +936,7 @@ if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
+if string.find(channels, '{', 1, true) then return 'live' end
 return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 local seen = 0

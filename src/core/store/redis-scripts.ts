@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { LockStoreError } from '../errors.ts';
+import type { RedisOrCluster } from './redis-cluster.ts';
+import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { isUnknownScript, storeError } from './redis-errors.ts';
 
 /** One operation as it is sent; the generated module has them. */
@@ -23,11 +25,14 @@ const callsPerWrite = 8;
  */
 export class RedisScripts {
   readonly #client: RedisClient;
+  readonly #connections: RedisConnections;
   #held: RedisClient['stream'] | undefined;
   #calls = 0;
 
-  constructor(client: RedisClient) {
-    this.#client = client;
+  constructor(client: RedisOrCluster) {
+    // What a Cluster lacks of it is the one connection: its `stream` is undefined.
+    this.#client = client as RedisClient;
+    this.#connections = connectionsOf(client);
   }
 
   /**
@@ -42,8 +47,11 @@ export class RedisScripts {
     onRefused?: () => void,
   ): Promise<T> {
     this.#holdBack();
+    const then = this.#connections.now();
     const failed = (cause: unknown): LockStoreError => {
-      const error = storeError(script.name, cause);
+      // After a connection was lost, an earlier copy of the call may have been applied before this one was refused.
+      const wasSentOnce = then === undefined || this.#connections.areStill(then);
+      const error = storeError(script.name, cause, wasSentOnce);
       if (error.outcome === 'not-applied') onRefused?.();
       return error;
     };
@@ -65,7 +73,7 @@ export class RedisScripts {
   /**
    * Corks the connection until the end of the turn, Node's own means for this; cheaper than a pipeline by half. The first
    * call of a turn is written at once: often it is the only one, or one that others wait for. Before there is a connection,
-   * there is nothing to hold back.
+   * there is nothing to hold back, and the many of a cluster are left alone.
    */
   #holdBack(): void {
     this.#calls += 1;

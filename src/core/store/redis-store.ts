@@ -2,12 +2,14 @@ import { LockConfigError } from '../errors.ts';
 import type { LockMode } from '../types.ts';
 import { checkOptions, objectWith, text } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
+import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { RedisEdges } from './redis-edges.ts';
+import { checkEviction } from './redis-eviction.ts';
 import { RedisHistory } from './redis-history.ts';
 import { scanLocks } from './redis-listing.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './redis-replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
-import { type RedisClient, RedisScripts } from './redis-scripts.ts';
+import { RedisScripts } from './redis-scripts.ts';
 import { RedisUptime } from './redis-uptime.ts';
 import type {
   AcquireReply,
@@ -29,31 +31,25 @@ import type {
 } from './store.ts';
 
 export interface RedisStoreOptions {
-  /** An ioredis client of the application's; it is neither changed nor closed. */
-  readonly client: RedisClient;
+  /** An ioredis client of the application's, of one primary or a `Cluster`; it is neither changed nor closed. */
+  readonly client: RedisOrCluster;
   /** Before every key and channel; without `{` and `}`. Default `reenlock:`. */
   readonly prefix?: string | undefined;
 }
 
 type Item = string | number;
 
+const capabilities = { queue: true, handOff: true, modes: true, shared: true, minFence: true, edges: true };
+
 /**
- * Locks on one Redis server, for any number of processes. Every operation is one script call on the primary; grants come
- * through one subscription a process, on a connection that the store opens beside the client's and closes when the last
- * `Locks` on it is closed. Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`.
+ * Locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on that of
+ * the lock's slot; grants come through one subscription a process, on a connection that the store opens beside the
+ * client's and closes when the last `Locks` on it is closed. Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`.
  */
 export class RedisStore implements LockStore {
-  readonly capabilities: StoreCapabilities = {
-    queue: true,
-    handOff: true,
-    reachability: true,
-    modes: true,
-    shared: true,
-    minFence: true,
-    edges: true,
-  };
+  readonly capabilities: StoreCapabilities;
   readonly edges: EdgeStore;
-  readonly #client: RedisClient;
+  readonly #client: RedisOrCluster;
   readonly #scripts: RedisScripts;
   readonly #history: RedisHistory;
   readonly #prefix: string;
@@ -64,19 +60,20 @@ export class RedisStore implements LockStore {
   constructor(options: RedisStoreOptions) {
     const checked = checkOptions(options, rules, 'RedisStore');
     if (checked.client === undefined) checkOptions({ client: null }, rules, 'RedisStore');
-    const client = checked.client as RedisClient;
+    const client = checked.client as RedisOrCluster;
     this.#client = client;
     this.#scripts = new RedisScripts(client);
     this.#history = new RedisHistory(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
-    if (client.isCluster)
-      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
       throw new LockConfigError(
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
       );
     }
-    this.#channels = `${this.#prefix}grants:`;
+    // In a cluster a server knows its own subscribers only. The braces, which no prefix has, tell the scripts not to ask.
+    const reachability = !isCluster(client);
+    this.capabilities = { ...capabilities, reachability };
+    this.#channels = `${this.#prefix}${reachability ? 'grants:' : '{grants}:'}`;
     this.#channel = new RedisChannel(client, this.#channels);
     this.#uptime = new RedisUptime(client);
     this.edges = new RedisEdges(this.#scripts, this.#prefix, (request) => [
@@ -133,26 +130,13 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    this.#checkEviction(listener);
+    checkEviction(this.#client, listener);
     return this.#channel.subscribe(process, listener, options);
   }
 
   /** Milliseconds since the server's start. It needs the right to call INFO. */
   uptimeMs(): Promise<number> {
     return this.#uptime.uptimeMs();
-  }
-
-  /** A server that may evict locks can't keep them. One that won't say is left alone: its user may lack the right. */
-  #checkEviction(listener: StoreListener): void {
-    this.#client.info('memory').then(
-      (info) => {
-        const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
-        if (policy === undefined || policy === 'noeviction') return;
-        const message = `The lock store's \`maxmemory-policy\` is \`${policy}\`: it may evict locks that are held. Set it to \`noeviction\``;
-        listener({ kind: 'warning', code: 'LOCK_EVICTION', message });
-      },
-      () => undefined, // Not allowed, or not connected: the calls themselves will tell.
-    );
   }
 
   #args(request: HoldRequest, amount: Item, rest: string): Item[] {

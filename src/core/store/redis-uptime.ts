@@ -1,4 +1,5 @@
 import { type Clock, type Instant, systemClock } from '../clock.ts';
+import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
 import type { RedisClient } from './redis-scripts.ts';
 
@@ -10,24 +11,26 @@ interface Known {
 
 /**
  * How long a Redis server has been up. It is asked once a connection: a server that restarted has closed them all. Needs
- * the right to call INFO.
+ * the right to call INFO. A cluster has no one answer.
  */
 export class RedisUptime {
-  readonly #client: RedisClient;
+  readonly #client: RedisOrCluster;
   readonly #clock: Clock;
   #known: Known | undefined;
 
-  constructor(client: RedisClient, clock: Clock = systemClock) {
+  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
     this.#client = client;
     this.#clock = clock;
   }
 
   /** Milliseconds, up to two seconds less than in truth. Rejects with a `LockStoreError`. */
   async uptimeMs(): Promise<number> {
-    const { stream } = this.#client;
+    const client = this.#client;
+    if (isCluster(client)) throw storeError('uptime', new Error('A cluster can not tell for how long it is up'));
+    const { stream } = client;
     if (stream !== undefined && this.#known?.stream === stream) return this.#since(this.#known);
     const sent = this.#clock.now();
-    const info = await this.#client.info('server').catch((error: unknown) => {
+    const info = await client.info('server').catch((error: unknown) => {
       throw storeError('uptime', error);
     });
     const seconds = /^uptime_in_seconds:(\d+)/m.exec(info)?.[1];
@@ -35,7 +38,7 @@ export class RedisUptime {
     // Sent on a connection that ended, the answer may be of the next one: it is not kept.
     // Both ends of it were cut to whole seconds.
     const known = { stream, uptimeMs: Math.max(0, Number(seconds) - 1) * 1000, sent };
-    if (stream !== undefined && this.#client.stream === stream) this.#known = known;
+    if (stream !== undefined && client.stream === stream) this.#known = known;
     return known.uptimeMs;
   }
 

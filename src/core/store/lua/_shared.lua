@@ -2,7 +2,8 @@
 -- record or false.
 --
 -- ARGV[1] "<process> <owner> <hold id>", the names of who calls
--- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"
+-- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"; with a brace in the
+--   prefix, no server can tell who listens to a channel
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
 --                 it was granted, in capitals for a claim; and a line a release that is remembered here:
@@ -132,6 +133,7 @@ local function judge(name, untilMs, state)
   if name == caller then return 'live' end
   if state == '1' or lapsed[name] then return 'passed' end
   if state == '2' then return 'live' end
+  if string.find(channels, '{', 1, true) then return 'live' end
   return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
 end
 

@@ -53,7 +53,8 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
     if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
       local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
       local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
-      if isOwn or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+      local canTell = not isOwn and not string.find(channel, '{', 1, true)
+      if not canTell or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
         local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
         local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
         if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end

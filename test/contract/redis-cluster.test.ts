@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster as Cluster6 } from 'ioredis';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';
+import { type ClusterOptions, connected } from '../store/cluster.ts';
+import { describeContract } from './contract.ts';
+import type { StoreFault } from './harness.ts';
+
+watchLeaks();
+
+type Nodes = RedisCluster['nodes'];
+type Connect = (nodes: Nodes, options: ClusterOptions) => Cluster6;
+
+const clients: Record<string, Connect> = {
+  'ioredis 6': (nodes, options) => new Cluster6([...nodes], options),
+  'ioredis 5': (nodes, options) => new Cluster5([...nodes], options as object) as unknown as Cluster6,
+};
+
+describe('on a cluster', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  }, 60_000);
+  afterAll(() => cluster.stop());
+
+  for (const [version, connect] of Object.entries(clients)) {
+    describe(version, () => {
+      let client: Cluster6;
+      let store: RedisStore;
+      beforeAll(async () => {
+        client = connect(cluster.nodes, { keyPrefix: version === 'ioredis 5' ? 'shop:' : '' });
+        await connected(client);
+      });
+      afterAll(() => client.disconnect());
+
+      describeContract('RedisStore', {
+        async create() {
+          await cluster.callPrimaries('FLUSHALL');
+          store = new RedisStore({ client });
+          return store;
+        },
+        elapse: (ms) => elapse(cluster, ms),
+        lacks: ['reachability'],
+        losses: [
+          {
+            name: 'FLUSHALL on every primary',
+            async happen() {
+              await cluster.callPrimaries('FLUSHALL');
+              return store;
+            },
+          },
+        ],
+        faults: faults(connect, () => cluster),
+      });
+    });
+  }
+});
+
+/** Waits until the clock of the servers, which is one, has gone on by more than `ms`. */
+async function elapse(cluster: RedisCluster, ms: number): Promise<void> {
+  const untilMs = (await timeMs(cluster)) + ms + 1;
+  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(cluster)) await sleep(Math.min(ms, untilMs - nowMs));
+}
+
+async function timeMs(cluster: RedisCluster): Promise<number> {
+  const [seconds, micros] = (await cluster.call(cluster.servers[0]!, 'TIME')) as [string, string];
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+}
+
+function faults(connect: Connect, cluster: () => RedisCluster): StoreFault[] {
+  const broken = (client: Cluster6) => {
+    // What ioredis says by event it also says to each call.
+    client.on('error', () => {});
+    return { store: new RedisStore({ client }), close: async () => client.disconnect() };
+  };
+  return [
+    {
+      name: 'nobody listens at the ports',
+      outcome: 'unknown',
+      create: async () => broken(connect([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => null })),
+    },
+    {
+      name: 'the user has no permission',
+      outcome: 'not-applied',
+      async create() {
+        const rights = ['+ping', '+info', '+hello', '+cluster', '+readonly', '+readwrite'];
+        for (const server of cluster().servers) {
+          await cluster().call(server, 'ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', ...rights);
+        }
+        const client = connect(cluster().nodes, { redisOptions: { username: 'weak', password: 'any' } });
+        client.on('error', () => {});
+        await connected(client);
+        return broken(client);
+      },
+    },
+  ];
+}

@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { Cluster } from 'ioredis';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { lockName } from '../../src/core/key.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { longMs } from '../contract/harness.ts';
+import { key } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type ClusterOptions, connected, useCluster } from './cluster.ts';
+
+watchLeaks();
+
+describe("the application's Cluster", () => {
+  const stage = useCluster();
+
+  /** Everything of a client that somebody else might have changed. */
+  function looks(client: Cluster) {
+    const prototype = Object.getPrototypeOf(client) as object;
+    return {
+      status: client.status,
+      options: { ...client.options },
+      properties: Reflect.ownKeys(client).map(String).sort(),
+      prototype,
+      methods: Reflect.ownKeys(prototype).map(String).sort(),
+      listeners: client.eventNames().map((name) => [String(name), client.listenerCount(name)]),
+      nodes: client.nodes().map((node) => ({
+        options: { ...node.options },
+        properties: Reflect.ownKeys(node).map(String).sort(),
+        listeners: node.eventNames().map((name) => [String(name), node.listenerCount(name)]),
+      })),
+    };
+  }
+
+  async function useEverything(store: RedisStore): Promise<void> {
+    stage.store = store;
+    const [one, two] = [await stage.process(), await stage.process()];
+    const holder = one.line();
+    const { fence } = await holder.hold();
+    const [first, second] = [await two.line().wait(), await one.line().wait()];
+    await holder.renew(fence);
+    await Promise.all([holder.release(longMs), one.line().try(), stage.inspect()]);
+    await two.granted(first);
+    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+    await one.granted(second);
+    await second.release();
+    await stage.end();
+  }
+
+  const clients: Record<string, (options: ClusterOptions) => Cluster> = {
+    'ioredis 6': (options) => new Cluster([...stage.cluster.nodes], options),
+    'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
+  };
+
+  it.each(Object.keys(clients))('is neither changed nor closed by anything that a store does (%s)', async (version) => {
+    const client = clients[version]!({ keyPrefix: 'app:' });
+    await connected(client);
+    const before = looks(client);
+    await useEverything(new RedisStore({ client }));
+    expect(looks(client)).toEqual(before);
+    expect(await client.ping()).toBe('PONG');
+    client.disconnect();
+  });
+
+  it.each([
+    { name: 'is lazy', options: { lazyConnect: true } },
+    { name: 'pipelines by itself', options: { enableAutoPipelining: true } },
+    { name: 'reads from replicas', options: { scaleReads: 'slave' } },
+    { name: 'never reconnects', options: { clusterRetryStrategy: () => null } },
+    { name: 'answers numbers as strings', options: { redisOptions: { stringNumbers: true } } },
+    {
+      name: 'has a name and a key prefix',
+      options: { redisOptions: { connectionName: 'shop', keyPrefix: '{shop}:' } },
+    },
+    { name: 'speaks RESP 2', options: { redisOptions: { protocol: 2 } } },
+    { name: 'does not subscribe again by itself', options: { redisOptions: { autoResubscribe: false } } },
+  ] satisfies { name: string; options: ClusterOptions }[])('may be one that $name', async ({ options }) => {
+    for (const connect of Object.values(clients)) {
+      const client = connect(options);
+      await useEverything(new RedisStore({ client }));
+      expect(client.status).toBe('ready');
+      client.disconnect();
+    }
+  });
+
+  it('that was closed is a LockStoreError in every call, and in the subscription', async () => {
+    const client = await stage.connect({ clusterRetryStrategy: () => null });
+    const store = new RedisStore({ client });
+    const isEnded = new Promise((resolve) => client.once('end', resolve));
+    client.disconnect();
+    await isEnded;
+    await expect(store.inspect(key)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    await expect(store.subscribe('process', () => {})).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+  });
+
+  const nasty = ['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', '%', '%{%}', ' ', 'ключ', '🔒', '\u0000', 'a|b'];
+
+  it.each([
+    {},
+    { prefix: '' },
+    { prefix: 'a:b/' },
+    { keyPrefix: '{shop}:' },
+    { keyPrefix: 'sh{op' },
+    { keyPrefix: 'sh}op' },
+  ])('has both keys of a lock on one server, whatever the key (%j)', async ({ keyPrefix = '', ...options }) => {
+    const client = await stage.connect({ keyPrefix });
+    stage.store = new RedisStore({ client, ...options });
+    const process = stage.deafProcess();
+    /** Leaves a hold, a waiter and a release that is remembered; the server refuses keys of two slots. */
+    const useEveryKey = async (id: string): Promise<void> => {
+      await process.line(undefined, { id }).hold();
+      await process.line(undefined, { id }).wait();
+      await process.line(undefined, { id }).release(longMs);
+      expect(await stage.inspect(id)).toMatchObject({ holds: [{}], waiters: [{}] });
+    };
+    for (const name of [...nasty, 'x'.repeat(300), '{'.repeat(300)]) await useEveryKey(lockName(name, 'a category').id);
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary', minLength: 1, maxLength: 300 }), async (name) => {
+        const { id } = lockName(name);
+        if (seen.has(id)) return;
+        seen.add(id);
+        await useEveryKey(id);
+      }),
+      { numRuns: 100 },
+    );
+    client.disconnect();
+  });
+
+  it('needs no script to be there: each server is told the source when it asks for it', async () => {
+    await useEverything(new RedisStore({ client: stage.client }));
+    for (const forget of [true, false]) {
+      if (forget) await stage.cluster.callPrimaries('SCRIPT', 'FLUSH');
+      for (const id of ['a', 'b', 'c']) {
+        const line = stage.deafProcess().line(undefined, { id });
+        const { fence } = await line.hold();
+        expect(await line.renew(fence)).toMatchObject({ status: 'renewed' });
+        expect((await line.release(longMs)).status).toBe('released');
+      }
+    }
+  });
+
+  it('warns of one primary among all that may evict locks', async () => {
+    const { primary } = await stage.cluster.serversOf('{a}');
+    await stage.cluster.call(primary, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    const warned = new Promise<StoreMessage>((resolve) => {
+      const listen = (message: StoreMessage) => message.kind === 'warning' && resolve(message);
+      void stage.store.subscribe('process', listen).then((end) => warned.then(end));
+    });
+    expect(await warned).toMatchObject({ code: 'LOCK_EVICTION', message: expect.stringContaining('`allkeys-lru`') });
+    await stage.cluster.call(primary, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+  });
+});
