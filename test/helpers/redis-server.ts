@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,8 @@ import { redisBinary } from './redis-binary.ts';
 export interface RedisOptions {
   /** More command line arguments, e.g. `['--maxmemory', '8mb']`. */
   readonly args?: readonly string[];
+  /** Runs it as a Sentinel, with this configuration. */
+  readonly sentinel?: string;
   /** A fixed port; without it a free one is found. */
   readonly port?: number;
 }
@@ -38,10 +40,13 @@ const attempts = 5;
 /** Starts a Redis server and resolves when it answered a PING. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-redis-'));
-  const start = (port: number) => startProcess(port, dir, options.args ?? []);
+  const file = join(dir, 'sentinel.conf');
+  const first = options.sentinel === undefined ? [] : [file, '--sentinel'];
+  const start = (port: number) => startProcess(port, dir, first, options.args ?? []);
   try {
-    const first = options.port === undefined ? await onFreePort(start) : await start(options.port);
-    return new LocalRedis(first, start, dir);
+    if (options.sentinel !== undefined) await writeFile(file, options.sentinel);
+    const running = options.port === undefined ? await onFreePort(start) : await start(options.port);
+    return new LocalRedis(running, start, dir);
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
     throw error;
@@ -129,9 +134,14 @@ async function freePort(): Promise<number> {
   return port + 10_000 > 65_535 ? freePort() : port;
 }
 
-async function startProcess(port: number, dir: string, args: readonly string[]): Promise<RunningRedis> {
+async function startProcess(
+  port: number,
+  dir: string,
+  first: readonly string[],
+  args: readonly string[],
+): Promise<RunningRedis> {
   const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
-  const child = spawn(redisBinary(), [...own, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(redisBinary(), [...first, ...own, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const output: string[] = [];
   const keep = (chunk: Buffer) => output.push(chunk.toString());
   child.stdout.on('data', keep);
@@ -169,7 +179,7 @@ function startGuard({ pid }: ChildProcess, dir: string): ChildProcess {
 
 /** The log line says that it is *this* process which has the port; the PING, that it answers there. */
 async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
-  while (!/ready to accept connections/i.test(output.join('')))
+  while (!/ready to accept connections|sentinel id is/i.test(output.join('')))
     await once(child.stdout as NodeJS.ReadableStream, 'data');
   await ping(port);
 }

@@ -6,8 +6,10 @@ import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
+import { readDocument } from '../docs/markdown.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from './cluster.ts';
+import { until } from './redis.ts';
 
 watchLeaks();
 
@@ -138,6 +140,29 @@ describe("the application's Cluster", () => {
         expect((await line.release(longMs)).status).toBe('released');
       }
     }
+  });
+
+  it('may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
+    const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('README.md')) ?? [];
+    const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(readDocument('docs/stores-redis.md')) ?? [];
+    const user = ['ACL', 'SETUSER', 'locks', 'on', '>secret', ...`${rights} ${more}`.split(/\s+/)] as const;
+    for (const server of stage.cluster.servers) await stage.cluster.call(server, ...user);
+    const client = await stage.connect({ redisOptions: { username: 'locks', password: 'secret' } });
+    await useEverything(new RedisStore({ client }));
+    const slot = `reenlock:{${key}}:lock`;
+    const line = stage.deafProcess().line();
+    let asked: ReturnType<typeof line.ask> | undefined;
+    await stage.cluster.moveSlot(slot, await stage.elsewhere(slot), async () => {
+      await stage.cluster.callPrimaries('FLUSHALL');
+      asked = line.ask();
+      await until(async () => {
+        const infos = await Promise.all(stage.cluster.servers.map((server) => stage.info(server, 'commandstats')));
+        return infos.some((info) => /^cmdstat_asking/m.test(info));
+      });
+    });
+    expect((await asked)?.status).toBe('granted');
+    for (const server of stage.cluster.servers) expect(await stage.cluster.call(server, 'ACL', 'LOG')).toEqual([]);
+    client.disconnect();
   });
 
   it('warns of one primary among all that may evict locks', async () => {

@@ -1,12 +1,13 @@
-import { LockConfigError } from '../errors.ts';
+import { LockConfigError, LockStoreError } from '../errors.ts';
 import type { LockMode } from '../types.ts';
-import { checkOptions, objectWith, text } from '../validate.ts';
+import { checkOptions, objectWith, text, wholeNumber } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { RedisEdges } from './redis-edges.ts';
 import { checkEviction } from './redis-eviction.ts';
 import { RedisHistory } from './redis-history.ts';
 import { scanLocks } from './redis-listing.ts';
+import { RedisReplicas, wakeUp, wakeUpsOnly } from './redis-replicas.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './redis-replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { RedisScripts } from './redis-scripts.ts';
@@ -35,6 +36,11 @@ export interface RedisStoreOptions {
   readonly client: RedisOrCluster;
   /** Before every key and channel; without `{` and `}`. Default `reenlock:`. */
   readonly prefix?: string | undefined;
+  /**
+   * How many replicas must have a grant or a renewal before it counts. Costs two round trips more, on connections of the
+   * store's own; where replicas are missing, nothing is granted. Not on a `Cluster`. Default 0.
+   */
+  readonly waitReplicas?: number | undefined;
 }
 
 type Item = string | number;
@@ -56,6 +62,7 @@ export class RedisStore implements LockStore {
   readonly #channels: string;
   readonly #channel: RedisChannel;
   readonly #uptime: RedisUptime;
+  readonly #replicas: RedisReplicas | undefined;
 
   constructor(options: RedisStoreOptions) {
     const checked = checkOptions(options, rules, 'RedisStore');
@@ -80,26 +87,32 @@ export class RedisStore implements LockStore {
       ...this.#keys(request.id),
       `${namesOf(request)} ${wants(request)}`,
     ]);
+    const waitReplicas = checked.waitReplicas ?? 0;
+    if (waitReplicas === 0) return;
+    if (isCluster(client)) throw new LockConfigError('Expected no `waitReplicas` on a Cluster');
+    this.#replicas = new RedisReplicas(client, waitReplicas);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    const { leaseMs, maxWaiters, livenessMs, queue } = terms;
-    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
-    const answered = this.#history.asked(request);
-    const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
-    const args = this.#args(request, lease, rest);
-    if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
-    const read = (reply: unknown): AcquireReply => {
-      answered();
-      const { holdId } = request;
-      return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
+    if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms);
+    const calls = async (scripts: RedisScripts): Promise<AcquireReply> => {
+      const reply = await this.#acquire(scripts, request, terms);
+      const claims = reply.claims.map(wakeUp);
+      if (reply.status !== 'granted') return { ...reply, claims };
+      // It may be the grant of another call, written on another connection: it is written again on this one.
+      const { fence, isClaim } = reply.grant;
+      const leaseMs = isClaim ? request.claimMs : terms.leaseMs;
+      const renewed = await this.#renew(scripts, request, { fence, leaseMs });
+      if (renewed.status === 'lost') throw new LockStoreError('The grant was over at once', { outcome: 'unknown' });
+      return { ...reply, claims, grant: { ...reply.grant, endMs: renewed.endMs }, nowMs: renewed.nowMs };
     };
-    return this.#scripts.run(acquire, args, read, 2, answered);
+    return this.#replicas.confirmed('acquire', calls, ({ status }) => status === 'granted');
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    const rest = `0 ${wants(request)} 0 0 ${this.#channels}`;
-    return this.#scripts.run(renew, [...this.#args(request, terms.leaseMs, rest), terms.fence], readRenew);
+    if (this.#replicas === undefined) return this.#renew(this.#scripts, request, terms);
+    const call = (scripts: RedisScripts): Promise<RenewReply> => this.#renew(scripts, request, terms);
+    return this.#replicas.confirmed('renew', call, ({ status }) => status === 'renewed');
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
@@ -109,7 +122,8 @@ export class RedisStore implements LockStore {
     if (terms.announce) args.push(request.id);
     return this.#scripts.run(release, args, (reply) => {
       answered();
-      return readRelease(reply);
+      const answer = readRelease(reply);
+      return this.#replicas === undefined ? answer : { ...answer, claims: answer.claims.map(wakeUp) };
     });
   }
 
@@ -131,12 +145,37 @@ export class RedisStore implements LockStore {
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
     checkEviction(this.#client, listener);
-    return this.#channel.subscribe(process, listener, options);
+    const replicas = this.#replicas;
+    if (replicas === undefined) return this.#channel.subscribe(process, listener, options);
+    return this.#channel.subscribe(process, wakeUpsOnly(listener), options).then((end) => () => {
+      replicas.close();
+      return end();
+    });
   }
 
   /** Milliseconds since the server's start. It needs the right to call INFO. */
   uptimeMs(): Promise<number> {
     return this.#uptime.uptimeMs();
+  }
+
+  #acquire(scripts: RedisScripts, request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const { leaseMs, maxWaiters, livenessMs, queue } = terms;
+    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
+    const answered = this.#history.asked(request);
+    const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
+    const args = this.#args(request, lease, rest);
+    if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
+    const read = (reply: unknown): AcquireReply => {
+      answered();
+      const { holdId } = request;
+      return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
+    };
+    return scripts.run(acquire, args, read, 2, answered);
+  }
+
+  #renew(scripts: RedisScripts, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    const rest = `0 ${wants(request)} 0 0 ${this.#channels}`;
+    return scripts.run(renew, [...this.#args(request, terms.leaseMs, rest), terms.fence], readRenew);
   }
 
   #args(request: HoldRequest, amount: Item, rest: string): Item[] {
@@ -154,6 +193,7 @@ export class RedisStore implements LockStore {
 const rules = {
   client: objectWith('an ioredis client', 'evalsha', 'eval', 'duplicate'),
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
+  waitReplicas: wholeNumber(0, 100),
 };
 
 function namesOf({ holdId, owner, process }: HoldRequest): string {

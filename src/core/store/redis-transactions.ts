@@ -58,6 +58,7 @@ export class RedisTransactions {
     const connection = this.#client.duplicate({
       lazyConnect: true,
       retryStrategy: () => null,
+      sentinelRetryStrategy: () => null,
       reconnectOnError: null,
       enableOfflineQueue: false,
       enableAutoPipelining: false,

@@ -1,0 +1,71 @@
+import type { Redis } from 'ioredis';
+import { type Clock, elapsedMs, systemClock } from '../clock.ts';
+import { LockStoreError } from '../errors.ts';
+import { storeError } from './redis-errors.ts';
+import { RedisScripts } from './redis-scripts.ts';
+import { RedisTransactions } from './redis-transactions.ts';
+import type { StoreGrant, StoreListener } from './store.ts';
+
+/** How long replicas have to confirm, and a call to get a connection; below the default of `storeTimeoutMs`. */
+const confirmMs = 1_000;
+
+/**
+ * Calls that count only when replicas have what they wrote: WAIT, on the connection that wrote, which is lent to nobody
+ * else meanwhile and never reconnects. On another one, or after a reconnect, WAIT would speak of other writes.
+ */
+export class RedisReplicas {
+  readonly #count: number;
+  readonly #clock: Clock;
+  readonly #connections: RedisTransactions;
+
+  constructor(client: Redis, count: number, clock: Clock = systemClock) {
+    this.#count = count;
+    this.#clock = clock;
+    this.#connections = new RedisTransactions(client);
+  }
+
+  /**
+   * Runs calls, the last of which must have written where `counts` says that their answer is to be confirmed. Rejects
+   * with a `LockStoreError` where too few replicas confirm in time: what was written stays. Or where no connection was free
+   * in time: a call that were sent later might come after all that its caller did to undo it.
+   */
+  async confirmed<T>(
+    operation: string,
+    calls: (scripts: RedisScripts) => Promise<T>,
+    counts: (reply: T) => boolean,
+  ): Promise<T> {
+    const asked = this.#clock.now();
+    const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
+      if (elapsedMs(this.#clock.now(), asked) > confirmMs) return undefined;
+      const reply = await calls(new RedisScripts(connection));
+      return [reply, counts(reply) ? await connection.wait(this.#count, confirmMs) : this.#count];
+    };
+    const answer = await this.#connections.run(work).catch((error: unknown) => {
+      throw error instanceof LockStoreError ? error : storeError(operation, error);
+    });
+    if (answer === undefined) {
+      const message = `The lock store's replicas are too slow: ${operation} was not sent`;
+      throw new LockStoreError(message, { outcome: 'not-applied' });
+    }
+    const [reply, count] = answer;
+    if (count >= this.#count) return reply;
+    const message = `Of the lock store's replicas ${count} confirmed ${operation}, ${this.#count} must`;
+    throw new LockStoreError(message, { outcome: 'unknown' });
+  }
+
+  /** Closes the connections that nobody uses; the next call opens one. They are also closed after some seconds. */
+  close(): void {
+    this.#connections.close();
+  }
+}
+
+/** A grant that nobody can show to be alive, so that the store is asked before it is used. */
+export function wakeUp(grant: StoreGrant): StoreGrant {
+  return { ...grant, endMs: 0 };
+}
+
+/** Passes grants on as wake-ups. */
+export function wakeUpsOnly(listener: StoreListener): StoreListener {
+  return (message) =>
+    listener(message.kind === 'granted' ? { kind: 'granted', grant: wakeUp(message.grant) } : message);
+}

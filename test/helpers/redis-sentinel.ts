@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { type RedisServer, startRedis } from './redis-server.ts';
+
+/** One primary with two replicas, and three Sentinels that watch it; nothing on disk but their configuration, loopback only. */
+export interface SentinelGroup {
+  /** The one that began as the primary comes first. */
+  readonly servers: readonly RedisServer[];
+  /** What a client is given to start with, beside the name. */
+  readonly sentinels: readonly { readonly host: string; readonly port: number }[];
+  readonly name: string;
+  /** Sends a command to one server. */
+  call(server: RedisServer, ...command: readonly [string, ...(string | number)[]]): Promise<unknown>;
+  /** Who is the primary, as the Sentinels say. */
+  primary(): Promise<RedisServer>;
+  /** Waits until another one than this is the primary, as all Sentinels say. */
+  failedOver(from: RedisServer): Promise<RedisServer>;
+  /** Waits until all servers run, and the replicas follow the primary of now. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const name = 'main';
+const hangMs = 30_000;
+const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'];
+
+/** Starts the servers and the Sentinels, and resolves when all know each other. */
+export async function startSentinelGroup(): Promise<SentinelGroup> {
+  const primary = await startRedis({ args });
+  const replicate = [...args, '--replicaof', `127.0.0.1 ${primary.port}`];
+  const replicas = await Promise.all([1, 2].map(() => startRedis({ args: replicate })));
+  const sentinel = [
+    `sentinel monitor ${name} 127.0.0.1 ${primary.port} 2`,
+    `sentinel down-after-milliseconds ${name} 1000`,
+    `sentinel failover-timeout ${name} 5000`,
+    `sentinel parallel-syncs ${name} 2\n`,
+  ].join('\n');
+  const sentinels = await Promise.all([1, 2, 3].map(() => startRedis({ sentinel })));
+  const group = new LocalGroup([primary, ...replicas], sentinels);
+  try {
+    await group.acquainted();
+    return group;
+  } catch (error) {
+    await group.stop();
+    throw error;
+  }
+}
+
+class LocalGroup implements SentinelGroup {
+  readonly name = name;
+  readonly servers: readonly RedisServer[];
+  readonly sentinels: readonly { host: string; port: number }[];
+  readonly #watchers: readonly RedisServer[];
+  readonly #admins: ReadonlyMap<RedisServer, Redis>;
+
+  constructor(servers: readonly RedisServer[], watchers: readonly RedisServer[]) {
+    this.servers = servers;
+    this.#watchers = watchers;
+    this.sentinels = watchers.map(({ port }) => ({ host: '127.0.0.1', port }));
+    this.#admins = new Map(
+      [...servers, ...watchers].map((server) => {
+        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0 });
+        // What is said by event is also said to each call.
+        admin.on('error', () => {});
+        return [server, admin];
+      }),
+    );
+  }
+
+  call(server: RedisServer, ...[command, ...rest]: readonly [string, ...(string | number)[]]): Promise<unknown> {
+    return this.#admins.get(server)!.call(command, ...rest);
+  }
+
+  async primary(): Promise<RedisServer> {
+    return this.#primaryBy(this.#watchers[0]!);
+  }
+
+  async failedOver(from: RedisServer): Promise<RedisServer> {
+    const isOther = async (watcher: RedisServer): Promise<boolean> => (await this.#primaryBy(watcher)) !== from;
+    await this.#until(async () => (await Promise.all(this.#watchers.map(isOther))).every(Boolean));
+    return this.primary();
+  }
+
+  async settled(): Promise<void> {
+    await this.#until(async () => {
+      const primary = await this.primary();
+      const infos = await Promise.all(this.servers.map((server) => this.#replication(server)));
+      return infos.every((info, i) =>
+        this.servers[i] === primary
+          ? /^role:master\r$[\s\S]*^connected_slaves:2\r$/m.test(info)
+          : info.includes(`master_port:${primary.port}\r`) && /^master_link_status:up\r$/m.test(info),
+      );
+    });
+  }
+
+  async acquainted(): Promise<void> {
+    await this.settled();
+    await this.#until(async () => {
+      const lists = await Promise.all(
+        this.#watchers.flatMap((watcher) =>
+          ['REPLICAS', 'SENTINELS'].map((what) => this.call(watcher, 'SENTINEL', what, name) as Promise<unknown[]>),
+        ),
+      );
+      return lists.every(({ length }) => length === 2);
+    });
+  }
+
+  async stop(): Promise<void> {
+    for (const admin of this.#admins.values()) admin.disconnect();
+    await Promise.all([...this.#admins.keys()].map((server) => server.stop()));
+  }
+
+  async #primaryBy(watcher: RedisServer): Promise<RedisServer> {
+    const [, port] = (await this.call(watcher, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as [string, string];
+    return this.servers.find((server) => server.port === Number(port))!;
+  }
+
+  async #replication(server: RedisServer): Promise<string> {
+    return String(await this.call(server, 'INFO', 'replication'));
+  }
+
+  async #until(holds: () => Promise<boolean>): Promise<void> {
+    const start = performance.now();
+    while (!(await holds().catch(() => false))) {
+      if (performance.now() - start > hangMs) throw new Error(`The servers did not come to it: ${holds}`);
+      await sleep(20);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import { Redis } from 'ioredis';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { longMs } from '../contract/harness.ts';
+import { key } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('a store that waits for a replica', () => {
+  const stage = useRedis(['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']);
+  let replica: RedisServer;
+  let copy: Redis;
+  let ends: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${stage.server.port}`] });
+    copy = new Redis(replica.port);
+    await until(async () => /^master_link_status:up\r$/m.test(await copy.info('replication')));
+  });
+  afterAll(async () => {
+    copy.disconnect();
+    await replica.stop();
+  });
+  let store: RedisStore;
+  beforeEach(async () => {
+    store = new RedisStore({ client: stage.client, waitReplicas: 1 });
+    stage.store = store;
+    // The last subscription closes what calls have opened.
+    ends = [await store.subscribe('the-suite', () => {})];
+  });
+  afterEach(async () => {
+    await Promise.all(ends.map((end) => end()));
+  });
+
+  const record = `reenlock:{${key}}:lock`;
+
+  it('has on the replica what it has granted, and what it has renewed', async () => {
+    const line = stage.deafProcess().line();
+    const { fence, endMs } = await line.hold({ leaseMs: 10_000 });
+    expect(await copy.get(record)).toMatch(new RegExp(`^${fence}`));
+    expect(endMs).toBeGreaterThan(Date.now() - longMs);
+    expect(await line.renew(fence, longMs)).toMatchObject({ status: 'renewed' });
+    const [, end] = /\nw(\d{13}) /.exec((await copy.get(record))!) ?? [];
+    expect(Number(end)).toBeGreaterThan(endMs + 10_000);
+  });
+
+  it('grants nothing and renews nothing while the replica does not answer; queueing and releasing go on', async () => {
+    const [holder, other] = [stage.deafProcess().line(), stage.deafProcess().line(undefined, { id: 'another' })];
+    const { fence } = await holder.hold();
+    replica.pause();
+    const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
+    await expect(other.ask()).rejects.toMatchObject({
+      ...unknown,
+      message: expect.stringContaining('0 confirmed acquire, 1 must'),
+    });
+    await expect(holder.renew(fence)).rejects.toMatchObject({
+      ...unknown,
+      message: expect.stringContaining('0 confirmed renew, 1 must'),
+    });
+    const waiter = await stage.deafProcess().line().wait();
+    expect((await waiter.release()).status).toBe('cancelled');
+    expect((await other.release()).status).toBe('released');
+    replica.resume();
+    expect((await other.ask()).status).toBe('granted');
+  });
+
+  it('hands on by a message that only wakes: the grant stands when the store was asked and a replica has it', async () => {
+    const messages: StoreMessage[] = [];
+    const process = stage.deafProcess();
+    ends.push(await store.subscribe(process.name, (message) => void messages.push(message)));
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const [waiter, own] = [await process.line().wait(), process.line()];
+    await holder.release();
+    await until(() => messages.some(({ kind }) => kind === 'granted'));
+    expect(messages.filter(({ kind }) => kind === 'granted')).toMatchObject([{ grant: { endMs: 0 } }]);
+    expect((await own.try()).claims).toMatchObject([{ holdId: waiter.holdId, endMs: 0 }]);
+    replica.pause();
+    await expect(waiter.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    replica.resume();
+    const reply = await waiter.ask();
+    expect(reply).toMatchObject({ status: 'granted', grant: { isClaim: expect.any(Boolean) } });
+    expect((await copy.get(record))!).toContain(waiter.holdId);
+  });
+
+  it('a connection that is lost while the replica has not confirmed confirms nothing', async () => {
+    const line = stage.deafProcess().line();
+    await stage.deafProcess().line(undefined, { id: 'warm' }).hold();
+    replica.pause();
+    const reply = line.ask().catch((error: unknown) => error);
+    const waiting = async (): Promise<string | undefined> =>
+      /^id=(\d+) .* flags=b /m.exec(String(await stage.client.client('LIST')))?.[1];
+    await until(async () => (await waiting()) !== undefined);
+    await stage.client.client('KILL', 'ID', Number(await waiting()));
+    expect(await reply).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    replica.resume();
+    await line.release();
+  });
+
+  it('a call that got no connection in time is not sent any more, and says so', async () => {
+    const lines = Array.from({ length: 12 }, (_, i) => stage.deafProcess().line(undefined, { id: `order-${i}` }));
+    replica.pause();
+    const errors = await Promise.all(lines.map((line) => line.ask().catch((error: unknown) => error)));
+    replica.resume();
+    const isLate = (error: unknown): boolean => (error as { outcome: string }).outcome === 'not-applied';
+    // Four at a time, and the next four begin when those before them were given up.
+    expect(errors.filter(isLate).length).toBeGreaterThanOrEqual(4);
+    for (const [i, line] of lines.entries()) {
+      const { holds } = await stage.inspect(line.request.id);
+      expect(holds).toHaveLength(isLate(errors[i]) ? 0 : 1);
+    }
+  });
+
+  it('must be one that can: `waitReplicas` is a number, and not for a Cluster', () => {
+    for (const waitReplicas of [-1, 0.5, 101, '1']) {
+      expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(
+        'Expected `waitReplicas` to be a whole number, 0 to 100',
+      );
+    }
+    const cluster = Object.create(stage.client, { isCluster: { value: true } });
+    expect(() => new RedisStore({ client: cluster, waitReplicas: 1 })).toThrow(
+      'Expected no `waitReplicas` on a Cluster',
+    );
+  });
+});
