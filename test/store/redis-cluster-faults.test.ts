@@ -14,8 +14,22 @@ jest.setTimeout(60_000);
 
 const record = `reenlock:{${key}}:lock`;
 
+/** A client opens and closes connections as the cluster changes: each test has its own, and closes it. */
+function useOwnClient(stage: ClusterStage): ClusterStage {
+  let client: Cluster;
+  beforeEach(async () => {
+    client = await stage.connect();
+    stage.store = new RedisStore({ client });
+  });
+  afterEach(async () => {
+    await stage.end();
+    client.disconnect();
+  });
+  return stage;
+}
+
 describe('on a cluster whose slots move', () => {
-  const stage = useCluster();
+  const stage = useOwnClient(useCluster());
 
   it('hold counts, the fence and the queue stay as they are, wherever the slot is', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
@@ -105,7 +119,7 @@ describe('on a cluster whose slots move', () => {
 });
 
 describe('on a cluster whose primaries change', () => {
-  const stage = useCluster();
+  const stage = useOwnClient(useCluster());
 
   it('hold counts, the fence and the queue stay as they are, when a replica takes over in agreement', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
