@@ -28,7 +28,7 @@ function worldOf(clock: ManualClock): World {
     store: new MemoryStore({ clock }),
     options: {},
     hasLateCalls: true,
-    pass: (ms) => clock.advance(ms),
+    pass: (ms) => (ms > 0 ? clock.advance(ms) : clock.settle()),
     async calm(isCalm) {
       // Each call that is lost costs its deadline and a poll; in so long, no wait of a ring runs out.
       for (let rest = 12; rest > 0; rest -= 1) {
