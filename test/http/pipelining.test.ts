@@ -167,6 +167,43 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     await stage.free('one', 'two');
   });
 
+  it('and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
+    const ends = { one: gate(), two: gate() };
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const id = call.params.id as 'one' | 'two';
+          // Newer versions of Node close a queued response right after this, and destroy it again with the connection.
+          call.req.socket.once('error', () => {
+            stage.note(`${id} destroyed: ${call.res.socket === null ? 'queued' : 'first'}`);
+            call.res.destroy();
+          });
+          call.req.socket.once('close', () => setImmediate(() => stage.note(`${id} gone`)));
+          stage.note(`${id} in`);
+          await ends[id];
+          if (id === 'one') call.send('late');
+          else call.res.destroy();
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    await client.hangUp('RST');
+    await Promise.all([stage.until('one gone'), stage.until('two gone')]);
+    expect(stage.journal).toEqual(expect.arrayContaining(['one destroyed: first', 'two destroyed: queued']));
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    ends.two.open();
+    await stage.free('two');
+    expect(await stage.holder('one')).toBe('one');
+    ends.one.open();
+    await stage.free('one');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
   it('and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
     const work = gate();
     const stage = await Stage.start(framework, (app, stage) =>

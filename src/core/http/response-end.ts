@@ -30,6 +30,7 @@ export class ResponseWatch {
   readonly #options: WatchOptions;
   #isEnded = false;
   #isClosed = false;
+  #isSocketClosed = false;
   #isOver = false;
   /** Piped into the response. Most responses have none. */
   #sources: Set<Readable> | undefined;
@@ -52,13 +53,19 @@ export class ResponseWatch {
     const isHttp1 = req.httpVersionMajor === 1 && typeof req.socket?.on === 'function';
     const close = (): void => {
       if (this.#isClosed) return;
-      forget();
+      // Destroyed in its queue: what Node does to it when the connection closes is still to come.
+      if (this.#isSocketClosed || !isHttp1 || !isQueued(req, res)) forget();
       this.#tellEnd(res);
       this.#close(isHttp1 && wasDestroyedHere(req.socket));
     };
     res.on('close', close);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
-    const forget = isHttp1 ? onSocketClose(req.socket, close) : () => {};
+    const socketClosed = (): void => {
+      this.#isSocketClosed = true;
+      forget();
+      close();
+    };
+    const forget = isHttp1 ? onSocketClose(req.socket, socketClosed) : () => {};
     // Gone before it could be watched: no event is left to come.
     if (isHttp1 ? req.socket.destroyed : streamOf(req)?.destroyed === true) queueMicrotask(close);
   }
@@ -123,8 +130,10 @@ export class ResponseWatch {
     // HTTP/2's compatibility response has none.
     if (typeof destroy !== 'function') return;
     res.destroy = function (this: unknown, ...args: unknown[]): ServerResponse {
-      // With the socket gone before, it is Node that cleans up behind an aborted response, not the handler.
-      const isByHandler = watch.#isClosed || !req.socket?.destroyed;
+      // With the socket gone before, it is Node that cleans up behind an aborted response, not the handler: it destroys the
+      // queued ones as its first act at the connection's close, also those that are destroyed already.
+      const isClosed = watch.#isClosed && (watch.#isSocketClosed || !isQueued(req, res));
+      const isByHandler = isClosed || !req.socket?.destroyed;
       const returned = Reflect.apply(destroy, this, args);
       if (isByHandler) watch.#isEnded = true;
       watch.#look();
@@ -167,6 +176,11 @@ export class ResponseWatch {
     if (!this.#begun || this.#running > 0) return false;
     return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
   }
+}
+
+/** Whether the response stands behind another one on its connection, which is gone. */
+function isQueued(req: IncomingMessage, res: ServerResponse): boolean {
+  return res.socket === null && req.socket.destroyed;
 }
 
 /** Of a request of HTTP/2. */
