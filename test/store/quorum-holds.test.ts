@@ -220,13 +220,33 @@ describe('the stream of a quorum', () => {
     expect(heard).toEqual([]);
   });
 
-  it('says when a node beside a quorum failed', async () => {
+  it('says when a node beside a quorum failed, asks it again, and hears it from then on', async () => {
     const stage = new QuorumStage(3);
-    stage.nodes[1]!.next('subscribe', down);
+    for (const fault of [down, down]) stage.nodes[1]!.next('subscribe', fault);
     const { messages, end } = await hearing(stage);
+    const fault = { kind: 'fault', error: down.error };
     await stage.clock.settle();
-    expect(messages).toEqual([{ kind: 'fault', error: down.error }]);
+    expect(messages).toEqual([fault]);
+    await stage.clock.advance(1_000);
+    expect(messages).toEqual([fault, fault]);
+    await stage.clock.advance(1_000);
+    stage.nodes[1]!.broadcast({ kind: 'resubscribed' });
+    await stage.clock.settle();
+    expect(messages).toEqual([fault, fault, { kind: 'resubscribed' }]);
+    expect(stage.clock.timerCount).toBe(0);
     await end();
+    stage.nodes[1]!.broadcast({ kind: 'resubscribed' });
+    await stage.clock.settle();
+    expect(messages).toHaveLength(3);
+  });
+
+  it('asks no node again once it has ended', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[1]!.always('subscribe', down);
+    const { end } = await hearing(stage);
+    await stage.clock.settle();
+    await end();
+    expect(stage.clock.timerCount).toBe(0);
   });
 });
 

@@ -203,6 +203,36 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
+  it('that is not in force in time is a LockStoreError, and its connection is closed', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    stage.server.pause();
+    const asked = channel.subscribe('process', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    expect(clock.timerCount).toBe(0);
+    stage.server.resume();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('that is not in force in time leaves the other subscriptions as they are', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const { listen, next } = listener();
+    const end = await channel.subscribe('first', listen);
+    await next('resubscribed');
+    stage.server.pause();
+    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    stage.server.resume();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await stage.client.publish('grants:first', 'lost hold-1');
+    await next('lost');
+    await end();
+    await until(() => clock.timerCount === 0);
+  });
+
   it('that the server refuses is a LockStoreError, and its connection is closed', async () => {
     await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
     const mute = stage.connect({ username: 'mute', password: 'any' });

@@ -1,4 +1,4 @@
-import type { Cluster } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { RedisChannel } from '../../src/core/store/redis-channel.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -41,6 +41,24 @@ describe('the channel of a store on a cluster', () => {
     expect(rest).toEqual([]);
     await end();
     await until(async () => !/ sub=1 /.test(String(await stage.cluster.call(server!, 'CLIENT', 'LIST'))));
+  });
+
+  it('is not opened any more when the client finds no server in time, and finds one later', async () => {
+    const clock = new ManualClock();
+    let find: (answer: string) => void = () => {};
+    const ping = () => new Promise((resolve) => (find = resolve));
+    let found: Redis[] = [];
+    const client: Cluster = Object.create(stage.client, { nodes: { value: () => found }, ping: { value: ping } });
+    const asked = new RedisChannel(client, 'reenlock:{grants}:', clock)
+      .subscribe('process', () => {})
+      .catch((error: unknown) => error);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    found = stage.client.nodes();
+    find('PONG');
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+    expect(await subscribed()).toEqual([]);
   });
 
   it('hears what is published on any server', async () => {

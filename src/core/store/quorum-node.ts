@@ -76,7 +76,7 @@ export class QuorumNode {
 }
 
 /** A store that throws instead of rejecting has failed the same. */
-export function started<T>(run: () => Promise<T>): Promise<T> {
+function started<T>(run: () => Promise<T>): Promise<T> {
   try {
     return run();
   } catch (error) {

@@ -1,49 +1,51 @@
+import type { Timer } from '../clock.ts';
 import type { Quorum } from './quorum.ts';
-import { type QuorumNode, started } from './quorum-node.ts';
+import type { QuorumNode } from './quorum-node.ts';
 import { quorumError } from './quorum-tally.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
 
-/** One process's stream: what the nodes' streams say together. */
+/** After how long a node that failed to take up the stream is asked again. */
+const retryMs = 1_000;
+
+/** One process's stream: what the nodes' streams say together. A node that fails is asked again until the end. */
 export async function subscribeQuorum(quorum: Quorum, process: string, listener: StoreListener): Promise<Unsubscribe> {
+  const { nodes, clock } = quorum;
   let isEnded = false;
-  const streams = quorum.nodes.map((node) =>
-    started(() =>
-      node.store.subscribe(
-        process,
-        (message) => {
-          if (!isEnded) hear(quorum, node, message, listener);
-        },
-        { freed: true },
-      ),
-    ),
-  );
   const ends: Unsubscribe[] = [];
+  const pauses = new Map<QuorumNode, Timer>();
   const end = async (): Promise<void> => {
     isEnded = true;
+    for (const pause of pauses.values()) pause.cancel();
     await Promise.allSettled(ends.map((unsubscribe) => unsubscribe()));
   };
-  for (const stream of streams) {
+  const join = async (node: QuorumNode): Promise<void> => {
+    const hearing: StoreListener = (message) => {
+      if (!isEnded) hear(quorum, node, message, listener);
+    };
+    const unsubscribe = await node.store.subscribe(process, hearing, { freed: true });
+    ends.push(unsubscribe);
     // One that is in force only after the end is ended then; nobody waits for that.
-    stream.then(
-      async (unsubscribe) => {
-        ends.push(unsubscribe);
-        if (isEnded) await unsubscribe();
-      },
-      () => undefined, // Told below.
-    );
-  }
+    if (isEnded) await unsubscribe();
+  };
+  const insist = (node: QuorumNode, stream: Promise<void>): void => {
+    stream.catch((error: Error) => {
+      if (isEnded) return;
+      listener({ kind: 'fault', error });
+      pauses.set(
+        node,
+        clock.after(retryMs, () => insist(node, join(node))),
+      );
+    });
+  };
+  const streams = nodes.map(join);
   await inForce(quorum, streams, end);
-  // One that fails beside a quorum leaves messages to the others.
-  for (const stream of streams) stream.catch((error: Error) => isEnded || listener({ kind: 'fault', error }));
+  // One that fails beside a quorum leaves messages to the others, meanwhile.
+  for (const [index, stream] of streams.entries()) insist(nodes[index] as QuorumNode, stream);
   return end;
 }
 
 /** Resolves when a quorum of the streams are in force; rejects, and ends them all, when too many failed. */
-function inForce(
-  { size, spare }: Quorum,
-  streams: readonly Promise<Unsubscribe>[],
-  end: () => Promise<void>,
-): Promise<void> {
+function inForce({ size, spare }: Quorum, streams: readonly Promise<void>[], end: () => Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const outcomes: ({ kind: 'answered' } | { kind: 'unreachable'; error: unknown } | undefined)[] = streams.map(
       () => undefined,

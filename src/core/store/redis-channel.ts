@@ -6,10 +6,13 @@ import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from 
 
 const pingEveryMs = 5_000;
 const pingDeadlineMs = 2_000;
+/** How long a subscription, or its end, has to be in force: the client library tries for ever where no server is. */
+const answerMs = 2_000;
 
 /**
- * The messages of a Redis store: one connection of its own, opened with the first subscription and closed with the last.
- * It reconnects for ever, in a cluster to another node each time, and is pinged, so that a half-open connection is noticed.
+ * The messages of a Redis store: one connection of its own, opened with the first subscription and closed with the last,
+ * be it one that was not in force within two seconds. Meanwhile it reconnects for ever, in a cluster to another node each
+ * time, and is pinged, so that a half-open connection is noticed.
  */
 export class RedisChannel {
   readonly #client: RedisOrCluster;
@@ -33,11 +36,18 @@ export class RedisChannel {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
-    try {
+    let isOver = false;
+    const ask = async (): Promise<void> => {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
+      // A connection that were opened now would be closed by nobody.
+      if (isOver) return;
       this.#connection ??= this.#open();
       await this.#connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
+    };
+    try {
+      await this.#inTime(ask());
     } catch (error) {
+      isOver = true;
       // Nobody else can end what never began.
       this.#unsubscribe(channel).catch(() => undefined);
       throw storeError('subscribe', error);
@@ -51,12 +61,20 @@ export class RedisChannel {
     const connection = this.#connection;
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
-      await connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : []));
+      await this.#inTime(connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : [])));
       return;
     }
     this.#connection = undefined;
     this.#pingTimer?.cancel();
     connection.disconnect();
+  }
+
+  /** The timer is started with the call, and cleared by its answer. */
+  #inTime(answer: Promise<unknown>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(answerMs, () => reject(new Error(`No answer within ${answerMs} ms`)));
+      answer.then(() => resolve(), reject).finally(() => timer.cancel());
+    });
   }
 
   #open(): Redis {
