@@ -185,6 +185,8 @@ export class Waiting {
   #grant(waiter: Waiter, granted: Granted): void {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
+    // Who has only tried hears of a forced release, too.
+    if (!this.subscription.isInForce) void this.subscription.ensure(0);
     waiter.ask.asker.granted(granted);
   }
 

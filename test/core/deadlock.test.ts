@@ -260,6 +260,66 @@ describe('a trace is one line of work', () => {
   });
 });
 
+describe('a batch', () => {
+  it('that waits for a key with others in its hands closes a ring with who takes them one by one', async () => {
+    const setup = setUp();
+    const [one, two] = [setup.job('one'), setup.job('two')];
+    await two.in(() => lock.acquire('b'));
+    const batch = outcomeOf(one.in(() => lock.acquireAll(['a', 'b', 'c'])));
+    await setup.clock.settle();
+    const single = await asked(setup, two, 'a');
+    expect([batch.state, single.state]).toEqual(['pending', 'rejected']);
+    expect((single.error as DeadlockError).cycle).toEqual([
+      { traceId: 'two', key: 'a' },
+      { traceId: 'one', key: 'b' },
+    ]);
+    await two.end();
+    await setup.clock.settle();
+    expect(batch.state).toBe('fulfilled');
+  });
+
+  it('that is the one to be refused gives back all of its keys, and what its job held before stays held', async () => {
+    const setup = setUp();
+    const [one, two, three] = ['one', 'two', 'three'].map((trace) => setup.job(trace));
+    await two!.in(() => lock.acquire('b'));
+    const before = await one!.in(() => lock.acquire('z'));
+    const single = await asked(setup, two!, 'z');
+    const batch = outcomeOf(one!.in(() => lock.acquireAll(['a', 'b', 'c'])));
+    await setup.clock.settle();
+    expect([batch.state, single.state, before.isHeld()]).toEqual(['rejected', 'pending', true]);
+    expect((batch.error as DeadlockError).cycle).toEqual([
+      { traceId: 'one', key: 'b' },
+      { traceId: 'two', key: 'z' },
+    ]);
+    const rest = outcomeOf(three!.in(() => lock.acquireAll(['a', 'c'])));
+    await setup.clock.settle();
+    expect(rest.state).toBe('fulfilled');
+  });
+
+  it('closes one with a batch of another category, each within the other’s', async () => {
+    const setup = setUp();
+    const [one, two] = [setup.job('one'), setup.job('two')];
+    const all = (category: string) => lock.acquireAll(['m', 'n'], { category });
+    await one.in(() => all('x'));
+    await two.in(() => all('y'));
+    const first = outcomeOf(one.in(() => all('y')));
+    await setup.clock.settle();
+    const last = outcomeOf(two.in(() => all('x')));
+    await setup.clock.settle();
+    expect([first.state, last.state]).toEqual(['pending', 'rejected']);
+    expect(last.error).toBeInstanceOf(DeadlockError);
+  });
+});
+
+it('the victim is who came last, whatever the priorities: not who stands last in its queue', async () => {
+  const setup = setUp();
+  const [a, b] = await holders(setup, 'a', 'b');
+  const ahead = await asked(setup, setup.job(), 'k1');
+  const low = await asked(setup, a!, 'k1', { priority: -5 });
+  const high = await asked(setup, b!, 'k0', { priority: 50 });
+  expect([ahead.state, low.state, high.state]).toEqual(['pending', 'pending', 'rejected']);
+});
+
 describe('readers', () => {
   it('who share a key are all waited for: a ring through any of them is found', async () => {
     const setup = setUp();

@@ -1,4 +1,4 @@
-import { getLock, LockLostError, lock } from '../../src/core/index.ts';
+import { type BatchHold, getLock, type Hold, LockLostError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -20,6 +20,21 @@ describe('force release', () => {
     expect(signal.reason).toBeInstanceOf(LockLostError);
     expect(lost).toHaveLength(1);
     expect(await store.remains()).toEqual([]);
+  });
+
+  it.each<[string, () => Promise<Hold | BatchHold | null>]>([
+    ['a try', () => lock.tryAcquire('key')],
+    ['a batch', () => lock.acquireAll(['key', 'other'])],
+    ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
+  ])('is told at once to the holder by %s, in whose process nobody ever waited', async (_, acquire) => {
+    const { job, clock, sibling } = setUp();
+    const hold = await job().in(acquire);
+    await clock.settle();
+    await sibling()
+      .job()
+      .in(() => getLock('key').forceRelease());
+    await clock.settle();
+    expect(hold?.isHeld()).toBe(false);
   });
 
   it('hands the key to the next waiter', async () => {

@@ -182,9 +182,10 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
   });
 
   it('`forceUnlock` deletes whoever holds, and wakes waiters', async () => {
-    const [one, two] = [service({ pollMs: longMs, leaseMs: renewedMs }), service({ pollMs: longMs })];
+    const [one, two] = [service({ pollMs: longMs }), service({ pollMs: longMs })];
     await one.job('one', async () => {
-      const hold = await lock.acquire(key);
+      // No renewal tells its holder.
+      const hold = await lock.acquire(key, { leaseMs: longMs, renew: false });
       const told = lost(hold.signal);
       const next = two.job('two', () => lock.run(key, ({ fence }) => expect(fence).toBeGreaterThan(hold.fence)));
       await two.until('waiting');
