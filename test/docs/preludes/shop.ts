@@ -10,8 +10,11 @@ export declare const client: Redis;
 export declare const guard: Guard;
 export declare const locks: Locks;
 export declare const server: Server;
+export declare const claim: string;
 export declare const update: string;
-export declare const db: { query(sql: string, values: readonly unknown[]): Promise<{ rowCount: number | null }> };
+export declare const db: {
+  query(sql: string, values: readonly unknown[]): Promise<{ rowCount: number | null; rows: { units: number }[] }>;
+};
 export declare function sendMails(id: string): Promise<void>;
 export declare function ship(id: string, fence: number): Promise<void>;
 export declare function takeOne(): Promise<void>;
