@@ -86,10 +86,10 @@ export class Keeper {
         released.catch(ignore);
         reject(error);
       };
+      // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
+      if (grant.wasGivenBack) return queueMicrotask(() => fail(grant.lostError ?? lostAtRelease(grant)));
       const answer = (status: ReleaseReply['status']): (() => void) => {
-        // What was given back when it was lost may have had another holder since, of whom the store says nothing.
-        if (status === 'absent' || status === 'cancelled' || grant.wasGivenBack)
-          return () => fail(grant.lostError ?? lostAtRelease(grant));
+        if (status === 'absent' || status === 'cancelled') return () => fail(grant.lostError ?? lostAtRelease(grant));
         if (this.#events.has('released')) {
           const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
           this.#events.emit('released', { ...grant.event, heldMs });
