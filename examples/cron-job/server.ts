@@ -1,10 +1,10 @@
 import { schedule } from 'node-cron';
 import { lock, runInTrace } from 'reenlock';
+import { closeServer } from 'reenlock/express';
 import { createApp } from '../express-orders/app.ts';
 import { settleOrders } from '../job/settlement.ts';
 import { listen } from '../orders/listen.ts';
 import { openShop } from '../orders/setup.ts';
-import { shutDown } from '../shutdown/shut-down.ts';
 
 const { orders, payments, locks, close } = openShop();
 locks.on('waiting', ({ key }) => console.log(`waits for ${key}`));
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   process.once('SIGTERM', async () => {
     await task.destroy();
     stop.abort();
-    await shutDown(server, locks, 5_000);
+    await closeServer(server, locks, { drainMs: 5_000 });
     await close();
     process.disconnect?.();
   });

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createLocks, type Locks } from 'reenlock';
+import { closeServer } from 'reenlock/express';
 import { RedisStore } from 'reenlock/redis';
 import { createApp } from '../express-orders/app.ts';
 import { type Database, MemoryDatabase, RedisDatabase } from '../orders/database.ts';
 import { listen, portOf } from '../orders/listen.ts';
 import { createServices } from '../orders/setup.ts';
-import { shutDown } from '../shutdown/shut-down.ts';
 import { type Doing, type Moment, type Variant, variants } from './moments.ts';
 import { OpenStore } from './open-store.ts';
 import { WatchedDatabase } from './watched-database.ts';
@@ -29,7 +29,7 @@ async function main(units: number, run: string): Promise<void> {
   process.send?.(Object.fromEntries(running.map(({ variant, server }) => [variant, portOf(server)])));
 
   await once(process, 'message');
-  await Promise.all(running.map(({ server, locks }) => shutDown(server, locks, 1_000)));
+  await Promise.all(running.map(({ server, locks }) => closeServer(server, locks, { drainMs: 1_000 })));
   await client?.del(variants.map(hashOf));
   await client?.quit();
   process.send?.(moments, () => process.disconnect());

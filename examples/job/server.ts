@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { closeServer } from 'reenlock/express';
 import { createApp } from '../express-orders/app.ts';
 import { listen } from '../orders/listen.ts';
 import { openShop } from '../orders/setup.ts';
-import { shutDown } from '../shutdown/shut-down.ts';
 import { settleOrders } from './settlement.ts';
 
 /** The order service with its nightly settlement in the same process; nights are short here. */
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
     await settleOrders(payments, locks, stop.signal);
     await sleep(Number(process.env.NIGHT_MS ?? 1_000), undefined, { signal: stop.signal }).catch(() => {});
   }
-  await shutDown(server, locks, 5_000);
+  await closeServer(server, locks, { drainMs: 5_000 });
   await close();
 }
 

@@ -1,9 +1,8 @@
 import express, { type Request } from 'express';
 import { createLocks } from 'reenlock';
-import { lockOn, sendProblem, traceContext } from 'reenlock/express';
+import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/express';
 import { orderKey } from '../orders/key.ts';
 import { listen } from '../orders/listen.ts';
-import { shutDown } from './shut-down.ts';
 
 const locks = createLocks();
 locks.on('granted', ({ key }) => console.log(`${key} is held`));
@@ -26,7 +25,7 @@ async function main(): Promise<void> {
   const server = await listen(app);
   const stop = async (): Promise<void> => {
     console.log('Shutting down');
-    await shutDown(server, locks, 10_000);
+    await closeServer(server, locks, { drainMs: 10_000 });
     // Nothing is left to do, and so the process ends by itself, with exit code 0.
     console.log('Closed');
   };

@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { Redis } from 'ioredis';
 import { configureLocks } from 'reenlock';
+import { closeServer } from 'reenlock/express';
 import { RedisStore } from 'reenlock/redis';
 import { listen } from '../orders/listen.ts';
-import { shutDown } from '../shutdown/shut-down.ts';
 
 /** What the service needs from its environment. Throws, naming what is missing. */
 export function needed(name: 'REDIS_URL' | 'ORDERS_URL' | 'PAYMENTS_URL' | 'BANK_URL'): string {
@@ -26,7 +26,7 @@ export async function serve(app: RequestListener): Promise<void> {
   locks.on('released', ({ owner, key }) => console.log(`${owner} gives ${key} back`));
   const server = await listen(app);
   process.once('SIGTERM', async () => {
-    await shutDown(server, locks, 1_000);
+    await closeServer(server, locks, { drainMs: 1_000 });
     await client.quit();
     process.disconnect?.();
   });

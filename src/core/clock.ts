@@ -47,6 +47,18 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
+/** Resolves when the work has settled, however, or after `ms`. */
+export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve);
+    const settled = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    work.then(settled, settled);
+  });
+}
+
 /** One system call fills many ids: a request takes several, and the call costs more than the id. */
 function pooledIds(): () => string {
   const idBytes = 16;

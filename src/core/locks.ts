@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock, within } from './clock.ts';
 import { currentScope, processState, warnOnce } from './context.ts';
 import { LockConfigError } from './errors.ts';
 import { Events, type LockListener } from './events.ts';
@@ -166,15 +166,4 @@ class ProcessLocks implements Locks {
 /** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. */
 function isOneOfMany(): boolean {
   return cluster.isWorker || Number(process.env.NODE_APP_INSTANCE) > 0;
-}
-
-function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.after(ms, resolve);
-    const settled = (): void => {
-      timer.cancel();
-      resolve();
-    };
-    work.then(settled, settled);
-  });
 }

@@ -1,4 +1,5 @@
 /** Koa: `reenlock/koa`. The same names and options as `reenlock/express`. */
+export { type CloseServerOptions, closeServer } from '../core/http/close-server.ts';
 export type { TraceContextOptions } from '../core/http/trace-request.ts';
 export {
   type Guard,

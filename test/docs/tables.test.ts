@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import * as reenlock from 'reenlock';
 import {
@@ -18,7 +19,7 @@ import {
   LockTimeoutError,
   runInTrace,
 } from 'reenlock';
-import { lockOn, traceContext } from 'reenlock/express';
+import { closeServer, lockOn, traceContext } from 'reenlock/express';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
@@ -55,9 +56,10 @@ describe('the options tables', () => {
     expect(written.sort()).toEqual((await knownOptions(call)).sort());
   });
 
-  it('name all options that close takes, and no others', async () => {
+  it('name all options that close and closeServer take, and no others', async () => {
     const locks = createLocks();
     expect(othersOf('close')).toEqual(await knownOptions(() => locks.close(unknown)));
+    expect(othersOf('closeServer')).toEqual(await knownOptions(() => closeServer(createServer(), locks, unknown)));
     await locks.close();
   });
 

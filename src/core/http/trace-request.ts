@@ -44,10 +44,13 @@ export class TracedRequest implements ResponseEvents {
     this.watch = new ResponseWatch(req, res, options, this);
   }
 
-  /** Koa's error handler takes off all headers that were set before: the id is put on again with the answer. */
   ending(): void {
     const res = this.#res;
-    if (!res.headersSent && !res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);
+    if (res.headersSent) return;
+    // Koa's error handler takes off all headers that were set before.
+    if (!res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);
+    // This process is about to end: the client's next request must find another one.
+    if (this.scope.runtime.isClosing) res.shouldKeepAlive = false;
   }
 
   over(): void {

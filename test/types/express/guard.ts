@@ -1,7 +1,10 @@
 // Compiled, never run: what must compile does, and each @ts-expect-error marks what must not.
+import { createServer } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
+import { createServer as createSecureServer } from 'node:https';
 import { type Request, Router } from 'express';
 import { type Hold, type Locks, runInTrace } from 'reenlock';
-import { lockOn, sendProblem, traceContext } from 'reenlock/express';
+import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/express';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function expectTrue<T extends true>(): T;
@@ -81,3 +84,8 @@ traceContext({ trust: 'everyone' });
 traceContext({ locks: new Map() });
 
 void runInTrace(() => 1, { locks }).then((result) => expectTrue<Same<typeof result, number>>());
+
+void closeServer(createServer(), locks, { drainMs: 1_000 }).then((result) => expectTrue<Same<typeof result, void>>());
+void closeServer(createSecureServer(), locks);
+// @ts-expect-error the sessions of HTTP/2 are not its to end
+void closeServer(createHttp2Server(), locks);

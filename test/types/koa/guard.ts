@@ -1,8 +1,11 @@
 // Compiled, never run: what must compile does, and each @ts-expect-error marks what must not.
+import { createServer } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
+import { createServer as createSecureServer } from 'node:https';
 import Router from '@koa/router';
 import Koa, { type Context } from 'koa';
 import type { Hold, Locks } from 'reenlock';
-import { type LockState, lockOn, sendProblem, traceContext } from 'reenlock/koa';
+import { closeServer, type LockState, lockOn, sendProblem, traceContext } from 'reenlock/koa';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function expectTrue<T extends true>(): T;
@@ -70,3 +73,8 @@ traceContext({ trust: 'none', headerName: 'X-Request-Id', abortGraceMs: 1_000 })
 traceContext({ trust: 'everyone' });
 // @ts-expect-error not a Locks
 traceContext({ locks: new Map() });
+
+void closeServer(createServer(), locks, { drainMs: 1_000 }).then((result) => expectTrue<Same<typeof result, void>>());
+void closeServer(createSecureServer(), locks);
+// @ts-expect-error the sessions of HTTP/2 are not its to end
+void closeServer(createHttp2Server(), locks);
