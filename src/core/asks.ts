@@ -66,3 +66,14 @@ export function refusal({ ask: { key, work } }: Waiter, status: 'full' | 'cancel
 export function tooMany(key: string): LockLimitError {
   return new LockLimitError('Too many requests of this process wait for locks', { key });
 }
+
+/** What an acquire fails with whose grant was over when it arrived. */
+export function tooLate(key: string): LockStoreError {
+  return new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+}
+
+/** What an acquire fails with whose time was over before it could be sent. */
+export function notAsked(key: string): LockStoreError {
+  const message = 'The lock store was not asked: this process stood still for longer than the acquire had time';
+  return new LockStoreError(message, { key, outcome: 'not-applied' });
+}

@@ -83,8 +83,8 @@ export class Deadlocks {
     if (ring === undefined || !(await stands(edges, ring)) || waiter.state !== 'waiting') return;
     const cycle = ring.map(({ edge: { traceId, key } }) => ({ traceId, key }));
     const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
-    this.#events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
     this.#onVictim(waiter, new DeadlockError({ key: waiter.ask.key, cycle }));
+    this.#events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
   }
 
   #report({ ask: { key } }: Waiter, error: Error): void {

@@ -24,6 +24,8 @@ export class EarlyGrants {
       if (elapsedMs(receivedAt, early.receivedAt) <= this.#claimMs) break;
       this.#grants.delete(holdId);
     }
+    // Told again, it is the newest: a map keeps the place of what it has.
+    this.#grants.delete(grant.holdId);
     this.#grants.set(grant.holdId, { grant, receivedAt });
   }
 

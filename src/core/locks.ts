@@ -9,8 +9,9 @@ import { type LocksOptions, type LocksSettings, resolveLocksOptions } from './op
 import { Releases } from './releases.ts';
 import type { Runtime } from './runtime.ts';
 import { MemoryStore } from './store/memory-store.ts';
-import type { LockStore } from './store/store.ts';
+import type { LockStore, StoreMessage } from './store/store.ts';
 import { StoreCalls } from './store-calls.ts';
+import { Subscription } from './subscription.ts';
 import type { ListOptions, LockEvents, LockPage } from './types.ts';
 import { checkOptions, milliseconds } from './validate.ts';
 import { Waiting } from './waiting.ts';
@@ -87,6 +88,7 @@ class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   readonly [runtimeSlot]: Runtime;
   readonly #events = new Events();
+  readonly #subscription: Subscription;
   readonly #releases: Releases;
   readonly #calls: StoreCalls;
   #closing: Promise<void> | undefined;
@@ -109,8 +111,11 @@ class ProcessLocks implements Locks {
     );
     const keeper = new Keeper(store, calls, clock, events, releases, storeTimeoutMs);
     const onLost = (holdId: string): void => keeper.loseById(holdId);
-    const waiting = new Waiting(store, calls, clock, events, settings, process, releases, onLost);
+    const listener = (message: StoreMessage): void => waiting.take(message);
+    const subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
+    const waiting = new Waiting(store, calls, clock, events, settings, subscription, releases, onLost);
     const isClosing = (): boolean => this.#closing !== undefined;
+    this.#subscription = subscription;
     this.#releases = releases;
     this.#calls = calls;
     this[runtimeSlot] = {
@@ -157,7 +162,7 @@ class ProcessLocks implements Locks {
     // What was asked for before may be granted yet, and must be given back.
     await within(clock, this.settings.storeTimeoutMs, waiting.asked.idle());
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
-    await within(clock, this.settings.storeTimeoutMs, waiting.subscription.end());
+    await within(clock, this.settings.storeTimeoutMs, this.#subscription.end());
     keeper.close();
     this.#calls.close();
   }

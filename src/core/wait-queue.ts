@@ -135,6 +135,45 @@ export class WaitQueue {
   }
 }
 
+/** By lock: its queue, as this process sees it, while anybody waits. */
+export class WaitQueues {
+  readonly #clock: Clock;
+  readonly #pause: Pause;
+  readonly #onDue: (queue: WaitQueue) => void;
+  readonly #queues = new Map<string, WaitQueue>();
+
+  constructor(clock: Clock, pause: Pause, onDue: (queue: WaitQueue) => void) {
+    this.#clock = clock;
+    this.#pause = pause;
+    this.#onDue = onDue;
+  }
+
+  get all(): Iterable<WaitQueue> {
+    return this.#queues.values();
+  }
+
+  get(id: string): WaitQueue | undefined {
+    return this.#queues.get(id);
+  }
+
+  /** A reply said that the waiter is queued, and what is left of the holder's lease. */
+  join(waiter: Waiter, seen: Seen, freeInMs: number): WaitQueue {
+    const { id } = waiter.ask.request;
+    let queue = this.#queues.get(id);
+    if (queue === undefined) {
+      queue = new WaitQueue(this.#clock, this.#pause, seen, this.#onDue);
+      this.#queues.set(id, queue);
+    }
+    queue.see(seen);
+    queue.join(waiter, freeInMs);
+    return queue;
+  }
+
+  leave(queue: WaitQueue, waiter: Waiter): void {
+    if (queue.leave(waiter)) this.#queues.delete(waiter.ask.request.id);
+  }
+}
+
 /** What every event about a waiter says. */
 export function eventOf({ ask: { key, request } }: Waiter): LockEvent {
   return { key, owner: request.owner, holdId: request.holdId };

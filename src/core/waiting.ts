@@ -1,9 +1,9 @@
-import { Asks, refusal, tooMany } from './asks.ts';
+import { Asks, notAsked, refusal, tooLate, tooMany } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { LockStoreError, LocksClosedError, LockTimeoutError } from './errors.ts';
+import { LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
@@ -12,9 +12,9 @@ import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
 import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
-import { Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 import { Tries } from './tries.ts';
-import { type Ask, eventOf, Waiter, WaitQueue } from './wait-queue.ts';
+import { type Ask, eventOf, Waiter, type WaitQueue, WaitQueues } from './wait-queue.ts';
 
 type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
 type Queued = Extract<AcquireReply, { status: 'queued' }>;
@@ -35,15 +35,14 @@ export class Waiting {
   readonly #releases: Releases;
   readonly #deadlocks: Deadlocks;
   readonly #onLost: (holdId: string) => void;
-  readonly subscription: Subscription;
+  readonly #subscription: Subscription;
   /** How many were asked for, and not yet answered for good. */
   readonly asked: Running = new Running();
   /** By hold id: whoever stands in a queue. */
   readonly #waiters = new Map<string, Waiter>();
   /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
   readonly #early: EarlyGrants;
-  /** By lock: its queue, as this process sees it. */
-  readonly #queues = new Map<string, WaitQueue>();
+  readonly #queues: WaitQueues;
   #isClosed = false;
 
   constructor(
@@ -52,7 +51,7 @@ export class Waiting {
     clock: Clock,
     events: Events,
     settings: LocksSettings,
-    process: string,
+    subscription: Subscription,
     releases: Releases,
     onLost: (holdId: string) => void,
   ) {
@@ -61,6 +60,7 @@ export class Waiting {
     this.#settings = settings;
     this.#early = new EarlyGrants(settings.claimMs);
     this.#livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
+    this.#subscription = subscription;
     this.#releases = releases;
     this.#onLost = onLost;
     this.#asks = new Asks(store, calls, settings, this.#livenessMs, (id, sent, reply) =>
@@ -73,10 +73,9 @@ export class Waiting {
     };
     this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
     this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
+    this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
     const liveMs = this.#livenessMs;
     this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, liveMs, outcome.failed);
-    const listener = (message: StoreMessage): void => this.take(message);
-    this.subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
   }
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
@@ -86,10 +85,10 @@ export class Waiting {
     if (waitMs > 0 && this.#isFull) throw tooMany(ask.key);
     const waiter = new Waiter(ask, startedAt);
     this.asked.begin();
-    if (waitMs === 0 || this.subscription.isInForce) this.#begin(waiter, startedAt);
+    if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
     else {
-      const subscribed = this.subscription.ensure(this.#settings.storeTimeoutMs / 2);
-      void subscribed.then(() => this.#begin(waiter, this.#clock.now()));
+      const subscribed = this.#subscription.ensure(this.#settings.storeTimeoutMs / 2);
+      void subscribed.then(() => this.#beginLate(waiter));
     }
   }
 
@@ -103,7 +102,7 @@ export class Waiting {
   take(message: StoreMessage): void {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#onLost(message.holdId);
-    else if (message.kind === 'resubscribed') for (const queue of this.#queues.values()) void this.#polls.poll(queue);
+    else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#polls.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
     else if (message.kind === 'fault')
@@ -116,9 +115,20 @@ export class Waiting {
     for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
   }
 
+  /** Once subscribed. What was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
+  #beginLate(waiter: Waiter): void {
+    const now = this.#clock.now();
+    const over = this.#overOf(waiter) ?? (this.#askableMs(waiter, now) > 0 ? undefined : notAsked(waiter.ask.key));
+    if (over === undefined) this.#begin(waiter, now);
+    else {
+      this.#end(waiter);
+      waiter.ask.asker.failed(over);
+    }
+  }
+
   #begin(waiter: Waiter, sent: Instant): void {
     const { request, waitMs } = waiter.ask;
-    const deadlineMs = this.#settings.storeTimeoutMs - elapsedMs(sent, waiter.startedAt);
+    const deadlineMs = this.#askableMs(waiter, sent);
     const tries = waitMs > 0 ? this.#tries : undefined;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       const line = this.#queues.get(request.id);
@@ -129,15 +139,25 @@ export class Waiting {
     else this.#asks.send(waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
+  /** What the first call has time for; after a blocked event loop there may be none. */
+  #askableMs({ ask, startedAt }: Waiter, now: Instant): number {
+    const { storeTimeoutMs } = this.#settings;
+    return Math.min(storeTimeoutMs, Math.max(ask.waitMs, storeTimeoutMs) - elapsedMs(now, startedAt));
+  }
+
+  #overOf({ ask: { key, interruption } }: Waiter): Error | undefined {
+    return this.#isClosed ? new LocksClosedError({ key }) : interruption.error;
+  }
+
   /** The reply to the first call. */
   #answered(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
-    const { key, asker, interruption } = waiter.ask;
-    const over = this.#isClosed ? new LocksClosedError({ key }) : interruption.error;
+    const { key, asker } = waiter.ask;
+    const over = this.#overOf(waiter);
     if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#clock.now());
       if (granted !== undefined) this.#grant(waiter, granted);
-      else this.#fail(waiter, new LockStoreError(tooLate, { key, outcome: 'unknown' }));
+      else this.#fail(waiter, tooLate(key));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
@@ -157,14 +177,16 @@ export class Waiting {
     }
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
-    const queue = this.#join(waiter, sent, reply);
+    const queue = this.#queues.join(waiter, { sent, nowMs: reply.nowMs }, reply.freeInMs);
     const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer =
       leftMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(leftMs, () => this.#timeOut(queue, waiter));
     const giveUp = (error: Error): void => {
-      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock.now(), startedAt) });
+      if (waiter.state !== 'waiting') return;
+      // First, here and below: what listens may abort it as well.
       this.#fail(waiter, error);
+      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock.now(), startedAt) });
     };
     const deafen = interruption.listen(giveUp);
     waiter.leave = () => {
@@ -172,13 +194,13 @@ export class Waiting {
       deafen();
       this.#waiters.delete(request.holdId);
       this.#deadlocks.forget(waiter);
-      if (queue.leave(waiter)) this.#queues.delete(request.id);
+      this.#queues.leave(queue, waiter);
     };
     this.#events.emit('waiting', eventOf(waiter));
     const early = this.#early.take(request.holdId);
     if (early !== undefined) this.#offer(early.grant, early.receivedAt);
     // A job that was told to stop still gets what is free, and that may have been on its way.
-    else if (interruption.waitError !== undefined) giveUp(interruption.waitError);
+    if (interruption.waitError !== undefined) giveUp(interruption.waitError);
     this.#deadlocks.look(waiter);
   }
 
@@ -186,7 +208,7 @@ export class Waiting {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Who has only tried hears of a forced release, too.
-    if (!this.subscription.isInForce) void this.subscription.ensure(0);
+    if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
     waiter.ask.asker.granted(granted);
   }
 
@@ -208,27 +230,12 @@ export class Waiting {
     return this.#waiters.size >= this.#settings.maxWaiters;
   }
 
-  #join(waiter: Waiter, sent: Instant, reply: Queued): WaitQueue {
-    const { id } = waiter.ask.request;
-    const seen = { sent, nowMs: reply.nowMs };
-    let queue = this.#queues.get(id);
-    if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#polls.pause, seen, (due) => void this.#polls.poll(due));
-      this.#queues.set(id, queue);
-    }
-    queue.see(seen);
-    queue.join(waiter, reply.freeInMs);
-    return queue;
-  }
-
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
     const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
-    this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
+    const { fault, freeInMs: retryAfterMs } = queue;
     // Who could not ask can't say that somebody else has it.
-    this.#fail(
-      waiter,
-      queue.fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs: queue.freeInMs }),
-    );
+    this.#fail(waiter, fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));
+    this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
   }
 
   /** A grant that came by message, or in the reply to another call. */
@@ -244,5 +251,3 @@ export class Waiting {
     else this.#grant(waiter, granted);
   }
 }
-
-const tooLate = 'The lock store answered too late: the lease was over';

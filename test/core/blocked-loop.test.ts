@@ -46,4 +46,28 @@ describe('after a blocked event loop', () => {
     await clock.advance(0);
     expect(acquired.state).toBe('fulfilled');
   });
+
+  describe('while it subscribes, for longer than the store has to answer', () => {
+    it('an acquire that can wait has the time that the store needs', async () => {
+      const { job, store, clock } = setUp();
+      store.next('subscribe', { kind: 'lateReply', ms: 10 });
+      store.next('acquire', { kind: 'lateReply', ms: 100 });
+      const acquired = outcomeOf(job().in(() => lock.acquire('key')));
+      await clock.settle();
+      clock.skip(2_500);
+      await clock.advance(200);
+      expect(acquired.value?.isHeld()).toBe(true);
+    });
+
+    it('one that can not fails, and nothing is sent', async () => {
+      const { job, store, clock } = setUp();
+      store.next('subscribe', { kind: 'lateReply', ms: 10 });
+      const acquired = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 1_000 })));
+      await clock.settle();
+      clock.skip(2_500);
+      await clock.advance(200);
+      expect(acquired.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', key: 'key' });
+      expect(store.calls.map(({ operation }) => operation)).toEqual(['subscribe']);
+    });
+  });
 });

@@ -112,6 +112,21 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('that is aborted while a grant overtakes the reply ends the wait, where that grant is too old to be used', async () => {
+    const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
+    const hold = await taken(setup.sibling());
+    const openReply = setup.store.gate('acquire');
+    const [controller, outcome] = await stoppable(setup, () => lock.acquire('key'));
+    await hold.release();
+    await setup.clock.advance(700);
+    controller.abort(reason);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    openReply();
+    await setup.clock.settle();
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_ABORTED', cause: reason });
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
   it('that is aborted already lets nothing begin', async () => {
     const { locks, store } = setUp();
     const routine = jest.fn();

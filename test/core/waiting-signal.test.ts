@@ -67,6 +67,43 @@ describe('a signal', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it.each(['waiting', 'aborted', 'timeout'] as const)(
+    'that a listener of `%s` aborts ends the wait once',
+    async (event) => {
+      const setup = setUp();
+      const hold = await taken(setup);
+      const [own, told] = [new AbortController(), [] as string[]];
+      for (const name of ['waiting', 'aborted', 'timeout'] as const) {
+        setup.locks.on(name, () => {
+          told.push(name);
+          if (name === event) own.abort();
+        });
+      }
+      const job = setup.job();
+      const outcome = outcomeOf(job.in(() => lock.acquire('key', { signal: own.signal, waitMs: 300 })));
+      await setup.clock.settle();
+      if (event === 'aborted') await job.end();
+      await setup.clock.advance(300);
+      expect(outcome.state).toBe('rejected');
+      expect(told).toEqual(['waiting', event === 'timeout' ? 'timeout' : 'aborted']);
+      expect(setup.store.count('release')).toBe(1);
+      await hold.release();
+      expect(await setup.store.remains()).toEqual([]);
+    },
+  );
+
+  it('that is aborted while its process subscribes lets nothing be sent', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const open = setup.store.gate('subscribe');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(setup.store.calls.map(({ operation }) => operation)).toEqual(['subscribe']);
+  });
+
   it('that is aborted after the grant takes nothing away, and no listener is left on it', async () => {
     const setup = setUp();
     const controller = new AbortController();
