@@ -97,7 +97,8 @@ function describeUnreachable({ harness, stage, itQueues }: Contract): void {
       const second = await deaf.line().wait();
       const next = await (await stage.process()).line().wait();
       await holder.release();
-      await first.wait();
+      // Queued; on a busy machine the claim is over by now, and this is the call that is granted.
+      await first.ask();
       await harness.elapse(shortMs);
       const { fence } = await first.hold();
       await stage.store.forceRelease(key, fence);

@@ -160,7 +160,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
         const process = stage.deafProcess();
         const [own, other] = [process.reader('owner'), process.reader()];
         const { endMs } = await own.hold();
-        await other.hold({ leaseMs: shortMs });
+        await other.hold({ leaseMs: longMs / 2 });
         const reply = await process.line('owner').ask({ queue });
         expect(reply).toEqual({ status: 'conflict', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
         expect(await stage.order()).toEqual({ holds: ids([own, other]), waiters: [] });
