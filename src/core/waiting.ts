@@ -145,8 +145,8 @@ export class Waiting {
     return Math.min(storeTimeoutMs, Math.max(ask.waitMs, storeTimeoutMs) - elapsedMs(now, startedAt));
   }
 
-  #overOf({ ask: { key, interruption } }: Waiter): Error | undefined {
-    return this.#isClosed ? new LocksClosedError({ key }) : interruption.error;
+  #overOf({ ask }: Waiter): Error | undefined {
+    return this.#isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
   }
 
   /** The reply to the first call. */
@@ -180,8 +180,7 @@ export class Waiting {
     const queue = this.#queues.join(waiter, { sent, nowMs: reply.nowMs }, reply.freeInMs);
     const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
-    const timer =
-      leftMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(leftMs, () => this.#timeOut(queue, waiter));
+    const timer = leftMs < Infinity ? this.#clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
     const giveUp = (error: Error): void => {
       if (waiter.state !== 'waiting') return;
       // First, here and below: what listens may abort it as well.

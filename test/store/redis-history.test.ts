@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { RedisHistory } from '../../src/core/store/redis-history.ts';
 import type { RedisClient } from '../../src/core/store/redis-scripts.ts';
 import type { HoldRequest } from '../../src/core/store/store.ts';
@@ -116,6 +117,43 @@ describe('releases that the server remembers', () => {
     expect(await stage.client.getrange(record, 16, 17)).toBe('--');
     expect(await stage.client.strlen(record)).toBeLessThan(1_800);
     expect(await stage.client.keys('*')).toEqual([record]);
+  });
+
+  it.each([
+    ['in the record', 0],
+    ['in the queue', 1],
+  ])(
+    'are there for longer than an hour where that was asked for, %s, whoever has the key meanwhile',
+    async (_, unanswered) => {
+      const dayMs = 86_400_000;
+      const line = stage.deafProcess().line(undefined, { unanswered });
+      await line.hold();
+      await line.release(dayMs);
+      const lasts = async () => expect(await stage.client.pttl(record)).toBeGreaterThan(dayMs - 600_000);
+      await lasts();
+      for (const tombstoneMs of [0, longMs]) {
+        const next = stage.deafProcess().line(undefined, { unanswered: 0 });
+        const { fence } = await next.hold();
+        await lasts();
+        expect((await next.renew(fence)).status).toBe('renewed');
+        await lasts();
+        await next.release(tombstoneMs);
+        await lasts();
+      }
+      expect((await line.ask()).status).toBe('cancelled');
+    },
+  );
+
+  it('for longer than an hour cost a lock its quick path no longer than that lasts', async () => {
+    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    await line.hold();
+    await line.release(3_600_100);
+    expect(await stage.client.getrange(record, 16, 17)).toBe('-l');
+    await setTimeout(110);
+    const next = stage.deafProcess().line(undefined, { unanswered: 0 });
+    await next.hold();
+    expect(await stage.client.getrange(record, 16, 17)).toBe('--');
+    expect((await line.ask()).status).toBe('cancelled');
   });
 
   it('are as many as were sent and not answered', async () => {

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '78b33a41f128d7b47c844a36227e3d456ed8c0a0',
+  sha1: '4fdde2187ae826c98d18a1ce7b3763304dc58f76',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -76,6 +76,9 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
@@ -83,8 +86,14 @@ local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function writeRecord()
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local isLong = false
+for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
+local ends = untilMs(second, us, ms)
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+end
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -200,9 +209,6 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 return first ~= nil
-end
-local function untilMs(second, us, ms)
-return second * 1000 + math.floor(us / 1000) + ms
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
@@ -303,7 +309,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '564b262a5839e929cd4276796cd0cf48ca30c6d3',
+  sha1: 'f0ed192ee3c0adb474d6ff2707a23edb187f744b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -344,6 +350,9 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
@@ -351,8 +360,14 @@ local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function writeRecord()
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local isLong = false
+for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
+local ends = untilMs(second, us, ms)
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+end
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -469,9 +484,6 @@ end
 end
 return first ~= nil
 end
-local function untilMs(second, us, ms)
-return second * 1000 + math.floor(us / 1000) + ms
-end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
 local at = string.find(receipts, '#' .. names .. ' ', 1, true)
@@ -531,13 +543,13 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'b6d479b3ea83df90a8f1550e1cd9e420fcaaeceb',
+  sha1: '51a40c8b262374ddc009de754c32144963b6e0ad',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
 (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
-if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
+if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local rest = ''
@@ -627,6 +639,9 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
@@ -634,8 +649,14 @@ local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function writeRecord()
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local isLong = false
+for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
+local ends = untilMs(second, us, ms)
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+end
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -751,9 +772,6 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 return first ~= nil
-end
-local function untilMs(second, us, ms)
-return second * 1000 + math.floor(us / 1000) + ms
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()
@@ -838,7 +856,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '0cc164bb7ef196da5b9ff8a78ea199fae755c5c2',
+  sha1: '990272c54747e2f1bd62ab8c7465d9f02e53e27b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -879,6 +897,9 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
@@ -886,8 +907,14 @@ local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function writeRecord()
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
 local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local isLong = false
+for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
+local ends = untilMs(second, us, ms)
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+end
+local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -1003,9 +1030,6 @@ redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. 
 end
 end
 return first ~= nil
-end
-local function untilMs(second, us, ms)
-return second * 1000 + math.floor(us / 1000) + ms
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
 local function recall()

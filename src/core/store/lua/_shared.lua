@@ -5,7 +5,7 @@
 -- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"; with a brace in the
 --   prefix, no server can tell who listens to a channel
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
---                 else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
+--                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
 --                 it was granted, in capitals for a claim; and a line a release that is remembered here:
 --                 "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from the time of the
 --                 fence on. All holds have the last fence; where any is a writer's, one owner.
@@ -60,6 +60,11 @@ if text then
   waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
 end
 
+-- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
+local function untilMs(second, us, ms)
+  return second * 1000 + math.floor(us / 1000) + ms
+end
+
 local function keepQueue(ms)
   if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
@@ -72,8 +77,15 @@ end
 -- Deleted before it is set, so that it works at maxmemory. The last fence outlives the last hold by an hour, so that it
 -- rises even where the clock is set back.
 local function writeRecord()
-  local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or '-'}
   local latest = math.max(nowMs, math.ceil(last / 1000))
+  if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+  -- With fewer digits it is over within the hour that is added.
+  local isLong = false
+  for second, us, ms in string.gmatch(receipts .. '\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\n') do
+    local ends = untilMs(second, us, ms)
+    latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+  end
+  local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
   for _, hold in ipairs(holds) do
     latest = math.max(latest, hold.ends)
     local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -208,11 +220,6 @@ local function handOn()
     end
   end
   return first ~= nil
-end
-
--- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
-local function untilMs(second, us, ms)
-  return second * 1000 + math.floor(us / 1000) + ms
 end
 
 -- What is remembered of this hold id's release.

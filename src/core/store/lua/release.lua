@@ -14,11 +14,11 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
--- The only hold, and nobody waits, or the first who waits is live: most calls end here, in the same way as below.
+-- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end here, in the same way as below.
 local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
   (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
-if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 then
+if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) <= 3600000 then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
   -- From the fence on.
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
