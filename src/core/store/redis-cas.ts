@@ -58,7 +58,10 @@ export class RedisCas implements CasAdapter {
     return { code: 'LOCK_EVICTION', message };
   }
 
-  /** Closes its own connections, at once. Need not be called: idle ones are closed, and keep no process alive. */
+  /**
+   * Closes its own connections, at once, or with the call that uses them; a later call opens one for itself. Need not be
+   * called: idle ones are closed, and keep no process alive.
+   */
   close(): void {
     this.#transactions.close();
   }

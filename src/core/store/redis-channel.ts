@@ -32,6 +32,11 @@ export class RedisChannel {
     this.#clock = clock;
   }
 
+  /** Whether nobody is subscribed. */
+  get isIdle(): boolean {
+    return this.#listeners.size === 0;
+  }
+
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
     const channel = this.#prefix + process;
     this.#listeners.set(channel, listener);

@@ -21,7 +21,7 @@ export class RedisReplicas {
   constructor(client: Redis, count: number, clock: Clock = systemClock) {
     this.#count = count;
     this.#clock = clock;
-    this.#connections = new RedisTransactions(client);
+    this.#connections = new RedisTransactions(client, clock);
   }
 
   /**
@@ -53,7 +53,12 @@ export class RedisReplicas {
     throw new LockStoreError(message, { outcome: 'unknown' });
   }
 
-  /** Closes the connections that nobody uses; the next call opens one. They are also closed after some seconds. */
+  /** Keeps connections between calls for some seconds, after a `close`. */
+  open(): void {
+    this.#connections.open();
+  }
+
+  /** From now on no connection outlives the call that it is used for. */
   close(): void {
     this.#connections.close();
   }

@@ -147,9 +147,13 @@ export class RedisStore implements LockStore {
     checkEviction(this.#client, listener);
     const replicas = this.#replicas;
     if (replicas === undefined) return this.#channel.subscribe(process, listener, options);
-    return this.#channel.subscribe(process, wakeUpsOnly(listener), options).then((end) => () => {
-      replicas.close();
-      return end();
+    return this.#channel.subscribe(process, wakeUpsOnly(listener), options).then((end) => {
+      replicas.open();
+      return () => {
+        const ended = end();
+        if (this.#channel.isIdle) replicas.close();
+        return ended;
+      };
     });
   }
 

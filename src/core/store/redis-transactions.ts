@@ -10,7 +10,7 @@ const answerMs = 2_000;
  * Connections for transactions, beside the application's client. WATCH is of a connection, so each serves one transaction
  * at a time, and never reconnects: a transaction that were sent again on a new connection would compare nothing. They are
  * opened as they are needed, a few at most, do not keep the process alive while idle, and are closed after some seconds
- * without use.
+ * without use; at once, where this was closed meanwhile.
  */
 export class RedisTransactions {
   readonly #client: RedisClient;
@@ -18,6 +18,7 @@ export class RedisTransactions {
   readonly #idle: Redis[] = [];
   readonly #waiting: (() => void)[] = [];
   #busy = 0;
+  #isClosed = false;
   #idleTimer: Timer | undefined;
 
   constructor(client: RedisClient, clock: Clock = systemClock) {
@@ -35,8 +36,7 @@ export class RedisTransactions {
       if (connection.status === 'wait') await connection.connect();
       connection.stream?.ref();
       const answer = await work(connection);
-      connection.stream?.unref();
-      this.#idle.push(connection);
+      this.#giveBack(connection);
       return answer;
     } catch (error) {
       connection.disconnect();
@@ -46,10 +46,29 @@ export class RedisTransactions {
     }
   }
 
-  /** Closes the connections that nobody uses. The next transaction opens a new one. */
+  /** Keeps connections for the next transaction again, after a `close`. */
+  open(): void {
+    this.#isClosed = false;
+  }
+
+  /** From now on a connection is closed as soon as nobody uses it: a transaction may still come, and opens its own. */
   close(): void {
+    this.#isClosed = true;
     this.#idleTimer?.cancel();
+    this.#closeIdle();
+  }
+
+  #closeIdle(): void {
     for (const connection of this.#idle.splice(0)) connection.disconnect();
+  }
+
+  #giveBack(connection: Redis): void {
+    if (this.#isClosed) {
+      connection.disconnect();
+      return;
+    }
+    connection.stream?.unref();
+    this.#idle.push(connection);
   }
 
   #take(): Redis {
@@ -78,6 +97,6 @@ export class RedisTransactions {
       return;
     }
     this.#busy -= 1;
-    if (this.#busy === 0 && this.#idle.length > 0) this.#idleTimer = this.#clock.after(idleMs, () => this.close());
+    if (this.#busy === 0 && this.#idle.length > 0) this.#idleTimer = this.#clock.after(idleMs, () => this.#closeIdle());
   }
 }

@@ -1,0 +1,75 @@
+import type { Redis } from 'ioredis';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisTransactions } from '../../src/core/store/redis-transactions.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('the connections of transactions', () => {
+  const stage = useRedis();
+  const clock = new ManualClock();
+  let transactions: RedisTransactions;
+  beforeEach(() => {
+    transactions = new RedisTransactions(stage.client, clock);
+  });
+  afterEach(() => transactions.close());
+
+  /** How many connections the server has, beside the application's own. */
+  async function count(): Promise<number> {
+    return (
+      String(await stage.client.client('LIST'))
+        .trim()
+        .split('\n').length - 1
+    );
+  }
+
+  const ping = (connection: Redis) => connection.ping();
+
+  it('are kept for the next one, and closed with all of them', async () => {
+    await transactions.run(ping);
+    expect([await count(), clock.timerCount]).toEqual([1, 1]);
+    transactions.close();
+    await until(async () => (await count()) === 0);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('are closed as soon as their transaction has ended, where all were closed meanwhile', async () => {
+    await transactions.run(async (connection) => {
+      await connection.ping();
+      transactions.close();
+    });
+    expect(clock.timerCount).toBe(0);
+    await until(async () => (await count()) === 0);
+  });
+
+  it('serve a transaction that comes later, and are kept no longer than it takes', async () => {
+    transactions.close();
+    expect(await Promise.all([1, 2, 3, 4, 5].map(() => transactions.run(ping)))).toEqual(Array(5).fill('PONG'));
+    expect(clock.timerCount).toBe(0);
+    await until(async () => (await count()) === 0);
+    transactions.open();
+    await transactions.run(ping);
+    expect([await count(), clock.timerCount]).toEqual([1, 1]);
+  });
+
+  it('are kept by a store that waits for replicas until its last subscriber has gone', async () => {
+    stage.store = new RedisStore({ client: stage.client, waitReplicas: 1 });
+    const [one, two] = [await stage.process(), await stage.process()];
+    const ask = async () => expect(await stage.deafProcess().line().renew(1)).toMatchObject({ status: 'lost' });
+    await ask();
+    expect(await count()).toBe(2);
+    await one.leave();
+    expect(await count()).toBe(2);
+    await two.leave();
+    await until(async () => (await count()) === 0);
+    await ask();
+    await until(async () => (await count()) === 0);
+    await one.listen();
+    await ask();
+    expect(await count()).toBe(2);
+    await one.leave();
+    await until(async () => (await count()) === 0);
+  });
+});
