@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import { play, schedule, type World } from '../helpers/deadlock-play.ts';
@@ -10,10 +11,10 @@ it(`${schedules} schedules with late and lost calls find each ring that lasts, a
   const met = { rings: 0, staleEdges: 0 };
   await fc.assert(
     fc.asyncProperty(schedule, async (each) => {
-      const clock = new ManualClock();
+      const clock = new PromiseClock();
       await play(worldOf(clock), each, met);
       await clock.advance(60_000);
-      expect(clock.timerCount).toBe(0);
+      if (clock.timerCount > 0) throw new Error('A timer was left');
     }),
     { numRuns: schedules },
   );
@@ -21,6 +22,13 @@ it(`${schedules} schedules with late and lost calls find each ring that lasts, a
   expect(met.rings).toBeGreaterThan(schedules / 100);
   expect(met.staleEdges).toBeGreaterThan(schedules / 100);
 }, 600_000);
+
+/** Nothing in these plays takes more than promises: one turn lets all of them run. */
+class PromiseClock extends ManualClock {
+  override async settle(): Promise<void> {
+    await turn();
+  }
+}
 
 function worldOf(clock: ManualClock): World {
   return {
