@@ -3,59 +3,75 @@ import { Redis as Redis5 } from 'ioredis5';
 import { LockConfigError } from '../../src/core/errors.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
-import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { type RedisOptions, useRedis } from './redis.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { TcpProxy } from '../helpers/tcp-proxy.ts';
+import { looksOf, uses } from './everything.ts';
+import { type RedisOptions, until, useRedis } from './redis.ts';
 
 watchLeaks();
 
 describe("the application's client", () => {
-  const stage = useRedis();
-
-  /** Everything of a client that somebody else might have changed. */
-  function looks(client: Redis) {
-    const prototype = Object.getPrototypeOf(client) as object;
-    return {
-      status: client.status,
-      mode: client.mode,
-      options: { ...client.options },
-      properties: Reflect.ownKeys(client).map(String).sort(),
-      prototype,
-      methods: Reflect.ownKeys(prototype).map(String).sort(),
-      listeners: client.eventNames().map((name) => [String(name), client.listenerCount(name)]),
-      maxListeners: client.getMaxListeners(),
-      scripts: { ...(client as unknown as { scriptsSet: object }).scriptsSet },
-    };
-  }
-
-  async function useEverything(store: RedisStore): Promise<void> {
-    stage.store = store;
-    const [one, two] = [await stage.process(), await stage.process()];
-    const holder = one.line();
-    const { fence } = await holder.hold();
-    const [first, second] = [await two.line().wait(), await one.line().wait()];
-    await holder.renew(fence);
-    await Promise.all([holder.release(longMs), one.line().try(), stage.inspect()]);
-    await two.granted(first);
-    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
-    await one.granted(second);
-    await second.release();
-    await stage.end();
-  }
+  const stage = useRedis(['--repl-diskless-sync-delay', '0']);
 
   const clients: Record<string, (options: RedisOptions) => Redis> = {
     'ioredis 6': (options) => stage.connect(options),
-    'ioredis 5': (options) => new Redis5(stage.server.port, options as object) as unknown as Redis,
+    'ioredis 5': (options) => new Redis5({ port: stage.server.port, ...(options as object) }) as unknown as Redis,
   };
 
-  it.each(Object.keys(clients))('is neither changed nor closed by anything that a store does (%s)', async (version) => {
-    const client = clients[version]!({ keyPrefix: 'app:' });
-    await client.ping();
-    const before = looks(client);
-    await useEverything(new RedisStore({ client }));
-    expect(looks(client)).toEqual(before);
-    expect(await client.ping()).toBe('PONG');
-    client.disconnect();
+  let replica: RedisServer;
+  beforeAll(async () => {
+    replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${stage.server.port}`] });
+    await until(async () => /^slave0:.*state=online/m.test(await stage.client.info('replication')));
+  });
+  afterAll(() => replica.stop());
+
+  describe.each(Object.keys(uses))('of a %s', (kind) => {
+    it.each(Object.keys(clients))('is neither changed nor closed by anything that it does (%s)', async (version) => {
+      const client = clients[version]!({ keyPrefix: 'app:' });
+      await client.ping();
+      const before = looksOf(client);
+      const open = await connections();
+      await uses[kind]!(stage, client);
+      expect(looksOf(client)).toEqual(before);
+      expect(await client.ping()).toBe('PONG');
+      // What was opened beside it is closed.
+      await until(async () => (await connections()).length === open.length);
+      expect(await connections()).toEqual(open);
+      client.disconnect();
+    });
+  });
+
+  /** Who is connected, by id; without the replica. */
+  async function connections(): Promise<string[]> {
+    const list = (await stage.client.client('LIST', 'TYPE', 'NORMAL')) as string;
+    const subscribers = (await stage.client.client('LIST', 'TYPE', 'PUBSUB')) as string;
+    return `${list}${subscribers}`.match(/^id=\d+/gm) ?? [];
+  }
+
+  const protocols: Readonly<Record<string, [RedisOptions, number]>> = {
+    'RESP 3, the default of ioredis 6': [{}, 3],
+    'RESP 3 with its own types': [{ replyMapping: 'resp3' } as RedisOptions, 3],
+    'RESP 2': [{ protocol: 2 }, 2],
+  };
+
+  describe.each(Object.keys(protocols))('speaking %s', (name) => {
+    const [options, version] = protocols[name]!;
+
+    it.each(['RedisStore', 'CasStore'])('serves a %s, whose own connections speak the same', async (kind) => {
+      const client = stage.connect(options);
+      const duplicate = jest.spyOn(client, 'duplicate');
+      await uses[kind]!(stage, client);
+      jest.restoreAllMocks();
+      const own = duplicate.mock.results.map(({ value }) => value as Redis);
+      expect(own.length).toBeGreaterThan(0);
+      const spoken = [client, ...own].map((connection) => (connection.options as { protocol?: number }).protocol);
+      expect(spoken).toEqual(spoken.map(() => version));
+      expect(await client.client('LIST')).toMatch(
+        new RegExp(`^id=${await client.client('ID')} .* resp=${version}`, 'm'),
+      );
+      client.disconnect();
+    });
   });
 
   it.each([
@@ -64,21 +80,32 @@ describe("the application's client", () => {
     { name: 'answers numbers as strings', options: { stringNumbers: true } },
     { name: 'has a database of its own', options: { db: 3 } },
     { name: 'has a name', options: { connectionName: 'shop' } },
-    { name: 'speaks RESP 2', options: { protocol: 2 } },
     { name: 'gives up at once', options: { maxRetriesPerRequest: 0, retryStrategy: () => null } },
     { name: 'does not subscribe again by itself', options: { autoResubscribe: false } },
     { name: 'has a time limit for commands', options: { commandTimeout: longMs } },
   ] satisfies { name: string; options: RedisOptions }[])('may be one that $name', async ({ options }) => {
     const client = stage.connect(options);
-    await useEverything(new RedisStore({ client }));
+    await uses.RedisStore!(stage, client);
     expect(client.status).toBe('ready');
     client.disconnect();
+  });
+
+  it.each(Object.keys(clients))('connects anew with a `socketTimeout` when it is half-open (%s)', async (version) => {
+    const proxy = await TcpProxy.start(stage.server.port);
+    const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });
+    client.on('error', () => {});
+    await client.ping();
+    proxy.halfOpen('commands');
+    stage.store = new RedisStore({ client });
+    expect(await stage.deafProcess().line().status()).toBe('granted');
+    client.disconnect();
+    await proxy.stop();
   });
 
   it('may be one without an offline queue', async () => {
     const client = stage.connect({ enableOfflineQueue: false });
     await new Promise((resolve) => client.once('ready', resolve));
-    await useEverything(new RedisStore({ client }));
+    await uses.RedisStore!(stage, client);
     client.disconnect();
   });
 

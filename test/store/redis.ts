@@ -23,7 +23,7 @@ export class RedisStage extends Stage {
 
   /** Another client, of the test's own. */
   connect(options: RedisOptions = {}): Redis {
-    return new Redis(this.server.port, { retryStrategy: () => 10, ...options });
+    return new Redis({ port: this.server.port, retryStrategy: () => 10, ...options });
   }
 
   async start(args: readonly string[]): Promise<void> {
