@@ -70,6 +70,7 @@ const places: readonly (readonly [string, Readonly<Record<string, Numeric>>, Use
   ['lock.release', acquireNumbers, (options) => lock.acquire('k').then(() => lock.release('k', options))],
   ['Locked', acquireNumbers, (options) => Locked('k', options as AcquireOptions)],
   ['hold.extend', { leaseMs: { min: 1, max } }, (options) => extended((options as { leaseMs: number }).leaseMs)],
+  ['list', { limit: { min: 1, max: 1_000 } }, (options) => build({}).list(options)],
   ['close', { drainMs: { min: 0, max } }, (options) => build({}).close(options)],
   ...Object.entries({ express, koa }).flatMap(([name, { lockOn, traceContext }]) => [
     [`lockOn of ${name}`, { ...acquireNumbers, statusCode: { min: 400, max: 599 } }, lockGuard(lockOn)] as const,
