@@ -58,13 +58,13 @@ export function acquire<C extends Caller>(
   return new Promise((resolve, reject) => {
     const asker: Asker = {
       granted: (granted) => resolve(hold(scope, settings, key, request, granted, startedAt)),
-      refused: (freeInMs) => {
+      refused: (retryAfterMs) => {
         if (caller === 'try') {
           resolve(undefined as TryResult<C>);
           return;
         }
         runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
-        reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs: freeInMs }));
+        reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
       },
       // A try does not wait, so not for itself either: the key is not free to write.
       failed: (error) => {

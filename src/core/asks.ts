@@ -1,9 +1,10 @@
 import type { Instant } from './clock.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from './errors.ts';
 import type { LocksSettings } from './options.ts';
+import { retryAfterMs } from './retry-after.ts';
 import type { AcquireReply, InspectReply, LockStore } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
-import type { Waiter } from './wait-queue.ts';
+import type { NotFree, Waiter, WaitQueue } from './wait-queue.ts';
 
 /** Called with every reply: grants to this process ride in it. */
 type OnReply = (id: string, sent: Instant, reply: AcquireReply) => void;
@@ -52,10 +53,23 @@ export class Asks {
   }
 }
 
+/** When another try is worth it for who was not queued: the oldest of those who are has seen most of the queue. */
+export function retryAfterRefusal(reply: NotFree, queue: WaitQueue | undefined): number {
+  const { oldest } = queue ?? {};
+  return retryAfterMs({ ...reply, turnMs: oldest && queue?.turnMs(oldest) });
+}
+
 /** What an acquire is refused with that the store neither granted nor queued. */
-export function refusal({ ask: { key, work } }: Waiter, status: 'full' | 'cancelled' | 'refused' | 'conflict'): Error {
-  if (status === 'full') return new LockLimitError('Too many requests wait for this lock', { key });
-  if (status === 'conflict') {
+export function refusal(
+  { ask: { key, work } }: Waiter,
+  reply: Exclude<AcquireReply, { status: 'granted' | 'queued' }>,
+  queue: WaitQueue | undefined,
+): Error {
+  if (reply.status === 'full') {
+    const message = 'Too many requests wait for this lock';
+    return new LockLimitError(message, { key, retryAfterMs: retryAfterRefusal(reply, queue) });
+  }
+  if (reply.status === 'conflict') {
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
     return new DeadlockError({ key, cycle: [{ traceId: work.traceId, key }] }, message);
   }

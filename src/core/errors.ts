@@ -89,7 +89,12 @@ export class LockKeyError extends LockError {
 export class LockTimeoutError extends LockError {
   /** How long the call waited, in milliseconds. */
   readonly waitedMs: number;
-  /** When another try is worth it, in milliseconds: what is left of the holder's lease when it was last seen. */
+  /**
+   * When another try is worth it, in milliseconds: min(freeInMs, turnMs) + ahead × turnMs, `freeInMs` being the rest of the
+   * holder's lease when it was last seen, and `ahead` how many wait before. `turnMs` is the wait by the turns that were over
+   * in it; where the call did not wait, of whoever of this process has waited longest for the key; where none was over,
+   * `freeInMs` stands for it, which is too long rather than too short. At most 60 000, unless the lease lasts longer.
+   */
   readonly retryAfterMs: number;
 
   constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number }) {
@@ -108,15 +113,20 @@ export class LockTimeoutError extends LockError {
 
 /** A cap was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
 export class LockLimitError extends LockError {
-  constructor(message: string, details: LockErrorDetails = {}) {
+  /** When another try is worth it, in milliseconds: for a key's cap as with `LockTimeoutError`, else a second. */
+  readonly retryAfterMs: number;
+
+  constructor(message: string, details: LockErrorDetails & { retryAfterMs?: number } = {}) {
+    const { retryAfterMs = 1000 } = details;
     super(message, details, {
       code: 'ERR_LOCK_LIMIT',
       status: 503,
       expose: true,
       retryable: true,
       refusal: true,
-      retryAfterMs: 1000,
+      retryAfterMs,
     });
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

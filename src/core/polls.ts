@@ -71,10 +71,10 @@ export class Polls {
       return !reply.grant.isClaim;
     }
     if (reply.status === 'queued') {
-      queue.freeInMs = reply.freeInMs;
+      queue.told(waiter, reply);
       return reply.isNew;
     }
-    this.#outcome.failed(waiter, refusal(waiter, reply.status));
+    this.#outcome.failed(waiter, refusal(waiter, reply, queue));
     return false;
   }
 }

@@ -58,7 +58,7 @@ export class Tries {
   join(line: WaitQueue, onReply: (reply: AcquireReply, asOf: Instant) => void): void {
     const { sent, nowMs } = line.latest;
     queueMicrotask(() => {
-      onReply({ status: 'refused', freeInMs: line.freeInMs, nowMs, claims: [] }, sent);
+      onReply({ status: 'refused', freeInMs: line.freeInMs, ahead: 0, nowMs, claims: [] }, sent);
       this.look(line);
     });
   }
@@ -66,8 +66,9 @@ export class Tries {
   /** The reply as a store with a queue would have given it: who is refused waits, unless too many do. */
   inLine(reply: AcquireReply, line: WaitQueue | undefined): AcquireReply {
     if (reply.status !== 'refused') return reply;
-    if (line !== undefined && line.size >= this.#settings.maxWaitersPerKey) return { ...reply, status: 'full' };
-    return { ...reply, status: 'queued', isNew: true };
+    const ahead = line?.size ?? 0;
+    if (ahead >= this.#settings.maxWaitersPerKey) return { ...reply, status: 'full', ahead };
+    return { ...reply, status: 'queued', isNew: true, ahead };
   }
 
   /** The oldest asks; those of its owner are granted with it. */
@@ -141,7 +142,7 @@ export class Tries {
       return granted !== undefined;
     }
     if (reply.status === 'refused') queue.freeInMs = reply.freeInMs;
-    else if (reply.status !== 'queued') this.#outcome.failed(waiter, refusal(waiter, reply.status));
+    else if (reply.status !== 'queued') this.#outcome.failed(waiter, refusal(waiter, reply, queue));
     return false;
   }
 

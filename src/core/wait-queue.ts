@@ -1,15 +1,16 @@
-import type { Clock, Instant, Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
-import type { HoldRequest } from './store/store.ts';
+import { retryAfterMs, Turns } from './retry-after.ts';
+import type { AcquireReply, HoldRequest } from './store/store.ts';
 import type { LockEvent } from './types.ts';
 
 /** Who asked hears once what came of it: in a turn of its own, and never from inside the call that asked. */
 export interface Asker {
   granted(granted: Granted): void;
-  /** Not free, and not waited for: what is left of the holder's lease. */
-  refused(freeInMs: number): void;
+  /** Not free, and not waited for: when another try is worth it. */
+  refused(retryAfterMs: number): void;
   /** Nothing stays queued or held. */
   failed(error: Error): void;
 }
@@ -47,6 +48,9 @@ export class Waiter {
   }
 }
 
+/** What a store says of a key that is not free. */
+export type NotFree = Extract<AcquireReply, { freeInMs: number }>;
+
 /** How long to wait until the next poll. */
 export type Pause = (queue: WaitQueue) => number;
 
@@ -61,6 +65,7 @@ export class WaitQueue {
   readonly #pause: Pause;
   readonly #onDue: (queue: WaitQueue) => void;
   readonly #waiters = new Set<Waiter>();
+  readonly #turns = new Turns();
   #latest: Seen;
   #timer: Timer | undefined;
   #isWoken = false;
@@ -98,10 +103,34 @@ export class WaitQueue {
     if (seen.sent.monoMs >= this.#latest.sent.monoMs) this.#latest = seen;
   }
 
-  join(waiter: Waiter, freeInMs: number): void {
+  join(waiter: Waiter, { freeInMs, ahead }: NotFree): void {
     this.#waiters.add(waiter);
     this.freeInMs = freeInMs;
+    this.#turns.joined(waiter, ahead);
     if (this.#timer === undefined) this.pollLater();
+  }
+
+  /** A waiter was asked for again. */
+  told(waiter: Waiter, { freeInMs, ahead }: NotFree): void {
+    this.freeInMs = freeInMs;
+    this.#turns.told(waiter, ahead);
+  }
+
+  /** A waiter was granted: its turn, where it did not overtake those before it with its owner. */
+  came(waiter: Waiter): void {
+    if (waiter === this.oldest) this.#turns.came(waiter);
+  }
+
+  /** For a waiter that gives up now. */
+  retryAfterMs(waiter: Waiter): number {
+    const { ahead } = this.#turns.seenBy(waiter);
+    return retryAfterMs({ freeInMs: this.freeInMs, ahead, turnMs: this.turnMs(waiter) });
+  }
+
+  /** How long a turn lasted while a waiter waited; undefined where none was over. */
+  turnMs(waiter: Waiter): number | undefined {
+    const { over } = this.#turns.seenBy(waiter);
+    return over === 0 ? undefined : elapsedMs(this.#clock.now(), waiter.startedAt) / over;
   }
 
   /** Answers whether nobody waits any more; the timer is cleared then. */
@@ -156,16 +185,17 @@ export class WaitQueues {
     return this.#queues.get(id);
   }
 
-  /** A reply said that the waiter is queued, and what is left of the holder's lease. */
-  join(waiter: Waiter, seen: Seen, freeInMs: number): WaitQueue {
+  /** A reply said that the waiter is queued. */
+  join(waiter: Waiter, sent: Instant, reply: NotFree): WaitQueue {
     const { id } = waiter.ask.request;
+    const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
       queue = new WaitQueue(this.#clock, this.#pause, seen, this.#onDue);
       this.#queues.set(id, queue);
     }
     queue.see(seen);
-    queue.join(waiter, freeInMs);
+    queue.join(waiter, reply);
     return queue;
   }
 

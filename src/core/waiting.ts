@@ -1,4 +1,4 @@
-import { Asks, notAsked, refusal, tooLate, tooMany } from './asks.ts';
+import { Asks, notAsked, refusal, retryAfterRefusal, tooLate, tooMany } from './asks.ts';
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { Deadlocks } from './deadlock.ts';
@@ -14,10 +14,9 @@ import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/
 import type { StoreCalls } from './store-calls.ts';
 import type { Subscription } from './subscription.ts';
 import { Tries } from './tries.ts';
-import { type Ask, eventOf, Waiter, type WaitQueue, WaitQueues } from './wait-queue.ts';
+import { type Ask, eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './wait-queue.ts';
 
 type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
-type Queued = Extract<AcquireReply, { status: 'queued' }>;
 
 /**
  * Gets grants from the store: at once, or by standing in its queue. A waiter's state goes one way, pending, waiting,
@@ -161,13 +160,14 @@ export class Waiting {
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
-      if (reply.status === 'refused') asker.refused(reply.freeInMs);
-      else asker.failed(refusal(waiter, reply.status));
+      const queue = this.#queues.get(waiter.ask.request.id);
+      if (reply.status === 'refused') asker.refused(retryAfterRefusal(reply, queue));
+      else asker.failed(refusal(waiter, reply, queue));
     }
   }
 
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
-  #wait(waiter: Waiter, sent: Instant, reply: Queued): void {
+  #wait(waiter: Waiter, sent: Instant, reply: NotFree): void {
     const { startedAt } = waiter;
     const { key, request, waitMs, interruption } = waiter.ask;
     // Only here it is known that it must wait: a burst on free keys is no crowd.
@@ -177,7 +177,7 @@ export class Waiting {
     }
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
-    const queue = this.#queues.join(waiter, { sent, nowMs: reply.nowMs }, reply.freeInMs);
+    const queue = this.#queues.join(waiter, sent, reply);
     const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer = leftMs < Infinity ? this.#clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
@@ -205,6 +205,7 @@ export class Waiting {
 
   #grant(waiter: Waiter, granted: Granted): void {
     if (waiter.state === 'gone') return;
+    if (waiter.state === 'waiting') this.#queues.get(waiter.ask.request.id)?.came(waiter);
     this.#end(waiter);
     // Who has only tried hears of a forced release, too.
     if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
@@ -231,9 +232,9 @@ export class Waiting {
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
     const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
-    const { fault, freeInMs: retryAfterMs } = queue;
+    const retryAfterMs = queue.retryAfterMs(waiter);
     // Who could not ask can't say that somebody else has it.
-    this.#fail(waiter, fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));
+    this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));
     this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
   }
 

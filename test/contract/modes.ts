@@ -162,7 +162,8 @@ function describeOneOwner({ harness, stage }: Contract): void {
         const { endMs } = await own.hold();
         await other.hold({ leaseMs: longMs / 2 });
         const reply = await process.line('owner').ask({ queue });
-        expect(reply).toEqual({ status: 'conflict', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
+        const { nowMs } = reply;
+        expect(reply).toEqual({ status: 'conflict', freeInMs: endMs - nowMs, ahead: 0, nowMs, claims: [] });
         expect(await stage.order()).toEqual({ holds: ids([own, other]), waiters: [] });
       },
     );

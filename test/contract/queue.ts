@@ -1,7 +1,7 @@
 import { shortMs } from './harness.ts';
 import { type Contract, key, type Line } from './stage.ts';
 
-/** C5, C6, C16: who is queued, and in what order. */
+/** C5, C6, C16, C28: who is queued, and in what order. */
 export function describeQueue({ harness, stage, itQueues }: Contract): void {
   describe('C5 A key that is not free', () => {
     itQueues(
@@ -15,6 +15,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
           status: 'queued',
           isNew: true,
           freeInMs: endMs - first.nowMs,
+          ahead: 0,
           nowMs: expect.any(Number),
           claims: [],
         });
@@ -28,7 +29,8 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       const holder = process.line();
       const { endMs } = await holder.hold();
       const reply = await process.line().try();
-      expect(reply).toEqual({ status: 'refused', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
+      const { nowMs } = reply;
+      expect(reply).toEqual({ status: 'refused', freeInMs: endMs - nowMs, ahead: 0, nowMs, claims: [] });
       expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [] });
       expect((await holder.release()).claims).toEqual([]);
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
@@ -121,6 +123,37 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
     });
   });
 
+  describe('C28 Who is not granted is told how many wait before it', () => {
+    itQueues('when it is queued, whenever it polls, and when it is refused', async () => {
+      const process = stage.deafProcess();
+      const holder = process.line('holder');
+      await holder.hold();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      for (const [ahead, line] of lines.entries()) expect(await line.ask()).toMatchObject({ status: 'queued', ahead });
+      expect(await lines[2].ask()).toMatchObject({ status: 'queued', ahead: 2 });
+      expect(await process.line().try()).toMatchObject({ status: 'refused', ahead: 3 });
+      expect(await lines[1].try()).toMatchObject({ status: 'refused', ahead: 1 });
+      await lines[0].release();
+      expect(await lines[2].ask()).toMatchObject({ status: 'queued', ahead: 1 });
+      expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', ahead: 2 });
+    });
+
+    itQueues('and whoever comes with a higher priority has fewer', async () => {
+      const process = stage.deafProcess();
+      await process.line().hold();
+      const [first, second] = [await process.line().wait(), process.line(undefined, { priority: 1 })];
+      expect(await second.ask()).toMatchObject({ status: 'queued', ahead: 0 });
+      expect(await first.ask()).toMatchObject({ status: 'queued', ahead: 1 });
+    });
+
+    itQueues('in the order of the queue, whichever process it is of', async () => {
+      const [one, two] = [stage.deafProcess(), stage.deafProcess()];
+      await one.line().hold();
+      const lines = [one, two, one, two].map((process) => process.line());
+      for (const [ahead, line] of lines.entries()) expect(await line.ask()).toMatchObject({ status: 'queued', ahead });
+    });
+  });
+
   describe('C16 A queue of `maxWaiters` takes no more', () => {
     itQueues('the next one is told `full` and leaves nothing', async () => {
       const process = stage.deafProcess();
@@ -128,7 +161,8 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       const waiters = [process.line(), process.line()];
       for (const line of waiters) expect((await line.ask({ maxWaiters: 2 })).status).toBe('queued');
       const reply = await process.line().ask({ maxWaiters: 2 });
-      expect(reply).toEqual({ status: 'full', freeInMs: endMs - reply.nowMs, nowMs: reply.nowMs, claims: [] });
+      const { nowMs } = reply;
+      expect(reply).toEqual({ status: 'full', freeInMs: endMs - nowMs, ahead: 2, nowMs, claims: [] });
       expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
     });
 

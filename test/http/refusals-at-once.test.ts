@@ -11,16 +11,18 @@ describeFrameworks('a refusal that needs no wait', (framework) => {
   afterEach(endHolders);
   afterEach(Stage.endAll);
 
-  it.each<[string, StageOptions, string]>([
-    ['the key', { maxWaitersPerKey: 1 }, '/k'],
-    ['the process', { maxWaiters: 1 }, '/other'],
-  ])('comes while as many as may wait for %s do: 503, and who waits is not disturbed', async (_, limits, path) => {
+  it.each<[string, StageOptions, string, string]>([
+    // A lease for the holder, and one for who waits.
+    ['the key', { maxWaitersPerKey: 1 }, '/k', '60'],
+    ['the process', { maxWaiters: 1 }, '/other', '1'],
+  ])('comes while as many as may wait for %s do: 503, and who waits is not disturbed', async (...row) => {
+    const [, limits, path, seconds] = row;
     const { stage, end } = await held(framework, { waitMs: 60_000 }, { ...limits, clock: new ManualClock() });
     const waiter = stage.get('/k', 'waiter');
     await stage.until('waiting waiter k');
     // The clock stands still: nobody's wait comes to its end.
     const { status, headers, text } = await stage.get(path, 'too-many');
-    expect([status, headers['retry-after']]).toEqual([503, '1']);
+    expect([status, headers['retry-after']]).toEqual([503, seconds]);
     expect(text).toContain('Too many requests');
     expect(await stage.waiters('k')).toEqual(['waiter']);
     await end();

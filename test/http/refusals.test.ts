@@ -103,7 +103,9 @@ describeFrameworks('a refusal', (framework) => {
     const waiter = stage.get('/second', 'waiter');
     await stage.until(`waiting waiter ${secretKey}`);
     const { status, headers, text } = await stage.get('/second', 'too-many');
-    expect([status, headers['retry-after'], headers['x-trace-id']]).toEqual([503, '1', 'too-many']);
+    expect([status, headers['x-trace-id']]).toEqual([503, 'too-many']);
+    // More than the holder’s lease: somebody waits before.
+    expect(Number(headers['retry-after'])).toBeGreaterThan(30);
     expectNothingTold(text);
     go.open();
     expect((await waiter).status).toBe(200);

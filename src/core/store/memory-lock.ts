@@ -123,9 +123,10 @@ export class MemoryLock {
     this.#processes.set(process, { liveUntilMs: Math.max(untilMs, known?.liveUntilMs ?? 0), state });
   }
 
-  enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): void {
-    this.#push({ request, sinceMs: nowMs });
+  /** Answers how many waiters are before it. */
+  enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): number {
     this.markLive(request.process, nowMs + terms.livenessMs);
+    return this.#push({ request, sinceMs: nowMs });
   }
 
   dequeue(holdId: string): boolean {
@@ -184,7 +185,8 @@ export class MemoryLock {
     return claims;
   }
 
-  #push(waiter: MemoryWaiter): void {
+  /** Answers how many are before it. */
+  #push(waiter: MemoryWaiter): number {
     const { holdId, owner } = waiter.request;
     const place = placeOf(waiter);
     // Most come last; whoever is behind is put there again.
@@ -194,6 +196,7 @@ export class MemoryLock {
     for (const other of behind) this.queue.set(other.request.holdId, other);
     this.#lastPlace = Math.max(this.#lastPlace, place);
     this.#waitersOf.set(owner, (this.#waitersOf.get(owner) ?? 0) + 1);
+    return this.queue.size - behind.length - 1;
   }
 
   /** The last fence; a new one where nobody holds, and where a writer joins readers. */

@@ -90,7 +90,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): P
     throw quorumError('acquire', isKnown ? 'not-applied' : 'unknown', votes, what);
   }
   const freeInMs = Math.max(0, freeAtMs(votes, size) - nowMs);
-  return { reply: { status: 'refused', freeInMs, nowMs, claims: [] }, isSplit: grants > 0 && grants < size };
+  return { reply: { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] }, isSplit: grants > 0 && grants < size };
 }
 
 /** Asks every node, or again those that granted. */

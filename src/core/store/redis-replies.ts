@@ -11,17 +11,18 @@ export function readGrant(holdId: string, fence: number, leaseMs: number): Acqui
 }
 
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
-  const [status, now, third, fourth, isClaim, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
+  const [status, now, third, fourth, fifth, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
   const nowMs = Number(now);
   const claims = readClaims(reply, 6);
   if (status === 'granted') {
-    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(isClaim) === 1 };
+    const grant = { holdId, fence: Number(third), endMs: Number(fourth), isClaim: Number(fifth) === 1 };
     return { status, grant, otherHolds: Number(others), nowMs, claims };
   }
   if (status === 'cancelled') return { status, nowMs, claims };
   const freeInMs = Number(third) - nowMs;
-  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, nowMs, claims };
-  return { status, freeInMs, nowMs, claims };
+  const ahead = Number(fifth);
+  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, ahead, nowMs, claims };
+  return { status, freeInMs, ahead, nowMs, claims };
 }
 
 export function readRenew(reply: unknown): RenewReply {

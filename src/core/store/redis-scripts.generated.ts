@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '4fdde2187ae826c98d18a1ce7b3763304dc58f76',
+  sha1: '5edab95e7c44429f5063137ad221b549bdf13ced',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -32,8 +32,9 @@ if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
 local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
 if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
 redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
-if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, 0, 0} end
-return {'queued', atMs, endMs, 1, 0, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
+if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, ahead, 0} end
+return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
 end
 end
 end
@@ -250,7 +251,8 @@ redis.call('ZADD', queue, math.max(nowMs + spanMs, known[1] or 0), ':p' .. calle
 if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
 keepQueue(spanMs)
 end
-local isQueued = redis.call('ZSCORE', queue, ownMember) ~= false
+local place = redis.call('ZSCORE', queue, ownMember)
+local isQueued = place ~= false
 if isQueued then
 waiting = true
 keepLive()
@@ -278,17 +280,20 @@ end
 local freeAt = nowMs
 for _, hold in ipairs(holds) do freeAt = math.max(freeAt, hold.ends) end
 local status, isNew = 'queued', 0
+local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
 if count > 0 and not isQueued then
 status = 'conflict'
 elseif flag == '0' then
 status = 'refused'
 elseif not isQueued then
-if waiting and redis.call('ZCOUNT', queue, '-inf', '(0') >= tonumber(maxWaiters) then
+if ahead >= tonumber(maxWaiters) then
 status = 'full'
 else
 isNew = 1
 redis.call('ZINCRBY', queue, 1, ':o' .. owner)
-redis.call('ZADD', queue, digits(nowUs - priority * 10000000 - 10000000000000000), ownMember)
+place = digits(nowUs - priority * 10000000 - 10000000000000000)
+redis.call('ZADD', queue, place, ownMember)
+if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
 keepLive()
 if not waiting then
 waiting = true
@@ -296,7 +301,7 @@ writeRecord()
 end
 end
 end
-return withClaims({status, nowMs, freeAt, isNew, 0, 0})`,
+return withClaims({status, nowMs, freeAt, isNew, ahead, 0})`,
 };
 
 export const edgesOf: RedisScript = {

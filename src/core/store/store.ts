@@ -50,6 +50,7 @@ import type { LockMode } from '../types.ts';
  * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was set last.
  * C27 With `edges`, `wait` tells in one step since when a hold id is queued, if it is, and who holds, with holds and fences;
  *     it changes nothing.
+ * C28 Who is not granted is told how many wait before it: of a hold id that is queued, those ahead of it; else all.
  *
  * A hold request carries all that is known of it.
  */
@@ -196,9 +197,11 @@ export type AcquireReply = Reply &
         readonly isNew: boolean;
         /** What is left of the holder's lease. */
         readonly freeInMs: number;
+        /** How many wait before it. */
+        readonly ahead: number;
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */
-    | { readonly status: 'refused' | 'full' | 'conflict'; readonly freeInMs: number }
+    | { readonly status: 'refused' | 'full' | 'conflict'; readonly freeInMs: number; readonly ahead: number }
     | { readonly status: 'cancelled' }
   );
 

@@ -4,7 +4,8 @@
 --   queue, else 0   ARGV[4] what the fence of a hold that is alone is at least, 16 digits; or none
 -- Returns the fence alone, where nobody held: granted for the whole lease from now on; else
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
---   {'queued', now, free at, 1 if it was not known, 0, 0, …} | {'refused', 'full' or 'conflict', now, free at, 0, 0, 0, …} |
+--   {'queued', now, free at, 1 if it was not known, how many are before it, 0, …} |
+--   {'refused', 'full' or 'conflict', now, free at, 0, how many wait, 0, …} |
 --   {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process.
 -- Safe to repeat: by hold id.
 local time = redis.call('TIME')
@@ -43,8 +44,9 @@ if q == 113 and g == 45 and (mark == 119 or mark == 87) then
       -- At maxmemory it is refused for a poll, too, which adds nothing: below, a poll is told apart first.
       if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
         redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
-        if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, 0, 0} end
-        return {'queued', atMs, endMs, 1, 0, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+        local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
+        if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, ahead, 0} end
+        return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
       end
     end
   end
@@ -71,7 +73,8 @@ local function keepLive()
   keepQueue(spanMs)
 end
 
-local isQueued = redis.call('ZSCORE', queue, ownMember) ~= false
+local place = redis.call('ZSCORE', queue, ownMember)
+local isQueued = place ~= false
 if isQueued then
   waiting = true
   keepLive()
@@ -101,18 +104,22 @@ end
 local freeAt = nowMs
 for _, hold in ipairs(holds) do freeAt = math.max(freeAt, hold.ends) end
 local status, isNew = 'queued', 0
+-- Before its place; before zero are all.
+local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
 if count > 0 and not isQueued then
   -- It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
   status = 'conflict'
 elseif flag == '0' then
   status = 'refused'
 elseif not isQueued then
-  if waiting and redis.call('ZCOUNT', queue, '-inf', '(0') >= tonumber(maxWaiters) then
+  if ahead >= tonumber(maxWaiters) then
     status = 'full'
   else
     isNew = 1
     redis.call('ZINCRBY', queue, 1, ':o' .. owner)
-    redis.call('ZADD', queue, digits(nowUs - priority * 10000000 - 10000000000000000), ownMember)
+    place = digits(nowUs - priority * 10000000 - 10000000000000000)
+    redis.call('ZADD', queue, place, ownMember)
+    if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
     keepLive()
     if not waiting then
       waiting = true
@@ -120,4 +127,4 @@ elseif not isQueued then
     end
   end
 end
-return withClaims({status, nowMs, freeAt, isNew, 0, 0})
+return withClaims({status, nowMs, freeAt, isNew, ahead, 0})

@@ -1,0 +1,54 @@
+/** What is known of a lock that somebody could not have. */
+interface Refusal {
+  /** What is left of the holder's lease. */
+  readonly freeInMs: number;
+  /** How many wait before it. */
+  readonly ahead: number;
+  /** How long a turn lasts, where that was seen. */
+  readonly turnMs?: number | undefined;
+}
+
+const mostMs = 60_000;
+
+/** When another try is worth it, in milliseconds, as `LockTimeoutError` says it. The queue alone makes it a minute at most. */
+export function retryAfterMs({ freeInMs, ahead, turnMs = freeInMs }: Refusal): number {
+  const inMs = Math.min(freeInMs, turnMs) + ahead * turnMs;
+  return Math.ceil(Math.min(inMs, Math.max(freeInMs, mostMs)));
+}
+
+interface Place {
+  /** How many turns were over when it came. */
+  readonly from: number;
+  /** The number of its own turn. */
+  turn: number;
+}
+
+/** The turns of one lock, counted by what its waiters are told of how many are before them. */
+export class Turns {
+  #over = 0;
+  readonly #places = new WeakMap<object, Place>();
+
+  joined(waiter: object, ahead: number): void {
+    this.#places.set(waiter, { from: this.#over, turn: this.#over + ahead });
+  }
+
+  /** It was told again how many are before it: more, where others came before it or the store had lost it. */
+  told(waiter: object, ahead: number): void {
+    const place = this.#places.get(waiter);
+    if (place === undefined) return;
+    this.#over = Math.max(this.#over, place.turn - ahead);
+    place.turn = this.#over + ahead;
+  }
+
+  /** Its own turn has come: the one before is over. */
+  came(waiter: object): void {
+    const place = this.#places.get(waiter);
+    if (place !== undefined) this.#over = Math.max(this.#over, place.turn + 1);
+  }
+
+  /** How many wait before it still, and how many turns were over since it came. */
+  seenBy(waiter: object): { readonly ahead: number; readonly over: number } {
+    const { from, turn } = this.#places.get(waiter) ?? { from: this.#over, turn: this.#over };
+    return { ahead: Math.max(0, turn - this.#over), over: this.#over - from };
+  }
+}
