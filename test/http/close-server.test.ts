@@ -87,8 +87,8 @@ describe('closeServer', () => {
     const busy = (await stage.connect()).request({ path: '/export' });
     const idle = (await stage.connect()).request({ path: '/health' });
     await Promise.all([stage.until('in'), idle.receives(/well$/)]);
-    const isClosed = close(stage);
-    // It is not the time that ends them.
+    const isClosed = close(stage, 60_000);
+    // It is no time that ends them.
     stage.server.keepAliveTimeout = 60_000;
     await idle.closed;
     expect([stage.count('closed'), busy.socket.destroyed]).toEqual([0, false]);
