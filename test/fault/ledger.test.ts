@@ -9,7 +9,7 @@ watchLeaks();
 printSeed('ledger');
 
 const leaseMs = 300;
-const workMs = isLong ? 30_000 : 1_500;
+const workMs = isLong ? 15_000 : 1_500;
 
 interface Outcome {
   readonly taken: number;

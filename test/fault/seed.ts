@@ -1,5 +1,7 @@
 /** Whether the long form was asked for. */
 export const isLong: boolean = process.env.FAULTS === 'long';
+// Each of its tests takes as long as it was told to, and what comes around that.
+if (isLong) jest.setTimeout(600_000);
 
 /** What all that is random begins with: given by `FAULT_SEED`, or new in every run. */
 export const seed: number = Number(process.env.FAULT_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -285,4 +285,26 @@ describe('when the server is not what locks need', () => {
       await second.release();
       await lab.end();
     }));
+
+  it('its clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
+    inLab([], async (lab) => {
+      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 3_000 });
+      const waiter = b.acquire(key);
+      await waiting(lab, 1);
+      // As a clock finds it that was set a minute forward: the lease ended a minute earlier.
+      const record = `reenlock:{${key}}:lock`;
+      const text = (await lab.admin.get(record)) as string;
+      const early = text.replace(/\nw\d{13} /, `\nw${Math.floor(first.fence / 1_000) + 3_000 - 60_000} `);
+      expect(early).not.toBe(text);
+      await lab.admin.set(record, early, 'KEEPTTL');
+      const second = await waiter;
+      expect(second.fence).toBeGreaterThan(first.fence);
+      await until(async () => (await first.look()).isAborted);
+      expect((await first.look()).events).toContain('lost');
+      await expect(first.release()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+      expect(await second.look()).toMatchObject({ isHeld: true, isAborted: false });
+      await second.release();
+      expect(violationsOf(lab.history).filter(({ rule }) => rule !== 'overlap')).toEqual([]);
+    }));
 });

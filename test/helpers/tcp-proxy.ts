@@ -1,4 +1,4 @@
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { RespReader, wordsOf } from './resp.ts';
 
@@ -13,6 +13,7 @@ interface LostReply {
   /** Of those that fit, which one. */
   nth: number;
   readonly then: 'cut' | 'hang';
+  readonly happened: () => void;
 }
 
 interface Jitter {
@@ -30,7 +31,6 @@ export class TcpProxy {
   readonly #target: number;
   readonly #server: Server;
   readonly #pipes = new Set<Pipe>();
-  readonly #events = new EventEmitter();
   #lostReplies: LostReply[] = [];
   #halfOpen: Link | undefined;
   #jitter: Jitter | undefined;
@@ -75,16 +75,10 @@ export class TcpProxy {
    * The nth command that fits is executed, and its reply, with all that comes after, never arrives: the connection is cut
    * in its stead, or hangs. Resolves when that has happened.
    */
-  async loseReply(
-    fits: CommandTest,
-    { nth = 1, then = 'cut' }: { nth?: number; then?: 'cut' | 'hang' } = {},
-  ): Promise<void> {
-    const lostReply = { fits, nth, then };
-    this.#lostReplies.push(lostReply);
-    while (true) {
-      const [which] = await once(this.#events, 'lost');
-      if (which === lostReply) return;
-    }
+  loseReply(fits: CommandTest, { nth = 1, then = 'cut' }: { nth?: number; then?: 'cut' | 'hang' } = {}): Promise<void> {
+    return new Promise((happened) => {
+      this.#lostReplies.push({ fits, nth, then, happened });
+    });
   }
 
   /** Ends every connection now, with a reset. */
@@ -125,7 +119,7 @@ export class TcpProxy {
       loses: (words) => this.#loses(words),
       lost: (lostReply) => {
         this.lost += 1;
-        this.#events.emit('lost', lostReply);
+        lostReply.happened();
       },
       subscribed: () => {
         if (this.#halfOpen === 'pubsub') pipe.hang();
