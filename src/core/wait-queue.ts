@@ -46,6 +46,11 @@ export class Waiter {
     this.ask = ask;
     this.startedAt = startedAt;
   }
+
+  /** What its first call has time for; after a blocked event loop there may be none. */
+  askableMs(now: Instant, storeTimeoutMs: number): number {
+    return Math.min(storeTimeoutMs, Math.max(this.ask.waitMs, storeTimeoutMs) - elapsedMs(now, this.startedAt));
+  }
 }
 
 /** What a store says of a key that is not free. */

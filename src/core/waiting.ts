@@ -117,7 +117,8 @@ export class Waiting {
   /** Once subscribed. What was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
     const now = this.#clock.now();
-    const over = this.#overOf(waiter) ?? (this.#askableMs(waiter, now) > 0 ? undefined : notAsked(waiter.ask.key));
+    const isLate = waiter.askableMs(now, this.#settings.storeTimeoutMs) <= 0;
+    const over = this.#overOf(waiter) ?? (isLate ? notAsked(waiter.ask.key) : undefined);
     if (over === undefined) this.#begin(waiter, now);
     else {
       this.#end(waiter);
@@ -127,7 +128,7 @@ export class Waiting {
 
   #begin(waiter: Waiter, sent: Instant): void {
     const { request, waitMs } = waiter.ask;
-    const deadlineMs = this.#askableMs(waiter, sent);
+    const deadlineMs = waiter.askableMs(sent, this.#settings.storeTimeoutMs);
     const tries = waitMs > 0 ? this.#tries : undefined;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       const line = this.#queues.get(request.id);
@@ -138,19 +139,13 @@ export class Waiting {
     else this.#asks.send(waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
-  /** What the first call has time for; after a blocked event loop there may be none. */
-  #askableMs({ ask, startedAt }: Waiter, now: Instant): number {
-    const { storeTimeoutMs } = this.#settings;
-    return Math.min(storeTimeoutMs, Math.max(ask.waitMs, storeTimeoutMs) - elapsedMs(now, startedAt));
-  }
-
   #overOf({ ask }: Waiter): Error | undefined {
     return this.#isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
   }
 
   /** The reply to the first call. */
   #answered(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
-    const { key, asker } = waiter.ask;
+    const { key, asker, request, leaseMs } = waiter.ask;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
@@ -160,7 +155,9 @@ export class Waiting {
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
-      const queue = this.#queues.get(waiter.ask.request.id);
+      // A copy of the call may come yet: it would be granted, and nobody would know.
+      if ((request.unanswered ?? 0) > 0) this.#releases.giveInBackground(request, leaseMs);
+      const queue = this.#queues.get(request.id);
       if (reply.status === 'refused') asker.refused(retryAfterRefusal(reply, queue));
       else asker.failed(refusal(waiter, reply, queue));
     }

@@ -137,7 +137,7 @@ export interface HoldRequest {
   readonly mode: LockMode;
   /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
   readonly priority: number;
-  /** For the store alone: how many acquires of this hold id may still arrive. */
+  /** Kept by a store that can tell: how many acquires of this hold id may still arrive. What it refused is given back then. */
   unanswered?: number;
 }
 

@@ -1,0 +1,67 @@
+import { Redis } from 'ioredis';
+import { createLocks, lock, runInTrace } from '../../src/core/index.ts';
+import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { TcpProxy } from '../helpers/tcp-proxy.ts';
+import { useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('a try that is refused', () => {
+  const stage = useRedis();
+
+  /** One try on a key that another holds, through a proxy that may lose its reply; answers the command as it was sent. */
+  async function refused(losesReply: boolean): Promise<readonly string[]> {
+    const proxy = await TcpProxy.start(stage.server.port);
+    const client = new Redis(proxy.port, { retryStrategy: () => 10 });
+    // What is sent before there is a connection can't be told from what was sent on another one.
+    await client.ping();
+    const locks = createLocks({ store: new RedisStore({ client }) });
+    let sent: readonly string[] = [];
+    const isTry = (words: readonly string[]): boolean => {
+      if (words[1] !== acquire.sha1) return false;
+      sent = words;
+      return losesReply;
+    };
+    void proxy.loseReply(isTry);
+    try {
+      expect(await runInTrace(() => lock.tryAcquire('key'), { locks, traceId: 'another' })).toBeNull();
+      expect(proxy.lost).toBe(losesReply ? 1 : 0);
+    } finally {
+      // What was sent in the background is answered then.
+      await locks.close();
+      client.disconnect();
+      await proxy.stop();
+    }
+    return sent;
+  }
+
+  /** How many scripts the server has run. */
+  async function runs(): Promise<number> {
+    const [, calls] = (await stage.client.info('commandstats')).match(/evalsha:calls=(\d+)/) ?? [];
+    return Number(calls);
+  }
+
+  it('leaves nothing, though its client sent it twice, and the copy comes when the key is free', async () => {
+    const locks = createLocks({ store: new RedisStore({ client: stage.client }) });
+    const [command = '', ...args] = await runInTrace(() => lock.run('key', () => refused(true)), { locks });
+    expect(await stage.client.call(command, ...args)).toContain('cancelled');
+    expect((await stage.store.inspect('key')).holds).toEqual([]);
+    await locks.close();
+  });
+
+  it('costs no call more where it was sent once', async () => {
+    const locks = createLocks({ store: new RedisStore({ client: stage.client }) });
+    await runInTrace(
+      () =>
+        lock.run('key', async () => {
+          const before = await runs();
+          await refused(false);
+          expect(await runs()).toBe(before + 1);
+        }),
+      { locks },
+    );
+    await locks.close();
+  });
+});
