@@ -9,6 +9,8 @@ export interface ScriptOptions {
   readonly args?: readonly string[];
   /** Added to this process's environment. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Node's own arguments, before the file's name. By default tsx compiles it. */
+  readonly execArgv?: readonly string[];
   /** After this long the process is killed; 20 s by default. */
   readonly timeoutMs?: number;
 }
@@ -48,7 +50,7 @@ export function startScript(file: string, options: ScriptOptions = {}): Script {
   const child = fork(file, [...(options.args ?? [])], {
     cwd: root,
     env: { ...process.env, ...options.env },
-    execArgv: ['--import', 'tsx'],
+    execArgv: [...(options.execArgv ?? ['--import', 'tsx'])],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const exited = result(child, file, options.timeoutMs ?? 20_000);
