@@ -29,5 +29,5 @@ describe('after any number of holds, waits and refusals', () => {
     expect(await redis.client.keys('*')).toEqual(['reenlock:{key}:lock']);
     const { holds, waiters } = await redis.store.inspect('key');
     expect([holds, waiters]).toEqual([[], []]);
-  });
+  }, 600_000);
 });

@@ -1,13 +1,15 @@
 /** Whether the long form was asked for. */
 export const isLong: boolean = process.env.FAULTS === 'long';
-// Each of its tests takes as long as it was told to, and what comes around that.
-if (isLong) jest.setTimeout(600_000);
 
 /** What all that is random begins with: given by `FAULT_SEED`, or new in every run. */
 export const seed: number = Number(process.env.FAULT_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** Says how to run a file's tests again in the same way. Call it at the top level of the file. */
+/**
+ * Says how to run a file's tests again in the same way, and gives those of the long form their time. Call it at the top
+ * level of the file.
+ */
 export function printSeed(file: string): void {
+  if (isLong) jest.setTimeout(600_000);
   beforeAll(() => {
     process.stdout.write(`${file}: FAULT_SEED=${seed}${isLong ? ' FAULTS=long' : ''}\n`);
   });
