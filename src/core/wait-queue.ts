@@ -47,9 +47,11 @@ export class Waiter {
     this.startedAt = startedAt;
   }
 
-  /** What its first call has time for; after a blocked event loop there may be none. */
+  /** What its first call has time for, beside what subscribing took; after a blocked event loop there may be none. */
   askableMs(now: Instant, storeTimeoutMs: number): number {
-    return Math.min(storeTimeoutMs, Math.max(this.ask.waitMs, storeTimeoutMs) - elapsedMs(now, this.startedAt));
+    const spentMs = elapsedMs(now, this.startedAt);
+    const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
+    return Math.min(shareMs, Math.max(this.ask.waitMs, storeTimeoutMs) - spentMs);
   }
 }
 

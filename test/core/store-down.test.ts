@@ -38,6 +38,15 @@ describe('a store that is down', () => {
     expect(outcome.error).toBeInstanceOf(LockStoreError);
   });
 
+  it('in its stream too is a LockStoreError after `storeTimeoutMs`, however long the wait', async () => {
+    const setup = setUp();
+    setup.store.always('subscribe', { kind: 'lostCall' });
+    setup.store.always('acquire', { kind: 'lostCall' });
+    const outcome = await queued(setup, { waitMs: 60_000 });
+    await setup.clock.advance(setup.locks.settings.storeTimeoutMs + 100);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+  });
+
   it.each([
     ['rejects', down],
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
