@@ -40,7 +40,10 @@ if (whole) writeResults(results, describeMachine(redis.version));
 else console.log('\nOnly a whole run, without options but --rounds, is written to README.md.');
 
 async function run(scenario) {
-  const names = scenario.contenders.filter((name) => !options['without-ours'] || !ours.includes(name));
+  const { contenders, quickContenders = contenders, isCurve = false } = scenario;
+  const names = (options.quick ? quickContenders : contenders).filter(
+    (name) => !options['without-ours'] || !(isCurve || ours.includes(name)),
+  );
   const rounds = Number(options.rounds ?? (options.quick ? scenario.quickRounds : scenario.rounds));
   const size = options.quick ? { ...scenario.size, ...scenario.quickSize } : scenario.size;
   process.stderr.write(`${scenario.name} `);

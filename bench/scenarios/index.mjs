@@ -1,4 +1,5 @@
 import { batch } from './batch.mjs';
+import { keys, waiters } from './curves.mjs';
 import { deadlock } from './deadlock.mjs';
 import { expressMemory } from './express-memory.mjs';
 import { expressRedis } from './express-redis.mjs';
@@ -22,6 +23,8 @@ export const scenarios = [
   hotKeyProcesses,
   handOff,
   deadlock,
+  keys,
+  waiters,
   expressMemory,
   expressRedis,
 ];
