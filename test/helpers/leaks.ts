@@ -2,6 +2,8 @@ import { join, sep } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 
 const settleMs = 3_000;
+/** How many recorded timers it takes until those that are over are looked for. */
+const pruneEvery = 10_000;
 const ownCode = join(__dirname, '../../src') + sep;
 
 /**
@@ -11,7 +13,7 @@ const ownCode = join(__dirname, '../../src') + sep;
  * hooks inside a `describe`: then it looks before the first and after the last of them.
  */
 export function watchLeaks(): void {
-  const timers = new Map<NodeJS.Timeout, string>();
+  const timers = new Map<NodeJS.Timeout, Error>();
   const unpatch: (() => void)[] = [];
   let before: Remains;
 
@@ -36,7 +38,7 @@ interface Remains {
 }
 
 /** Waits, turn by turn, until nothing more is left than there was; a leak costs the whole `settleMs`. */
-async function settled(before: Remains, timers: Map<NodeJS.Timeout, string>): Promise<string[]> {
+async function settled(before: Remains, timers: Map<NodeJS.Timeout, Error>): Promise<string[]> {
   const deadline = performance.now() + settleMs;
   while (true) {
     await turn();
@@ -45,7 +47,7 @@ async function settled(before: Remains, timers: Map<NodeJS.Timeout, string>): Pr
   }
 }
 
-function difference(before: Remains, timers: Map<NodeJS.Timeout, string>): string[] {
+function difference(before: Remains, timers: Map<NodeJS.Timeout, Error>): string[] {
   const now = remains(timers);
   // Compared by number: a suite's own store may have started its timer anew.
   const newTimers = [...now.timers].filter((timer) => !before.timers.has(timer));
@@ -55,12 +57,18 @@ function difference(before: Remains, timers: Map<NodeJS.Timeout, string>): strin
     const index = extra.indexOf(resource);
     if (index >= 0) extra.splice(index, 1);
   }
-  return [...newTimers.slice(ended).map((timer) => `timer started ${timers.get(timer)}`), ...extra];
+  return [...newTimers.slice(ended).map((timer) => `timer started ${callerOf(timers.get(timer)!)}`), ...extra];
 }
 
-function remains(timers: Map<NodeJS.Timeout, string>): Remains {
-  for (const timer of timers.keys()) if (isOver(timer)) timers.delete(timer);
+function remains(timers: Map<NodeJS.Timeout, Error>): Remains {
+  for (const [timer, start] of timers) if (isOver(timer) || callerOf(start) === undefined) timers.delete(timer);
   return { timers: new Set(timers.keys()), resources: process.getActiveResourcesInfo().filter(isKeptAlive) };
+}
+
+/** The line of src that started a timer; undefined for those of others. */
+function callerOf(start: Error): string | undefined {
+  const callers = start.stack?.split('\n').filter((line) => line.includes(ownCode)) ?? [];
+  return (callers.find((line) => !line.includes('clock.ts')) ?? callers[0])?.trim();
 }
 
 function isOver(timer: NodeJS.Timeout): boolean {
@@ -72,13 +80,13 @@ function isKeptAlive(resource: string): boolean {
 }
 
 /** `getActiveResourcesInfo` does not list unref'd timers, and the core starts no others. */
-function recordTimers(name: 'setTimeout' | 'setInterval', timers: Map<NodeJS.Timeout, string>): () => void {
+function recordTimers(name: 'setTimeout' | 'setInterval', timers: Map<NodeJS.Timeout, Error>): () => void {
   const original = globalThis[name] as (...args: unknown[]) => NodeJS.Timeout;
   const recording = (...args: unknown[]) => {
     const timer = original(...args);
-    const callers = new Error().stack?.split('\n').filter((line) => line.includes(ownCode)) ?? [];
-    const caller = callers.find((line) => !line.includes('clock.ts')) ?? callers[0];
-    if (caller) timers.set(timer, caller.trim());
+    // Its stack is looked at where the timer is left: to write it down costs more than most tests.
+    timers.set(timer, new Error());
+    if (timers.size % pruneEvery === 0) for (const known of timers.keys()) if (isOver(known)) timers.delete(known);
     return timer;
   };
   const put = (value: object) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });

@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events';
+import { isDeepStrictEqual } from 'node:util';
 import { createLocks, getLock, LockTimeoutError, lock, runInTrace } from 'reenlock';
 import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
 import { longMs, shortMs } from '../contract/harness.ts';
@@ -57,24 +58,38 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
   });
 
   it('two clients that both saw it expired (the DEL/SETNX race): exactly one may win, of 5 in 1000 rounds', async () => {
-    const race = new Race(5);
-    const contenders = Array.from({ length: 5 }, () => client(race.adapter(server.adapter())));
-    let last = 0;
-    for (let round = 0; round < 1000; round++) {
+    const contenders = Array.from({ length: 5 }, () => server.adapter());
+    // Races for keys of their own go on at the same time: each is one after the other, and most of it is waiting.
+    const races = Array.from({ length: 8 }, (_, index) => compete(contenders, `order:${index}`, 125));
+    const rounds = (await Promise.all(races)).flat();
+    expect(rounds).toHaveLength(1000);
+    // All of them saw the same record: none, or one whose holder's time is past.
+    const fair = { readers: 5, records: 1, granted: 1, refused: 4, isWinnerHolder: true, isFenceHigher: true };
+    expect(rounds.filter((round) => !isDeepStrictEqual(round, fair))).toEqual([]);
+  }, 60_000);
+
+  async function compete(adapters: readonly CasAdapter[], id: string, rounds: number): Promise<object[]> {
+    const race = new Race(adapters.length);
+    const contenders = adapters.map((adapter) => client(race.adapter(adapter)));
+    const told: object[] = [];
+    for (let last = 0; told.length < rounds; ) {
       race.begin();
-      const lines = contenders.map(line);
+      const lines = contenders.map((contender) => contender.deafProcess().line(undefined, { id }));
       const replies = await Promise.all(lines.map((contender) => contender.try()));
-      // All of them saw the same record: none, or one whose holder's time is past.
-      expect(race.seen).toHaveLength(5);
-      expect(new Set(race.seen).size).toBe(1);
-      const won = lines.filter((_, index) => replies[index]!.status === 'granted');
-      expect(replies.map(({ status }) => status).sort()).toEqual(['granted', ...Array(4).fill('refused')]);
-      const { holds } = await contenders[0]!.inspect();
-      expect(holds.map(({ holdId }) => holdId)).toEqual([won[0]!.holdId]);
-      expect(holds[0]!.fence).toBeGreaterThan(last);
+      const winners = lines.filter((_, index) => replies[index]!.status === 'granted');
+      const { holds } = await contenders[0]!.inspect(id);
+      told.push({
+        readers: race.seen.length,
+        records: new Set(race.seen).size,
+        granted: winners.length,
+        refused: replies.filter(({ status }) => status === 'refused').length,
+        isWinnerHolder: holds.length === 1 && holds[0]!.holdId === winners[0]?.holdId,
+        isFenceHigher: holds[0]!.fence > last,
+      });
       last = holds[0]!.fence;
     }
-  }, 120_000);
+    return told;
+  }
 
   it("release of somebody else's lock (plain DEL after a takeover) is refused", async () => {
     const stale = line(client());
