@@ -56,12 +56,13 @@ export class Lab {
     return new RedisStore({ client: this.admin });
   }
 
-  /** A new client process; its connections go through the proxy. */
+  /** A new client process; its connections go through the proxy. A waiter waits for as long as a busy machine takes. */
   async client(locks: LocksOptions = {}, over: Partial<ClientSetup> = {}): Promise<Client> {
     const name = `p${this.#clients.length + 1}`;
     const file = join(this.#folder, name);
-    const client = new Client({ name, file, port: this.proxy.port, locks, ...over }, (kind) =>
-      this.#befell.push({ at: Number(process.hrtime.bigint()) / 1e6, kind, process: name }),
+    const client = new Client(
+      { name, file, port: this.proxy.port, locks: { waitMs: 60_000, ...locks }, ...over },
+      (kind) => this.#befell.push({ at: Number(process.hrtime.bigint()) / 1e6, kind, process: name }),
     );
     this.#clients.push(client);
     await client.ready;

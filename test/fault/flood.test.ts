@@ -1,0 +1,70 @@
+import { Agent, get } from 'node:http';
+import { RedisStore } from 'reenlock/redis';
+import { express5 } from '../helpers/express-app.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { gate, Stage } from '../helpers/stage.ts';
+import { until, useRedis } from '../store/redis.ts';
+
+watchLeaks();
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly retryAfter: string | undefined;
+}
+
+describe('5,000 requests for one key', () => {
+  const redis = useRedis();
+  const connections = new Agent({ keepAlive: true, maxSockets: 300 });
+  afterEach(async () => {
+    connections.destroy();
+    await Stage.endAll();
+  });
+
+  const maxWaitersPerKey = 200;
+
+  it('as many as the cap says wait and are served, one by one; the rest get 503 with Retry-After, the server answers all the while, and nothing is left', async () => {
+    const work = gate();
+    let inside = 0;
+    let crowd = 0;
+    const stage = await Stage.start(
+      express5,
+      (app) => {
+        app.route('/order', express5.lockOn('k', { waitMs: 60_000 }), async (call) => {
+          inside += 1;
+          crowd = Math.max(crowd, inside);
+          await work;
+          inside -= 1;
+          call.send('done');
+        });
+        app.route('/health', (call) => call.send('well'));
+      },
+      { store: new RedisStore({ client: redis.client }), maxWaitersPerKey },
+    );
+    const answers: Answer[] = [];
+    const all = Array.from({ length: 5_000 }, async () => {
+      answers.push(await ask(stage.port));
+    });
+    // One holds, and as many wait as may; nobody of these is answered yet.
+    await until(() => answers.length === 5_000 - 1 - maxWaitersPerKey);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(answers.filter(({ retryAfter }) => !(Number(retryAfter) >= 1))).toEqual([]);
+    expect((await stage.get('/health')).status).toBe(200);
+    expect(await stage.waiters('k')).toHaveLength(maxWaitersPerKey);
+    work.open();
+    await Promise.all(all);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1 + maxWaitersPerKey);
+    expect(crowd).toBe(1);
+    await stage.free('k');
+    expect(await redis.client.keys('*')).toEqual(['reenlock:{k}:lock']);
+  });
+
+  function ask(port: number): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      get({ port, host: '127.0.0.1', path: '/order', agent: connections }, (answer) => {
+        answer.resume().once('end', () => {
+          resolve({ status: answer.statusCode, retryAfter: answer.headers['retry-after'] });
+        });
+      }).once('error', reject);
+    });
+  }
+});
