@@ -37,10 +37,6 @@ export class SwapList<T extends Listed> implements Iterable<T> {
     return true;
   }
 
-  some(is: (item: T) => boolean): boolean {
-    return this.#items.some(is);
-  }
-
   /** Over a copy: items may come and go meanwhile. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#items].values();

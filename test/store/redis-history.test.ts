@@ -61,13 +61,24 @@ describe('what the server is told of a release', () => {
     expect(flagOf(history, request('third'))).toBe(1);
   });
 
-  it('is that earlier ones are open, where there are too many to look at, until they are over', () => {
+  it('is that none is open, however many are on other locks, and that earlier ones are, until they are over', () => {
     const clock = new ManualClock();
     const history = new RedisHistory(client, clock);
-    for (let i = 0; i < 1_025; i++) history.released(request(`hold-${i}`, `order:${i}`), longMs);
-    expect(flagOf(history, request('next', 'another'))).toBe(0);
+    for (let i = 0; i < 5_000; i++) expect(flagOf(history, request(`hold-${i}`, `order:${i}`))).toBe(1);
+    expect(flagOf(history, request('next', 'order:42'))).toBe(0);
     clock.skip(600_000);
-    expect(flagOf(history, request('last', 'another'))).toBe(1);
+    expect(flagOf(history, request('last', 'order:42'))).toBe(1);
+  });
+
+  it('is that none is open, where a later try of it was answered', () => {
+    const history = new RedisHistory(client);
+    const hold = request('tried');
+    history.released(hold, longMs);
+    history.released(hold, longMs);
+    const [flag, answered] = history.released(hold, longMs);
+    expect(flag).toBe(1);
+    answered();
+    expect(flagOf(history, request('next'))).toBe(1);
   });
 });
 

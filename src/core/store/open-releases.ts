@@ -1,0 +1,86 @@
+/** A hold as its releases know it. */
+export interface Released {
+  /** The lock's. */
+  readonly id: string;
+  readonly holdId: string;
+}
+
+/** A power of two. */
+const chains = 4_096;
+
+/** A hold whose release has no answer, and the next one of its chain. */
+class OpenRelease {
+  readonly id: string;
+  readonly holdId: string;
+  overMs: number;
+  next: OpenRelease | undefined;
+
+  constructor({ id, holdId }: Released, overMs: number, next: OpenRelease | undefined) {
+    this.id = id;
+    this.holdId = holdId;
+    this.overMs = overMs;
+    this.next = next;
+  }
+}
+
+/**
+ * The holds whose releases have no answer, by lock: a hash table that never grows. A `Map` would do, but for the memory:
+ * each time that it makes room, its former table keeps what it held from the garbage collector's quick rounds. For the
+ * same reason, what is removed keeps nothing of its chain.
+ */
+export class OpenReleases {
+  readonly #heads: (OpenRelease | undefined)[] = Array.from({ length: chains }, () => undefined);
+
+  /**
+   * A release is sent that counts until `overMs`, on the clock of `nowMs`. Answers whether one of another hold on this lock
+   * is open. What is over in the same chain goes.
+   */
+  open(released: Released, nowMs: number, overMs: number): boolean {
+    const { id, holdId } = released;
+    const chain = chainOf(id);
+    let own: OpenRelease | undefined;
+    let hasOther = false;
+    let before: OpenRelease | undefined;
+    for (let each = this.#heads[chain]; each !== undefined; ) {
+      const { next } = each;
+      if (each.overMs <= nowMs) this.#remove(chain, before, each);
+      else {
+        if (each.id === id) {
+          if (each.holdId === holdId) own = each;
+          else hasOther = true;
+        }
+        before = each;
+      }
+      each = next;
+    }
+    if (own === undefined) this.#heads[chain] = new OpenRelease(released, overMs, this.#heads[chain]);
+    else own.overMs = overMs;
+    return hasOther;
+  }
+
+  /** A release was answered: with it, every earlier one of the same hold is settled. */
+  close({ id, holdId }: Released): void {
+    const chain = chainOf(id);
+    let before: OpenRelease | undefined;
+    for (let each = this.#heads[chain]; each !== undefined; each = each.next) {
+      if (each.holdId === holdId && each.id === id) {
+        this.#remove(chain, before, each);
+        return;
+      }
+      before = each;
+    }
+  }
+
+  #remove(chain: number, before: OpenRelease | undefined, each: OpenRelease): void {
+    if (before === undefined) this.#heads[chain] = each.next;
+    else before.next = each.next;
+    each.next = undefined;
+  }
+}
+
+/** By the whole name: keys of one application have their beginnings in common, or their ends. */
+function chainOf(id: string): number {
+  let hash = 0;
+  for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
+  return (hash ^ (hash >>> 12)) & (chains - 1);
+}
