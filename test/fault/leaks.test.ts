@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { startScript } from '../helpers/processes.ts';
+import { plainTypeScript, startScript } from '../helpers/processes.ts';
 import { until, useRedis } from '../store/redis.ts';
 import type { LoopResult } from './processes/loop.ts';
 import { isLong } from './seed.ts';
@@ -12,7 +12,11 @@ describe('after any number of holds, waits and refusals', () => {
 
   it('the heap is no larger, and no timer, listener, connection, hold or waiter is left', async () => {
     const args = [redis.server.port, 14, isLong ? 1_000 : 150].map(String);
-    const script = startScript(join(__dirname, 'processes/loop.ts'), { args, timeoutMs: 300_000 });
+    const script = startScript(join(__dirname, 'processes/loop.ts'), {
+      args,
+      execArgv: plainTypeScript,
+      timeoutMs: 300_000,
+    });
     const { sizes, listenersBefore, listenersAfter } = await script.once<LoopResult>();
     // What grows with every hold, were it by its id alone, grows by more than this. The first rounds are Node's own.
     const warm = Math.max(...sizes.slice(5, 9));

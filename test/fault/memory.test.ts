@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { startScript } from '../helpers/processes.ts';
+import { plainTypeScript, startScript } from '../helpers/processes.ts';
 import { useRedis } from '../store/redis.ts';
 import type { KeysResult, WaitersResult } from './processes/memory.ts';
 import { isLong } from './seed.ts';
@@ -9,11 +9,14 @@ watchLeaks();
 
 describe('the memory that locks take', () => {
   const redis = useRedis();
-  const execArgv = ['--require', require.resolve('../helpers/plain-typescript.cjs')];
 
   async function measure<T>(what: 'waiters' | 'keys', count: number): Promise<T> {
     const args = [what, redis.server.port, count].map(String);
-    const script = startScript(join(__dirname, 'processes/memory.ts'), { args, execArgv, timeoutMs: 600_000 });
+    const script = startScript(join(__dirname, 'processes/memory.ts'), {
+      args,
+      execArgv: plainTypeScript,
+      timeoutMs: 600_000,
+    });
     const result = await script.once<T>();
     expect(await script.exited).toMatchObject({ code: 0, stderr: '' });
     return result;

@@ -9,7 +9,7 @@ export interface ScriptOptions {
   readonly args?: readonly string[];
   /** Added to this process's environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Node's own arguments, before the file's name. By default tsx compiles it. */
+  /** What compiles the file: tsx, by default; or `plainTypeScript`. */
   readonly execArgv?: readonly string[];
   /** After this long the process is killed; 20 s by default. */
   readonly timeoutMs?: number;
@@ -36,6 +36,12 @@ export interface Script {
   /** Sends SIGTERM, after two seconds SIGKILL, and awaits the exit. */
   stop(): Promise<ScriptResult>;
 }
+
+/**
+ * Compiles as the build does, and starts in half of the time. Knows no paths of tsconfig.json, and no source maps: for a
+ * script that imports the sources.
+ */
+export const plainTypeScript: readonly string[] = ['--require', require.resolve('./plain-typescript.cjs')];
 
 const root = join(__dirname, '../..');
 const stopMs = 2_000;
