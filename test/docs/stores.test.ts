@@ -1,0 +1,208 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { EventEmitter, once } from 'node:events';
+import { Cluster, Redis } from 'ioredis';
+import { Pool } from 'pg';
+import { type LockStore, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { CasStore, PostgresCas, postgresCasTable, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
+import { systemClock } from '../../src/core/clock.ts';
+import { buildLocks } from '../../src/core/locks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
+import { OldRedisStore } from '../helpers/redis-nodes.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { TripCounter } from '../helpers/trip-counter.ts';
+import { until } from '../store/redis.ts';
+import { readDocument, sectionOf, tableOf } from './markdown.ts';
+
+watchLeaks();
+
+/** One process: a `Locks` with connections of its own. It polls when the test says so. */
+interface Side {
+  readonly clock: ManualClock;
+  readonly locks: Locks;
+  /** To each server. */
+  readonly counters: readonly TripCounter[];
+}
+
+/** A process names its holds as no other does. */
+class OwnClock extends ManualClock {
+  override randomId(): string {
+    return systemClock.randomId();
+  }
+}
+
+type Connect = (open: (port: number) => Promise<TripCounter>, ends: (() => unknown)[]) => Promise<LockStore>;
+
+describe('the round trips that "which store to take" tells of', () => {
+  let servers: RedisServer[] = [];
+  let alone: RedisServer;
+  let postgres: PostgresServer;
+  beforeAll(async () => {
+    const primary = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] });
+    const follow = ['--replicaof', `127.0.0.1 ${primary.port}`];
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'];
+    const others = [startRedis(), startRedis(), startRedis({ args: follow }), startRedis({ args: cluster })];
+    servers = [primary, ...(await Promise.all(others))];
+    alone = servers[4]!;
+    postgres = await startPostgres();
+    const database = new Pool({ connectionString: postgres.url });
+    await database.query(postgresCasTable());
+    await database.end();
+    const [admin, clusterAdmin] = [new Redis(primary.port), new Redis(alone.port)];
+    await until(async () => /^slave0:.*state=online/m.test(await admin.info('replication')));
+    await clusterAdmin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+    await until(async () => /^cluster_state:ok\r$/m.test(String(await clusterAdmin.cluster('INFO'))));
+    admin.disconnect();
+    clusterAdmin.disconnect();
+  });
+  afterAll(() => Promise.all([...servers, postgres].map((server) => server.stop())));
+
+  /** By the first cell of the row. */
+  const stores: Readonly<Record<string, Connect>> = {
+    '`MemoryStore`': async () => new MemoryStore(),
+    '`RedisStore`, one server or Sentinel': async (open, ends) =>
+      new RedisStore({ client: await client(servers[0]!, open, ends) }),
+    '`RedisStore`, `waitReplicas`': async (open, ends) =>
+      new RedisStore({ client: await client(servers[0]!, open, ends), waitReplicas: 1 }),
+    '`RedisStore`, `Cluster`': async (open, ends) => {
+      const { port } = await open(alone.port);
+      const natMap = { [`127.0.0.1:${alone.port}`]: { host: '127.0.0.1', port } };
+      const cluster = new Cluster([{ host: '127.0.0.1', port }], { natMap });
+      ends.push(() => cluster.disconnect());
+      return new RedisStore({ client: cluster });
+    },
+    '`QuorumStore`': async (open, ends) => {
+      const nodes = servers.slice(0, 3).map(async (server) => {
+        return new OldRedisStore({ client: await client(server, open, ends), prefix: 'quorum:' });
+      });
+      return new QuorumStore({ stores: await Promise.all(nodes), nodeTimeoutMs: 10_000 });
+    },
+    '`CasStore` on Redis': async (open, ends) => {
+      const adapter = new RedisCas({ client: await client(servers[0]!, open, ends) });
+      ends.push(() => adapter.close());
+      return new CasStore({ adapter, prefix: 'cas:', deadlineMs: 10_000 });
+    },
+    '`CasStore` on PostgreSQL': async (open, ends) => {
+      const { port } = await open(postgres.port);
+      const pool = new Pool({ connectionString: postgres.url.replace(`:${postgres.port}`, `:${port}`), max: 1 });
+      pool.on('error', () => {});
+      ends.push(() => pool.end());
+      return new CasStore({ adapter: new PostgresCas({ pool }), deadlineMs: 10_000 });
+    },
+  };
+
+  const table = tableOf(sectionOf(readDocument('docs/stores.md'), 'What it costs'));
+
+  it('has a row for each of the stores', () => {
+    expect(table.map((row) => row.store)).toEqual(Object.keys(stores));
+  });
+
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  it.each(Object.keys(stores))('%s: is what is counted on the wire', async (name) => {
+    const shared = name === '`MemoryStore`' ? new MemoryStore() : undefined;
+    const sides = await Promise.all([1, 2].map(() => side(shared, stores[name]!, ends)));
+    const [one, two] = sides as [Side, Side];
+    const isTold = /Memory|RedisStore/.test(name);
+    // Connections are opened, and servers get to know the scripts, in a round that is not counted.
+    await play(one, two, 'order:1', isTold);
+    const { store: _, ...told } = table.find((row) => row.store === name)!;
+    const counted = await play(one, two, 'order:2', isTold);
+    const wrong = Object.entries(told).filter(([step, cell]) => !fits(cell, counted[step]));
+    expect({ counted, wrong }).toEqual({ counted, wrong: [] });
+  });
+});
+
+async function client(server: RedisServer, open: (port: number) => Promise<TripCounter>, ends: (() => unknown)[]) {
+  const redis = new Redis((await open(server.port)).port);
+  ends.push(() => redis.disconnect());
+  return redis;
+}
+
+async function side(shared: LockStore | undefined, connect: Connect, ends: (() => unknown)[]): Promise<Side> {
+  const counters: TripCounter[] = [];
+  const open = async (port: number): Promise<TripCounter> => {
+    const counter = await TripCounter.start(port);
+    counters.push(counter);
+    ends.push(() => counter.stop());
+    return counter;
+  };
+  const clock = new OwnClock();
+  const store = shared ?? (await connect(open, ends));
+  const locks = buildLocks({ store }, clock);
+  ends.push(() => Promise.all([locks.close(), clock.advance(10_000)]));
+  return { clock, locks, counters };
+}
+
+/** One process has the lock, another waits for it: what each step costs its own process, at the server that has most of it. */
+async function play(one: Side, two: Side, key: string, isTold: boolean): Promise<Record<string, number>> {
+  const costs: Record<string, number> = {};
+  async function count<T>(step: string, { counters }: Side, work: () => Promise<T>): Promise<T> {
+    const before = counters.map(({ trips }) => trips);
+    const answer = await work();
+    costs[step] = Math.max(0, ...counters.map(({ trips }, i) => trips - before[i]!));
+    return answer;
+  }
+  const [holder, waiter] = [await job(one.locks), await job(two.locks)];
+  const first = await count('a new key', one, () => holder.in(() => lock.acquire(key)));
+  const inner = await count('re-entry', one, () => holder.in(() => lock.acquire(key)));
+  await inner.release();
+  await count('release', one, () => first.release());
+  const second = await count('acquire', one, () => holder.in(() => lock.acquire(key)));
+  let granted: Promise<unknown> | undefined;
+  await count('be queued', two, async () => {
+    const queued = new Promise<void>((resolve) => two.locks.on('waiting', () => resolve()));
+    granted = waiter.in(() => lock.acquire(key));
+    await queued;
+  });
+  await count('be granted', two, async () => {
+    const before = tripsOf(two);
+    await count('hand over', one, () => second.release());
+    // Where no message comes, or one that says only that the key is free, the next try is made when its time has come.
+    while (!isTold && tripsOf(two) === before) await two.clock.advance(10);
+    await granted;
+  });
+  await Promise.all([holder.end(), waiter.end()]);
+  return costs;
+}
+
+interface Job {
+  in<T>(work: () => T): T;
+  end(): Promise<void>;
+}
+
+/** A job that no other knows: what works for a named trace also costs the search for deadlocks. */
+async function job(locks: Locks): Promise<Job> {
+  const events = new EventEmitter();
+  const begun = once(events, 'begun');
+  const ended = once(events, 'ended');
+  const over = runInTrace(
+    async () => {
+      events.emit('begun', AsyncLocalStorage.snapshot());
+      await ended;
+    },
+    { locks },
+  );
+  const [snapshot] = (await begun) as [Job['in']];
+  return {
+    in: snapshot,
+    async end() {
+      events.emit('ended');
+      await over;
+    },
+  };
+}
+
+function tripsOf({ counters }: Side): number {
+  return counters.reduce((sum, { trips }) => sum + trips, 0);
+}
+
+/** `3`, `2 or 3`, `1 or more`. */
+function fits(cell: string, count: number | undefined): boolean {
+  if (count === undefined) return false;
+  return cell.endsWith('or more') ? count >= Number.parseInt(cell, 10) : cell.split(' or ').includes(String(count));
+}
