@@ -79,6 +79,8 @@ describe('on three servers', () => {
           for (const client of clients)
             await client.call('ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', '+ping', '+info', '+hello');
           const weak = redis.connect({ username: 'weak', password: 'any' });
+          // Only of what is sent once they are connected the stores can tell that it was sent once.
+          await Promise.all(weak.map((client) => client.ping()));
           return {
             store: new QuorumStore({ stores: nodes(weak), nodeTimeoutMs: 20_000 }),
             close: async () => {

@@ -80,14 +80,14 @@ async function timeMs(client: Redis6): Promise<number> {
 }
 
 function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
-  const broken = async (at: number, options: RedisOptions) => {
+  const broken = (at: number, options: RedisOptions) => {
     const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, ...options });
     // What ioredis says by event it also says to each call.
     client.on('error', () => {});
-    return { store: new RedisStore({ client }), close: async () => client.disconnect() };
+    return { client, store: new RedisStore({ client }), close: async () => client.disconnect() };
   };
   return [
-    { name: 'nobody listens at the port', outcome: 'unknown', create: () => broken(1, {}) },
+    { name: 'nobody listens at the port', outcome: 'unknown', create: async () => broken(1, {}) },
     {
       name: 'the user has no permission',
       outcome: 'not-applied',
@@ -95,7 +95,10 @@ function faults(connect: (port: number, options: RedisOptions) => Redis6, port: 
         const admin = connect(port(), {});
         await admin.call('ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', '+ping', '+info', '+hello');
         admin.disconnect();
-        return broken(port(), { username: 'weak', password: 'any' });
+        const { client, ...store } = broken(port(), { username: 'weak', password: 'any' });
+        // Only of what is sent once it is connected the store can tell that it was sent once.
+        await client.ping();
+        return store;
       },
     },
   ];

@@ -1,10 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { RedisHistory } from '../../src/core/store/redis-history.ts';
 import type { RedisClient } from '../../src/core/store/redis-scripts.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { HoldRequest } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
+import { TcpProxy } from '../helpers/tcp-proxy.ts';
 import { useRedis } from './redis.ts';
 
 watchLeaks();
@@ -114,6 +116,29 @@ describe('releases that the server remembers', () => {
     }
     const next = stage.deafProcess().line();
     expect((await next.hold()).isClaim).toBe(false);
+  });
+
+  it('outlast an acquire that waited for the first connection, and was sent again on the next', async () => {
+    const proxy = await TcpProxy.start(stage.server.port);
+    const client = stage.connect({ port: proxy.port });
+    stage.store = new RedisStore({ client });
+    const process = stage.deafProcess();
+    const lines = [process.line(undefined, { unanswered: 0 }), process.line(undefined, { unanswered: 0 })];
+    let acquire: readonly string[] = [];
+    void proxy.loseReply((words) => {
+      if (words[0] !== 'evalsha') return false;
+      acquire = words;
+      return true;
+    });
+    for (const line of lines) {
+      await line.hold();
+      expect((await line.release(longMs)).status).toBe('released');
+    }
+    expect(proxy.lost).toBe(1);
+    const [command = '', ...args] = acquire;
+    expect(await stage.client.call(command, ...args)).toContain('cancelled');
+    client.disconnect();
+    await proxy.stop();
   });
 
   it('make room when their time is over, and the lock is as before', async () => {

@@ -6,7 +6,8 @@ export interface RedisConnections {
   now(): unknown;
   /**
    * Whether they are the same as then: none was lost or came in between. A call that was sent then and is answered now was
-   * answered by every server that it was sent to, redirections included, and no copy of it is on its way.
+   * answered by every server that it was sent to, redirections included, and no copy of it is on its way. Of one that had
+   * to wait for the first connection this is not said: that may have been lost, and the call sent again on the next one.
    */
   areStill(then: unknown): boolean;
 }

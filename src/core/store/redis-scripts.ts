@@ -50,8 +50,7 @@ export class RedisScripts {
     const then = this.#connections.now();
     const failed = (cause: unknown): LockStoreError => {
       // After a connection was lost, an earlier copy of the call may have been applied before this one was refused.
-      const wasSentOnce = then === undefined || this.#connections.areStill(then);
-      const error = storeError(script.name, cause, wasSentOnce);
+      const error = storeError(script.name, cause, this.#connections.areStill(then));
       if (error.outcome === 'not-applied') onRefused?.();
       return error;
     };
