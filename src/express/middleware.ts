@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
-import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
+import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkRTracer } from '../core/http/validations.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import { exposeOnRequest } from './request-holds.ts';
 
 declare global {
   namespace Express {
@@ -82,7 +83,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
       (holds) => {
         // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
         if (isOver(rawReq)) return;
-        if (holds !== undefined) exposeHolds(req, holds);
+        if (holds !== undefined) exposeOnRequest(req, holds);
         runInRequest(rawReq, next);
       },
       (error: unknown) => {

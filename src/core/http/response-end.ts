@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { onSocketClose, wasDestroyedHere } from './socket-close.ts';
+import { type EndListener, onResponseEnd } from './response-wrappers.ts';
+import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './socket-close.ts';
 
 /** What a watch tells; each at most once. */
 export interface ResponseEvents {
   /** Right before the response's end is handed on; its headers may still be changed. */
-  ending(): void;
+  ending(res: ServerResponse): void;
   /** The work on the request is over. Called in a microtask, so that what follows in the same turn still counts. */
   over(): void;
   /** The client has left while the work goes on. */
@@ -25,7 +27,14 @@ export interface WatchOptions {
  * code has ended or destroyed the response, or, where a stream is piped into it, when it is closed: after an abort,
  * pipes call neither. The wrappers stay on, and keep arguments, `this` and return value.
  */
-export class ResponseWatch {
+export class ResponseWatch implements SocketListener, EndListener {
+  /** Among those who are told of the connection's close. */
+  place = -1;
+  /**
+   * Until nothing more is to come of them. Watches are found by their requests, in a `WeakMap`: what it leads to outlives
+   * the collector's quick rounds, and requests with all that they have would.
+   */
+  #open: { readonly req: IncomingMessage; readonly res: ServerResponse } | undefined;
   readonly #events: ResponseEvents;
   readonly #options: WatchOptions;
   #isEnded = false;
@@ -43,31 +52,51 @@ export class ResponseWatch {
   #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
   constructor(req: IncomingMessage, res: ServerResponse, options: WatchOptions, events: ResponseEvents) {
+    this.#open = { req, res };
     this.#events = events;
     this.#options = options;
     this.#begun = !options.awaitsMiddleware;
-    this.#wrapEnd(res);
-    this.#wrapDestroy(req, res);
+    onResponseEnd(req, res, this);
     res.on('pipe', (source) => this.#pipe(source));
-    // A request that a test or a serverless adapter made up may have no real socket.
-    const isHttp1 = req.httpVersionMajor === 1 && typeof req.socket?.on === 'function';
-    const close = (): void => {
-      if (this.#isClosed) return;
-      // Destroyed in its queue: what Node does to it when the connection closes is still to come.
-      if (this.#isSocketClosed || !isHttp1 || !isQueued(req, res)) forget();
-      this.#tellEnd(res);
-      this.#close(isHttp1 && wasDestroyedHere(req.socket));
-    };
-    res.on('close', close);
+    res.on('close', () => this.#close());
+    const socket = socketOf(req);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
-    const socketClosed = (): void => {
-      this.#isSocketClosed = true;
-      forget();
-      close();
-    };
-    const forget = isHttp1 ? onSocketClose(req.socket, socketClosed) : () => {};
+    if (socket !== undefined) onSocketClose(socket, this);
     // Gone before it could be watched: no event is left to come.
-    if (isHttp1 ? req.socket.destroyed : streamOf(req)?.destroyed === true) queueMicrotask(close);
+    if ((socket ?? streamOf(req))?.destroyed === true) queueMicrotask(() => this.#close());
+  }
+
+  /** Told by the connection. */
+  socketClosed(): void {
+    this.#isSocketClosed = true;
+    this.#close();
+  }
+
+  /** Told by the response. */
+  ending(): void {
+    if (this.#open === undefined) return;
+    this.#events.ending(this.#open.res);
+    if (this.#beforeEnd !== undefined) this.#tellEnd(this.#open.res);
+  }
+
+  /** Told by the response. */
+  ended(): void {
+    this.#isEnded = true;
+    this.#look();
+  }
+
+  /**
+   * Told by the response. With the socket gone before, it is Node that cleans up behind an aborted response, not the
+   * handler: it destroys the queued ones as its first act at the connection's close, also those that are destroyed already.
+   */
+  destroying(): boolean {
+    return this.#open === undefined || !this.#open.req.socket?.destroyed;
+  }
+
+  /** Told by the response. */
+  destroyed(isByHandler: boolean): void {
+    if (isByHandler) this.#isEnded = true;
+    this.#look();
   }
 
   /** Whether the work is over. */
@@ -105,46 +134,28 @@ export class ResponseWatch {
     };
   }
 
-  #wrapEnd(res: ServerResponse): void {
-    const watch = this;
-    const end = res.end;
-    res.end = function (this: unknown, ...args: unknown[]): ServerResponse {
-      watch.#events.ending();
-      if (watch.#beforeEnd !== undefined) watch.#tellEnd(res);
-      const returned = Reflect.apply(end, this, args);
-      watch.#isEnded = true;
-      watch.#look();
-      return returned;
-    };
-  }
-
   #tellEnd(res: ServerResponse): void {
     const looks = this.#beforeEnd;
     this.#beforeEnd = undefined;
     if (looks !== undefined) for (const look of looks) look(res);
   }
 
-  #wrapDestroy(req: IncomingMessage, res: ServerResponse): void {
-    const watch = this;
-    const { destroy } = res;
-    // HTTP/2's compatibility response has none.
-    if (typeof destroy !== 'function') return;
-    res.destroy = function (this: unknown, ...args: unknown[]): ServerResponse {
-      // With the socket gone before, it is Node that cleans up behind an aborted response, not the handler: it destroys the
-      // queued ones as its first act at the connection's close, also those that are destroyed already.
-      const isClosed = watch.#isClosed && (watch.#isSocketClosed || !isQueued(req, res));
-      const isByHandler = isClosed || !req.socket?.destroyed;
-      const returned = Reflect.apply(destroy, this, args);
-      if (isByHandler) watch.#isEnded = true;
-      watch.#look();
-      return returned;
-    };
-  }
-
-  #close(isByServer: boolean): void {
+  #close(): void {
+    if (this.#open === undefined) return;
+    const { req, res } = this.#open;
+    const socket = socketOf(req);
+    // Destroyed in its queue: what Node does to it when the connection closes is still to come.
+    if (socket === undefined || this.#isSocketClosed || !isQueued(req, res)) {
+      if (socket !== undefined) ignoreSocketClose(socket, this);
+      this.#open = undefined;
+    }
+    if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#tellEnd(res);
+    const isByServer = socket !== undefined && wasDestroyedHere(socket);
     const wasEnded = this.#isEnded;
     if (isByServer || this.#isPiped()) this.#isEnded = true;
+    this.#sources = undefined;
     this.#look();
     // Middleware that works on after the answer has nobody to wait for it any more.
     if (!this.#isOver && !wasEnded) this.#events.left();
@@ -152,10 +163,12 @@ export class ResponseWatch {
   }
 
   #pipe(source: Readable): void {
-    this.#sources ??= new Set();
-    this.#sources.add(source);
+    if (!this.#isClosed) {
+      this.#sources ??= new Set();
+      this.#sources.add(source);
+      return;
+    }
     // Nothing more comes of a pipe into a response that is gone.
-    if (!this.#isClosed) return;
     this.#isEnded = true;
     this.#look();
   }
@@ -176,6 +189,11 @@ export class ResponseWatch {
     if (!this.#begun || this.#running > 0) return false;
     return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
   }
+}
+
+/** The connection of HTTP/1; a request that a test or a serverless adapter made up may have no real one. */
+function socketOf({ httpVersionMajor, socket }: IncomingMessage): Socket | undefined {
+  return httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
 }
 
 /** Whether the response stands behind another one on its connection, which is gone. */

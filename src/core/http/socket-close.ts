@@ -1,28 +1,45 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { type Listed, SwapList } from '../swap-list.ts';
 
-interface Watched {
-  readonly listeners: Set<() => void>;
-  readonly close: () => void;
-  readonly timeout: () => void;
-  hasTimedOut: boolean;
+/** Who is told once that a connection has closed. */
+export interface SocketListener extends Listed {
+  socketClosed(): void;
+}
+
+/**
+ * What is known of one connection: with one pair of listeners, which stay on it for its life, however many requests come
+ * on it. Putting them on and taking them off with each request costs more than all else that a request is watched with.
+ */
+class SocketWatch {
+  readonly listeners: SwapList<SocketListener> = new SwapList();
+  hasTimedOut = false;
+
+  constructor(socket: Socket) {
+    socket.on('close', () => {
+      for (const listener of this.listeners) listener.socketClosed();
+    });
+    socket.on('timeout', () => {
+      this.hasTimedOut = true;
+    });
+  }
 }
 
 const slot: unique symbol = Symbol('reenlock.socket');
 
-type WatchedSocket = Socket & { [slot]?: Watched; server?: Server };
+type WatchedSocket = Socket & { [slot]?: SocketWatch; server?: Server };
 
-/**
- * Calls `listener` when the connection closes; the function that comes back ends that. One pair of listeners a socket,
- * however many requests are pipelined on it; taken off with the last of them.
- */
-export function onSocketClose(socket: Socket, listener: () => void): () => void {
-  const watched = watch(socket);
-  watched.listeners.add(listener);
-  return () => {
-    watched.listeners.delete(listener);
-    if (watched.listeners.size === 0) unwatch(socket, watched);
-  };
+/** Tells `listener` when the connection closes, until `ignoreSocketClose`. */
+export function onSocketClose(socket: WatchedSocket, listener: SocketListener): void {
+  socket[slot] ??= new SocketWatch(socket);
+  const watch = socket[slot];
+  // What came while it was idle says nothing of this request.
+  if (watch.listeners.size === 0) watch.hasTimedOut = false;
+  watch.listeners.add(listener);
+}
+
+export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListener): void {
+  socket[slot]?.listeners.delete(listener);
 }
 
 /**
@@ -37,30 +54,4 @@ export function wasDestroyedHere(socket: WatchedSocket): boolean {
   // An application that answers broken requests itself destroys connections for what its clients sent.
   const mayBeClients = isClients || (socket.server?.listenerCount('clientError') ?? 0) > 0;
   return socket.destroyed && !mayBeClients && !isNodes && socket.server?.listening !== false;
-}
-
-function watch(socket: WatchedSocket): Watched {
-  const known = socket[slot];
-  if (known !== undefined) return known;
-  const watched: Watched = {
-    listeners: new Set(),
-    close: () => {
-      for (const listener of [...watched.listeners]) listener();
-    },
-    timeout: () => {
-      watched.hasTimedOut = true;
-    },
-    hasTimedOut: false,
-  };
-  socket[slot] = watched;
-  socket.on('close', watched.close);
-  socket.on('timeout', watched.timeout);
-  return watched;
-}
-
-function unwatch(socket: WatchedSocket, watched: Watched): void {
-  socket.removeListener('close', watched.close);
-  socket.removeListener('timeout', watched.timeout);
-  // What a timeout did is asked for once more, right after the close.
-  if (!watched.hasTimedOut) delete socket[slot];
 }

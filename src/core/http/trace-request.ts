@@ -22,7 +22,6 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  readonly #res: ServerResponse;
   readonly #headerName: string;
   readonly #graceMs: number;
   /** Started when the client leaves, stopped when the work is over. */
@@ -37,15 +36,13 @@ export class TracedRequest implements ResponseEvents {
     options: WatchOptions,
   ) {
     this.scope = scope;
-    this.#res = res;
     this.#headerName = headerName;
     this.#graceMs = graceMs;
     res.setHeader(headerName, scope.traceId);
     this.watch = new ResponseWatch(req, res, options, this);
   }
 
-  ending(): void {
-    const res = this.#res;
+  ending(res: ServerResponse): void {
     if (res.headersSent) return;
     // Koa's error handler takes off all headers that were set before.
     if (!res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);

@@ -1,0 +1,74 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import { frameworkPrototype } from './framework-prototype.ts';
+
+/** Who is told of the calls by which the server's code ends a response. */
+export interface EndListener {
+  /** `end` is about to be handed on. */
+  ending(): void;
+  ended(): void;
+  /** `destroy` is about to be handed on; answers what `destroyed` is to be told. */
+  destroying(): boolean;
+  destroyed(isByHandler: boolean): void;
+}
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+type Methods = Record<'end' | 'destroy', Method | undefined>;
+/** Whom a call on a response is told to; undefined is nobody. */
+type Find = (res: unknown) => EndListener | undefined;
+
+const listeners = new WeakMap<IncomingMessage, EndListener>();
+const wrappers = new WeakSet<Method>();
+
+const wrap = {
+  end(original: Method, find: Find): Method {
+    return function end(this: unknown, ...args) {
+      const listener = find(this);
+      listener?.ending();
+      const returned = Reflect.apply(original, this, args);
+      listener?.ended();
+      return returned;
+    };
+  },
+  destroy(original: Method, find: Find): Method {
+    return function destroy(this: unknown, ...args) {
+      const listener = find(this);
+      const isByHandler = listener?.destroying() === true;
+      const returned = Reflect.apply(original, this, args);
+      listener?.destroyed(isByHandler);
+      return returned;
+    };
+  },
+};
+
+/**
+ * Tells the listener of every call of `end` and `destroy` on the response. The wrappers stay on, and keep arguments, `this`
+ * and return value: on the framework's prototype, for all responses, where one is and nobody else has put a method over
+ * its; else on the response itself. Never on Node's own prototype.
+ */
+export function onResponseEnd(req: IncomingMessage, res: ServerResponse, listener: EndListener): void {
+  listeners.set(req, listener);
+  const own = res as unknown as Methods;
+  for (const name of ['end', 'destroy'] as const) {
+    if (isWrapped(own, name)) continue;
+    const shared = frameworkPrototype(res, ServerResponse.prototype) as Methods | undefined;
+    if (shared !== undefined && !isWrapped(shared, name)) put(shared, name, listenerOf);
+    if (!isWrapped(own, name)) put(own, name, () => listener);
+  }
+}
+
+/** HTTP/2's compatibility response has no `destroy`: nothing needs to be done there. */
+function isWrapped(target: Methods, name: keyof Methods): boolean {
+  const method = target[name];
+  return method === undefined || wrappers.has(method);
+}
+
+function put(target: Methods, name: keyof Methods, find: Find): void {
+  const wrapper = wrap[name](target[name] as Method, find);
+  wrappers.add(wrapper);
+  target[name] = wrapper;
+}
+
+function listenerOf(res: unknown): EndListener | undefined {
+  const { req } = res as ServerResponse;
+  return req === undefined ? undefined : listeners.get(req);
+}

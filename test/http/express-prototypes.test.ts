@@ -1,0 +1,136 @@
+import http, { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import express, { type Express, type RequestHandler } from 'express';
+import { createLocks, type Hold, type Locks, MemoryStore } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import supertest from 'supertest';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
+
+// The alias of the other major version has no types of its own.
+const express4 = createRequire(__filename)('express4') as typeof express;
+
+describe.each([
+  ['Express 5', express],
+  ['Express 4', express4],
+])('%s, whose prototypes carry what is for all requests', (_, create) => {
+  let store: MemoryStore;
+  let locks: Locks;
+  beforeEach(() => {
+    store = new MemoryStore();
+    locks = createLocks({ store });
+  });
+  afterEach(() => locks.close());
+
+  const isFree = async (key: string): Promise<boolean> => (await store.inspect(key)).holds.length === 0;
+  const traced = (): Express => create().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
+  const guard = lockOn('k') as unknown as RequestHandler;
+  const get = (app: RequestListener, path = '/'): supertest.Test => supertest(app).get(path);
+
+  async function released(app: RequestListener, path?: string): Promise<void> {
+    for (let request = 0; request < 2; request += 1) {
+      await get(app, path).expect(200);
+      await new Promise(setImmediate);
+      expect(await isFree('k')).toBe(true);
+    }
+  }
+
+  it("Node's own prototypes stay as they are", async () => {
+    const before = [ServerResponse.prototype, IncomingMessage.prototype].map(Object.getOwnPropertyDescriptors);
+    await released(traced().get('/', guard, (_req, res) => void res.send()));
+    expect([ServerResponse.prototype, IncomingMessage.prototype].map(Object.getOwnPropertyDescriptors)).toEqual(before);
+  });
+
+  it('neither a request nor its response gets a property of its own', async () => {
+    const names: string[][] = [];
+    await released(
+      traced().get('/', guard, (req, res) => {
+        names.push([...Object.keys(res), ...Object.keys(req)]);
+        res.send();
+      }),
+    );
+    expect(names.flat()).not.toEqual(expect.arrayContaining(['end']));
+    expect(names.flat()).not.toEqual(expect.arrayContaining(['destroy']));
+    expect(names.flat()).not.toEqual(expect.arrayContaining(['lock']));
+  });
+
+  it('sees the end where an application has an `end` of its own that knows no other', async () => {
+    const app = traced();
+    Object.assign(app.response, {
+      end(this: ServerResponse, ...args: unknown[]) {
+        return Reflect.apply(ServerResponse.prototype.end, this, args);
+      },
+    });
+    await released(app.get('/', guard, (_req, res) => void res.send()));
+  });
+
+  it('sees the end where middleware before has wrapped that of the response', async () => {
+    const wrapping: RequestHandler = (_req, res, next) => {
+      const { end } = res;
+      res.end = ((...args: unknown[]) => Reflect.apply(end, res, args)) as typeof res.end;
+      next();
+    };
+    const app = create().use(wrapping, traceContext({ locks, trust: 'none' }) as RequestHandler);
+    await released(app.get('/', guard, (_req, res) => void res.send()));
+  });
+
+  it('sees the end outside of the sub-application that has the `traceContext`', async () => {
+    const inner = traced().use(guard, (_req, _res, next) => next());
+    const outer = create()
+      .use('/sub', inner)
+      .use((_req, res) => void res.send());
+    await released(outer, '/sub');
+  });
+
+  it('what no `traceContext` has seen ends as ever, and has no lock', async () => {
+    await released(traced().get('/', guard, (_req, res) => void res.send()));
+    const other = create().get('/', (req, res) => void res.json([req.lock, req.locks].map(String)));
+    const { body } = await get(other).expect(200);
+    expect(body).toEqual(['undefined', 'undefined']);
+  });
+
+  it('`req.lock` is the newest hold, `req.locks` all by key; what is assigned stays the request’s own', async () => {
+    const seen: unknown[] = [];
+    const second = lockOn('second') as unknown as RequestHandler;
+    const app = traced().get('/', guard, second, (req, res) => {
+      seen.push(
+        req.lock?.key,
+        [...(req.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]),
+      );
+      req.lock = { key: 'assigned' } as Hold;
+      seen.push(req.lock.key, Object.hasOwn(req, 'lock'));
+      res.send();
+    });
+    await get(app).expect(200);
+    const held = [
+      ['k', true],
+      ['second', true],
+    ];
+    expect(seen).toEqual(['second', held, 'assigned', true]);
+  });
+
+  it('leaves a property `lock` that an application has on its requests alone, and puts its own on the request', async () => {
+    const app = traced();
+    Object.defineProperty(app.request, 'lock', { value: 'theirs', writable: true, configurable: true });
+    const found: unknown[] = [];
+    app.get('/before', (req, res) => void res.send(String(req.lock)));
+    app.get('/', guard, (req, res) => {
+      found.push(req.lock?.key);
+      res.send();
+    });
+    expect((await get(app, '/before')).text).toBe('theirs');
+    await released(app);
+    expect(found).toEqual(['k', 'k']);
+  });
+
+  it('a plain server of Node has it all on its responses', async () => {
+    const trace = traceContext({ locks, trust: 'none' });
+    const server = http.createServer((req, res) => {
+      trace(req, res, () => lockOn('k')(req, res, () => void res.end(`${(req as { lock?: Hold }).lock?.key}`)));
+    });
+    expect((await get(server as unknown as RequestListener)).text).toBe('k');
+    expect(await isFree('k')).toBe(true);
+    server.close();
+  });
+});
