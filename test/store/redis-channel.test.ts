@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import type { Redis } from 'ioredis';
 import { LockStoreError } from '../../src/core/errors.ts';
 import { RedisChannel } from '../../src/core/store/redis-channel.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
@@ -200,6 +201,41 @@ describe('the channel of the Redis store', () => {
     await unsubscribe();
     stage.server.resume();
     await until(() => clock.timerCount === 0);
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('leaves no rejection behind when it ends while it subscribes again', async () => {
+    const client = stage.connect({ db: 1 });
+    const duplicate = jest.spyOn(client, 'duplicate');
+    const channel = new RedisChannel(client, 'grants:');
+    const { listen, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    const connection = duplicate.mock.results[0]?.value as Redis;
+    const ready = once(connection, 'ready');
+    connection.stream.destroy();
+    await ready;
+    const ended = end();
+    // Before any answer: whatever awaits one is told that none will come.
+    connection.stream.destroy();
+    await Promise.all([ended, once(connection, 'end')]);
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('tells of the fault when it may not subscribe again', async () => {
+    const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
+    await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
+    const guest = stage.connect({ username: 'guest', password: 'any' });
+    const channel = new RedisChannel(guest, 'grants:');
+    const { listen, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    // It ends the connections of those who are subscribed to what they may no longer hear.
+    await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
+    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    await end();
+    guest.disconnect();
     await until(async () => (await connections()).length === 0);
   });
 

@@ -87,7 +87,10 @@ export class RedisChannel {
       // Channels are named in full by the scripts: a key prefix must not be put before them.
       keyPrefix: '',
       maxRetriesPerRequest: null,
-      autoResubscribe: true,
+      // It would leave the rejection unhandled, which ends the process, where the connection is closed meanwhile.
+      autoResubscribe: false,
+      // For the same reason, no other database is selected: channels belong to none.
+      db: 0,
       lazyConnect: false,
       enableOfflineQueue: true,
       // A ping that was given up would pass for one that was answered.
@@ -105,9 +108,11 @@ export class RedisChannel {
       else for (const listener of this.#freedListeners.values()) listener(message);
     });
     connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error }));
-    // 'ready' comes before ioredis subscribes again; its ping is answered after, on the same connection.
     connection.on('ready', () => {
-      connection.ping().then(
+      // Closed already.
+      if (this.#connection !== connection) return;
+      const freed = this.#freedListeners.size > 0 ? [this.#freedChannel] : [];
+      connection.subscribe(...this.#listeners.keys(), ...freed).then(
         () => this.#tellAll({ kind: 'resubscribed' }),
         (error: Error) => this.#tellAll({ kind: 'fault', error }),
       );
