@@ -10,6 +10,8 @@ import { type Module, pages, Workshop } from './workshop.ts';
 watchLeaks();
 
 const runner = join(__dirname, 'run-block.ts');
+/** How long a block may take. */
+const blockMs = 20_000;
 const marks = ['prelude', 'in', 'server', 'output'];
 
 // How blocks are marked is told in CONTRIBUTING.md.
@@ -46,7 +48,11 @@ describe('the guide pages', () => {
         ports.set(server, port);
         env[variableOf(server)] = `http://127.0.0.1:${port}`;
       }
-      running = servers.map((server) => startScript(server.path, { env: { ...env, PORT: String(ports.get(server)) } }));
+      // They are there for as long as all the others may take.
+      const timeoutMs = blockMs * (others.length + 1);
+      running = servers.map((server) =>
+        startScript(server.path, { env: { ...env, PORT: String(ports.get(server)) }, timeoutMs }),
+      );
       await Promise.all(running.map(address));
     });
     afterAll(async () => {
@@ -61,7 +67,7 @@ describe('the guide pages', () => {
 
     it.each(others.map((module) => [titleOf(module), module] as const))('%s', async (_, { path, marks, output }) => {
       const args = [path, ...(marks.in === undefined ? [] : [marks.in])];
-      const { code, stdout, stderr } = await runScript(runner, { args, env });
+      const { code, stdout, stderr } = await runScript(runner, { args, env, timeoutMs: blockMs });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toBe(output ?? '');
     });
