@@ -73,6 +73,8 @@ export class QuorumStore implements LockStore {
     }
     const reply = acquireQuorum(this.#quorum, hold, terms).finally(() => {
       hold.pending = undefined;
+      // Only who asked knows whether it asks again: a node that remembers a release would cancel that.
+      request.unanswered = this.#quorum.unanswered(hold.request);
       holds.tidy(hold);
     });
     hold.pending = { since: now, reply };

@@ -3,6 +3,7 @@ import { QuorumHolds } from './quorum-hold.ts';
 import type { QuorumNode } from './quorum-node.ts';
 import { QuorumReleases } from './quorum-releases.ts';
 import { collect, type Verdict } from './quorum-tally.ts';
+import type { HoldRequest } from './store.ts';
 
 /** What the operations on a quorum share. */
 export class Quorum {
@@ -25,6 +26,11 @@ export class Quorum {
     this.nodeTimeoutMs = nodeTimeoutMs;
     this.maxLeaseMs = maxLeaseMs;
     this.releases = new QuorumReleases(clock);
+  }
+
+  /** How many acquires of a hold may still arrive, at all nodes together. */
+  unanswered(request: HoldRequest): number {
+    return this.nodes.reduce((sum, node) => sum + (node.requestOf(request).unanswered ?? 0), 0);
   }
 
   /** Calls every node at once; see `collect`. */
