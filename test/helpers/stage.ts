@@ -153,7 +153,7 @@ export class Stage {
     await settled(async () => (await this.#leftOn(keys)).join());
   }
 
-  /** Resolves once no connection has more than the one listener of each kind that stays on it for its life. */
+  /** Resolves once no connection has more than the listeners that stay on it for its life. */
   async unheard(): Promise<void> {
     await settled(async () => this.#listenersLeft().join('; '));
   }
@@ -187,7 +187,8 @@ export class Stage {
 
   #listenersLeft(): string[] {
     const changed = [...this.#sockets].filter(
-      ([socket, before]) => !socket.destroyed && listenersOf(socket).some((count, i) => count > (before[i] ?? 0) + 1),
+      ([socket, before]) =>
+        !socket.destroyed && listenersOf(socket).some((count, i) => count > (before[i] ?? 0) + (stay[i] ?? 0)),
     );
     return changed.map(([socket, before]) => `a socket had ${before} listeners, has ${listenersOf(socket)}`);
   }
@@ -196,8 +197,12 @@ export class Stage {
 const open = new Set<Stage>();
 
 /** To its close and to its timeout. */
+const kinds = ['close', 'timeout'];
+/** Of ours, for the life of a connection. */
+const stay = [2, 1];
+
 function listenersOf(socket: Socket): readonly number[] {
-  return ['close', 'timeout'].map((name) => socket.listenerCount(name));
+  return kinds.map((name) => socket.listenerCount(name));
 }
 
 function recordIds(store: LockStore, ids: Set<string>): void {

@@ -152,7 +152,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#tellEnd(res);
-    const isByServer = socket !== undefined && wasDestroyedHere(socket);
+    const isByServer = socket !== undefined && wasDestroyedHere(req, res);
     const wasEnded = this.#isEnded;
     if (isByServer || this.#isPiped()) this.#isEnded = true;
     this.#sources = undefined;

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Listed, SwapList } from '../swap-list.ts';
 
@@ -8,14 +8,20 @@ export interface SocketListener extends Listed {
 }
 
 /**
- * What is known of one connection: with one pair of listeners, which stay on it for its life, however many requests come
+ * What is known of one connection: with three listeners, which stay on it for its life, however many requests come
  * on it. Putting them on and taking them off with each request costs more than all else that a request is watched with.
  */
 class SocketWatch {
   readonly listeners: SwapList<SocketListener> = new SwapList();
   hasTimedOut = false;
+  /** As it closed: the last request that came on it. None where its parser was gone, as after CONNECT and upgrades. */
+  last: IncomingMessage | undefined;
 
-  constructor(socket: Socket) {
+  constructor(socket: WatchedSocket) {
+    // Before Node's own listener, which gives the parser back.
+    socket.prependListener('close', () => {
+      this.last = socket.parser?.incoming ?? undefined;
+    });
     socket.on('close', () => {
       for (const listener of this.listeners) listener.socketClosed();
     });
@@ -27,7 +33,11 @@ class SocketWatch {
 
 const slot: unique symbol = Symbol('reenlock.socket');
 
-type WatchedSocket = Socket & { [slot]?: SocketWatch; server?: Server };
+type WatchedSocket = Socket & {
+  [slot]?: SocketWatch;
+  server?: Server;
+  parser?: { incoming?: IncomingMessage | null } | null;
+};
 
 /** Tells `listener` when the connection closes, until `ignoreSocketClose`. */
 export function onSocketClose(socket: WatchedSocket, listener: SocketListener): void {
@@ -43,11 +53,22 @@ export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListene
 }
 
 /**
- * Whether server code destroyed the connection: neither the client ended or reset it, nor a timeout, a closing server, or
- * Node after a pipelined answer with `Connection: close` did. Where that can't be told, it is not claimed: the lock is
+ * Whether the handler of this request destroyed its connection: neither the client ended or reset it, nor a timeout, a
+ * closing server, the handler of another request that is pipelined on it, or Node did, after an answer with
+ * `Connection: close` or for a CONNECT that nobody listens for. Where that can't be told, it is not claimed: the lock is
  * then kept for `abortGraceMs`.
  */
-export function wasDestroyedHere(socket: WatchedSocket): boolean {
+export function wasDestroyedHere(req: IncomingMessage, res: ServerResponse): boolean {
+  const { socket, upgrade }: { socket: WatchedSocket; upgrade?: boolean | null } = req;
+  return wasDestroyedByServer(socket) && (upgrade === true || isAlone(socket, req, res));
+}
+
+/** Whether no other request was on the connection as it closed: none was to be answered before it, and none came after. */
+function isAlone(socket: WatchedSocket, req: IncomingMessage, res: ServerResponse): boolean {
+  return res.socket !== null && socket[slot]?.last === req;
+}
+
+function wasDestroyedByServer(socket: WatchedSocket): boolean {
   const isClients = socket.readableEnded || socket.errored != null;
   // Node ends a connection before it destroys it; applications destroy it as it is.
   const isNodes = socket.writableEnded || socket[slot]?.hasTimedOut === true;

@@ -1,0 +1,89 @@
+import type { ServerResponse } from 'node:http';
+import { describeFrameworks } from '../helpers/frameworks.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
+
+watchLeaks();
+
+const head = 'HTTP/1.1\r\nHost: localhost';
+
+/** What a client can send behind its request, and what the server then does to their connection. */
+const endings = [
+  ['Node, for a CONNECT that nobody listens for', `CONNECT a:1 ${head}\r\n\r\n`],
+  ['Node, for garbage', '\0garbage\r\n\r\n'],
+  ['Node, for headers that are too long', `GET /x ${head}\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`],
+  ['the handler of another request', `GET /destroys ${head}\r\n\r\n`],
+  ['a handler below no traceContext', `GET /stranger ${head}\r\n\r\n`],
+  ['the error handling of another request', `GET /fails ${head}\r\n\r\n`],
+] as const;
+
+describeFrameworks('a connection that is destroyed under a handler', (framework) => {
+  /** Of the requests that destroy it: whether they are over can't be told either, until they say so. */
+  const others: ServerResponse[] = [];
+  afterEach(() => {
+    for (const res of others.splice(0)) res.end();
+  });
+  afterEach(Stage.endAll);
+
+  async function start(): Promise<Stage> {
+    return Stage.start(
+      framework,
+      (app, stage) => {
+        app
+          .use(
+            framework.middleware(({ req }, next) => {
+              if (req.url !== '/stranger') return next();
+              req.socket.destroy();
+            }),
+          )
+          .use(framework.traceContext({ locks: stage.locks }))
+          .route('/work/:id', framework.lockOn('k'), async (call) => {
+            stage.note(`${call.params.id} in`);
+            if (call.params.id === 'first') await clientLeaves(stage);
+            expect(await stage.holder('k')).toBe(call.params.id);
+            stage.note(`${call.params.id} out`);
+            call.send('late');
+          })
+          .route('/destroys', ({ req, res }) => {
+            others.push(res);
+            req.socket.destroy();
+          })
+          .route('/fails', (call) => {
+            others.push(call.res);
+            call.res.write('part');
+            // What finalhandler does; Koa leaves the connection to its application.
+            if (framework.family === 'koa') call.req.socket.destroy();
+            call.fail(new Error('in the middle'));
+          })
+          .route('/itself', framework.lockOn('k'), async (call) => {
+            stage.note('itself in');
+            call.req.socket.destroy();
+            await clientLeaves(stage);
+          });
+      },
+      { bare: true },
+    );
+  }
+
+  it.each(endings)('by %s leaves it its hold until its end', async (_, bytes) => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    await stage.until('waiting second k');
+    client.socket.write(bytes, 'latin1');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it('by itself gives the lock back, also on a connection that was used before', async () => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself', trace: 'itself' });
+    await stage.until('itself in');
+    await stage.free('k');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+});
