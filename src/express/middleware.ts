@@ -69,30 +69,33 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};
 
-  async function enter(req: R, res: Response): Promise<readonly Hold[] | undefined> {
-    if (skip !== undefined && (await skip(req, res))) return undefined;
-    const keys = typeof key === 'string' ? key : key(req, res);
-    // Most keys are there at once: a turn less for them.
-    return guard.enter(req, isThenable(keys) ? await keys : keys);
+  // Most keys are there at once, and nothing is skipped: a turn less for them.
+  function enter(req: R, res: Response): Settled<readonly Hold[] | undefined> {
+    return after(skip?.(req, res), (isSkipped) =>
+      isSkipped ? undefined : after(typeof key === 'string' ? key : key(req, res), (keys) => guard.enter(req, keys)),
+    );
   }
 
   return function lockGuard(rawReq, rawRes, next) {
     const req = rawReq as unknown as R;
     const res = rawRes as Response;
-    enter(req, res).then(
-      (holds) => {
-        // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
-        if (isOver(rawReq)) return;
-        if (holds !== undefined) exposeOnRequest(req, holds);
-        runInRequest(rawReq, next);
-      },
-      (error: unknown) => {
-        if (isOver(rawReq)) return;
-        const refusal = guard.refusal(error, rawRes);
-        if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
-        else answer(() => handler(refusal, req, res, next), next);
-      },
-    );
+    const entered = (holds: readonly Hold[] | undefined): void => {
+      // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
+      if (isOver(rawReq)) return;
+      if (holds !== undefined) exposeOnRequest(req, holds);
+      runInRequest(rawReq, next);
+    };
+    const refused = (error: unknown): void => {
+      if (isOver(rawReq)) return;
+      const refusal = guard.refusal(error, rawRes);
+      if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
+      else answer(() => handler(refusal, req, res, next), next);
+    };
+    try {
+      Promise.resolve(enter(req, res)).then(entered, refused);
+    } catch (error) {
+      refused(error);
+    }
   };
 }
 
@@ -106,8 +109,15 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
   res.writeHead(status, headers).end(body);
 }
 
-function isThenable(keys: LockKeys | PromiseLike<LockKeys>): keys is PromiseLike<LockKeys> {
-  return typeof (keys as Partial<PromiseLike<LockKeys>> | null | undefined)?.then === 'function';
+type Settled<T> = T | PromiseLike<T>;
+
+/** Goes on with a value, now or when it is there. */
+function after<T, R>(value: Settled<T>, next: (value: T) => Settled<R>): Settled<R> {
+  return isThenable(value) ? value.then(next) : next(value);
+}
+
+function isThenable<T>(value: Settled<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
 /** What the application's handler throws or rejects with goes its own way. */

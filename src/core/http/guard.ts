@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { acquire } from '../acquire.ts';
 import { Batch } from '../batch.ts';
 import { currentScope, warnOnce } from '../context.ts';
 import {
@@ -89,15 +90,19 @@ export class RequestGuard {
     const traced = tracedRequest(req);
     const scope = traced?.scope ?? currentScope();
     if (scope === undefined) throw noScope();
-    const batch = new Batch(scope, this.#names(keys), this.#options, 'guard');
-    const { names } = batch;
-    let holds: readonly ScopedHold[];
+    const asked = this.#names(keys);
+    const [only, ...others] = asked;
+    const isOne = only !== undefined && others.length === 0;
+    const batch = isOne ? undefined : new Batch(scope, asked, this.#options, 'guard');
+    const names = batch?.names ?? asked;
+    let holds: readonly ScopedHold[] = [];
     try {
-      holds = await batch.acquire();
+      // Most guards have one key, and need none of what a batch does.
+      holds = isOne ? [await acquire(scope, only, this.#options, 'guard')] : ((await batch?.acquire()) ?? []);
       // Right after the grant: its handler must not begin.
       if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
     } catch (error) {
-      const givenBack = batch.giveBack();
+      const givenBack = batch?.giveBack() ?? Promise.allSettled(holds.map((hold) => hold.release()));
       let refusal = error;
       if (this.#passesOnStoreError && error instanceof LockStoreError) {
         await givenBack;
