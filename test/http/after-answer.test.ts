@@ -87,5 +87,19 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
       contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
       expect(contest.stage.journal).not.toContain('lost first k');
     });
+  } else {
+    it('before the handler has ended, where a time limit answers in its place', async () => {
+      const work = gate();
+      const contest = await Contest.start(framework, async (call, stage) => {
+        setImmediate(() => call.res.end('first, but late'));
+        await work;
+        stage.note(await stage.holder('k').then((owner) => `ended while it was held by ${owner}`));
+      });
+      contest.go();
+      await contest.first.receives(/late/);
+      await contest.expectHandedOn();
+      work.open();
+      await contest.stage.until('ended while it was held by undefined');
+    });
   }
 });

@@ -165,6 +165,33 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
+  it('that is piped, and then unpiped, keeps the lock until its end, though the client has left', async () => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route('/:id', framework.lockOn('k'), async (call) => {
+        stage.note(`${call.params.id} in`);
+        if (call.params.id === 'first') {
+          call.detach();
+          const source = new PassThrough();
+          source.pipe(call.res).write('part');
+          source.unpipe(call.res);
+          await clientLeaves(stage);
+          expect(await stage.holder('k')).toBe('first');
+        }
+        stage.note(`${call.params.id} out`);
+        call.res.statusCode = 200;
+        call.res.end();
+      }),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/first', trace: 'first' });
+    await client.receives(/part/);
+    const second = stage.get('/second', 'second');
+    await stage.until('waiting second k');
+    await client.hangUp('RST');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
+  });
+
   it.each(hangups)('whose source is idle gives the lock back when the client hangs up (%s)', async (how) => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => call.stream(source));

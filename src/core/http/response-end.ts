@@ -164,13 +164,22 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   #pipe(source: Readable): void {
     if (!this.#isClosed) {
-      this.#sources ??= new Set();
+      this.#sources ??= this.#watchUnpipe();
       this.#sources.add(source);
       return;
     }
     // Nothing more comes of a pipe into a response that is gone.
     this.#isEnded = true;
     this.#look();
+  }
+
+  /** What its handler takes off again leaves the end to that handler; what Node takes off a gone response does not. */
+  #watchUnpipe(): Set<Readable> {
+    this.#open?.res.on('unpipe', (source: Readable) => {
+      const req = this.#open?.req;
+      if (req !== undefined && (socketOf(req) ?? streamOf(req))?.destroyed !== true) this.#sources?.delete(source);
+    });
+    return new Set();
   }
 
   /** Whether a pipe is at work: one whose source has ended has left the response's end to somebody else. */
