@@ -1,5 +1,5 @@
 import { id as rtracerId } from 'cls-rtracer';
-import { createLocks, currentTrace, getLock } from 'reenlock';
+import { createLocks, currentTrace, getLock, traceHeaders } from 'reenlock';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { Stage } from '../helpers/stage.ts';
@@ -70,6 +70,13 @@ describeFrameworks('traceContext', (framework) => {
       await stage.free('k');
     }
     expect([stage.count('granted my-trace k'), stage.count('released my-trace k')]).toEqual([2, 2]);
+  });
+
+  it('sends the traceparent that it got on to called services, and none where there was none', async () => {
+    const stage = await Stage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one', traceparent });
+    expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
   });
 
   it('reads and answers with the header that it is told', async () => {
