@@ -212,10 +212,10 @@ describe('when the server refuses', () => {
 
   it('while it loads its data (LOADING), nobody is let in, and all goes on when it has', () =>
     inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
-      const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 300 })) as [Client, Client];
+      const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
       for (const client of [a, b]) client.disturbed();
       const first = await a.acquire(key);
-      await lab.admin.eval("for i = 1, 5000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
+      await lab.admin.eval("for i = 1, 12000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
       const waiter = b.acquire(key, { waitMs: 20_000 });
       await waiting(lab, 1);
       await lab.server.kill();

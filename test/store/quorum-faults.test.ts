@@ -132,6 +132,9 @@ describe('a quorum of real servers', () => {
     // New servers have no say either.
     expect(await isTaken()).toBe(false);
     await until(() => isTaken());
+    // Each of them has, by now.
+    const uptimes = (): Promise<number[]> => Promise.all(stores.map((store) => store.uptimeMs()));
+    await until(async () => Math.min(...(await uptimes())) > maxLeaseMs + 1_000);
 
     await redis.servers[2]!.kill();
     const line = stage.deafProcess().line();

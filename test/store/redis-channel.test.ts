@@ -156,7 +156,7 @@ describe('the channel of the Redis store', () => {
 
   it.each<{ name: string; options: RedisOptions }>([
     { name: 'half open', options: {} },
-    { name: 'half open, though the client gives its commands up before', options: { commandTimeout: 20 } },
+    { name: 'half open, though the client gives its commands up before', options: { commandTimeout: 500 } },
   ])(
     'notices a connection that is $name: a ping is not answered in time, and it connects anew',
     async ({ options }) => {
@@ -174,7 +174,7 @@ describe('the channel of the Redis store', () => {
       stage.server.pause();
       await clock.advance(5_000);
       // What the client would give up is given up by now.
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await new Promise((resolve) => setTimeout(resolve, 600));
       await clock.advance(2_000);
       stage.server.resume();
       await next('resubscribed');
