@@ -72,6 +72,24 @@ describe('the Redis user of the README', () => {
     await expect(clients[0]!.publish('another', '1')).rejects.toThrow(/NOPERM/);
     await Promise.all([one!.close(), two!.close()]);
   });
+
+  it('needs the right to WAIT as well where replicas must confirm, and no more', async () => {
+    clients = [new Redis(redis.url, { username: name!, password: password! })];
+    const store = new RedisStore({ client: clients[0]!, waitReplicas: 1 });
+    const unsubscribe = await store.subscribe('process', () => {});
+    const locks = createLocks({ store });
+    const refusal = (): Promise<unknown> =>
+      runInTrace(() => getLock('order:43').tryAcquire(), { locks }).catch((error: unknown) => error);
+    await admin.call('ACL', 'LOG', 'RESET');
+    expect(await refusal()).toMatchObject({ cause: { message: expect.stringContaining("'wait'") } });
+    await admin.call('ACL', 'SETUSER', name!, '+wait');
+    await admin.call('ACL', 'LOG', 'RESET');
+    // It is asked, and there is no replica.
+    expect(await refusal()).toMatchObject({ message: expect.stringContaining('replicas 0 confirmed') });
+    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+    await locks.close({ drainMs: 0 });
+    await unsubscribe();
+  });
 });
 
 /** Which Redis has it. All scripts read the time before they write, which is refused before 5.0. */

@@ -117,6 +117,20 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
   });
 });
 
+describe('what waits for what, on a server that answers', () => {
+  const stage = useRedis();
+
+  it('WRONGTYPE fails for what it is', async () => {
+    const { edges } = new RedisStore({ client: stage.client });
+    await stage.client.set('reenlock:{owner}:edges', 'no lock');
+    const { request } = stage.deafProcess().line();
+    for (const call of [edges.of('owner'), edges.set('owner', { request, traceId: 'owner', key }, longMs)]) {
+      const refusal = { code: 'ERR_LOCK_STORE', cause: { message: expect.stringMatching('^WRONGTYPE ') } };
+      await expect(call).rejects.toMatchObject(refusal);
+    }
+  });
+});
+
 /** Puts what is no lock at the keys of both locks. */
 async function takeKeys({ client }: RedisStage): Promise<Mend> {
   for (const id of [key, 'order:41']) {
