@@ -113,6 +113,20 @@ describe('a store that waits for a replica', () => {
     }
   });
 
+  it('a call that was given up before it got a connection is granted nothing', async () => {
+    const busy = Array.from({ length: 4 }, (_, i) => stage.deafProcess().line(undefined, { id: `order-${i}` }));
+    const late = stage.deafProcess().line(undefined, { unanswered: 0 });
+    replica.pause();
+    const replies = busy.map((line) => line.ask().catch(() => undefined));
+    await until(async () => String(await stage.client.client('LIST')).match(/ flags=b /g)?.length === busy.length);
+    const reply = late.ask();
+    await late.release(longMs);
+    replica.resume();
+    expect((await reply).status).toBe('cancelled');
+    expect((await stage.inspect()).holds).toEqual([]);
+    await Promise.all(replies);
+  });
+
   it('must be one that can: `waitReplicas` is a number, and not for a Cluster', () => {
     for (const waitReplicas of [-1, 0.5, 101, '1']) {
       expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(

@@ -27,12 +27,13 @@ export class RedisReplicas {
   /**
    * Runs calls, the last of which must have written where `counts` says that their answer is to be confirmed. Rejects
    * with a `LockStoreError` where too few replicas confirm in time: what was written stays. Or where no connection was free
-   * in time: a call that were sent later might come after all that its caller did to undo it.
+   * in time: a call that were sent later might come after all that its caller did to undo it. `onUnsent` is called then.
    */
   async confirmed<T>(
     operation: string,
     calls: (scripts: RedisScripts) => Promise<T>,
     counts: (reply: T) => boolean,
+    onUnsent?: () => void,
   ): Promise<T> {
     const asked = this.#clock.now();
     const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
@@ -44,6 +45,7 @@ export class RedisReplicas {
       throw error instanceof LockStoreError ? error : storeError(operation, error);
     });
     if (answer === undefined) {
+      onUnsent?.();
       const message = `The lock store's replicas are too slow: ${operation} was not sent`;
       throw new LockStoreError(message, { outcome: 'not-applied' });
     }

@@ -94,9 +94,11 @@ export class RedisStore implements LockStore {
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms);
+    // From now on, also where it is to wait for a connection: what is given back meanwhile must be remembered.
+    const answered = this.#history.asked(request);
+    if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, answered);
     const calls = async (scripts: RedisScripts): Promise<AcquireReply> => {
-      const reply = await this.#acquire(scripts, request, terms);
+      const reply = await this.#acquire(scripts, request, terms, answered);
       const claims = reply.claims.map(wakeUp);
       if (reply.status !== 'granted') return { ...reply, claims };
       // It may be the grant of another call, written on another connection: it is written again on this one.
@@ -106,7 +108,7 @@ export class RedisStore implements LockStore {
       if (renewed.status === 'lost') throw new LockStoreError('The grant was over at once', { outcome: 'unknown' });
       return { ...reply, claims, grant: { ...reply.grant, endMs: renewed.endMs }, nowMs: renewed.nowMs };
     };
-    return this.#replicas.confirmed('acquire', calls, ({ status }) => status === 'granted');
+    return this.#replicas.confirmed('acquire', calls, ({ status }) => status === 'granted', answered);
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
@@ -162,10 +164,14 @@ export class RedisStore implements LockStore {
     return this.#uptime.uptimeMs();
   }
 
-  #acquire(scripts: RedisScripts, request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+  #acquire(
+    scripts: RedisScripts,
+    request: HoldRequest,
+    terms: AcquireTerms,
+    answered: () => void,
+  ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
-    const answered = this.#history.asked(request);
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, rest);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
