@@ -6,6 +6,8 @@ import type { StoreCalls } from './store-calls.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
+/** Of so many releases that were never answered the newest are remembered. */
+const mostUnheard = 10_000;
 
 /** Called with every answer: grants to this process ride in it. */
 type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
@@ -13,6 +15,11 @@ type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
 type Status = ReleaseReply['status'];
 /** Answers the function that tells whoever awaits the release. */
 type OnStatus = (status: Status) => () => void;
+
+interface Unheard {
+  readonly request: HoldRequest;
+  readonly leaseMs: number;
+}
 
 /** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
 export class Releases {
@@ -22,6 +29,11 @@ export class Releases {
   readonly #events: Events;
   readonly #storeTimeoutMs: number;
   readonly #onReply: OnReply;
+  /**
+   * By hold id: what the store never answered to. Who comes back to a queue after an outage finds its old entries there,
+   * and they are granted with the others.
+   */
+  readonly #unheard = new Map<string, Unheard>();
   #running = 0;
   #idle: (() => void)[] = [];
 
@@ -61,6 +73,15 @@ export class Releases {
   /** As `give`, where nobody waits for the answer: each failed try is reported as a `storeError` event. */
   giveInBackground(request: HoldRequest, leaseMs: number): void {
     this.give(request, leaseMs, () => ignore, ignore);
+  }
+
+  /** Gives a late grant back; answers whether it is one, to a hold id whose release was never answered. */
+  giveLate(holdId: string): boolean {
+    const unheard = this.#unheard.get(holdId);
+    if (unheard === undefined) return false;
+    this.#unheard.delete(holdId);
+    this.giveInBackground(unheard.request, unheard.leaseMs);
+    return true;
   }
 
   /** Resolves when no release is on its way. */
@@ -114,6 +135,8 @@ export class Releases {
         error = next as LockStoreError;
       }
     }
+    this.#unheard.set(request.holdId, { request, leaseMs });
+    if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
     reject(error);
     this.#ended();
   }

@@ -240,7 +240,7 @@ export class Waiting {
     const waiter = this.#waiters.get(grant.holdId);
     const queue = waiter && this.#queues.get(waiter.ask.request.id);
     if (waiter === undefined || queue === undefined) {
-      this.#early.keep(grant, receivedAt);
+      if (!this.#releases.giveLate(grant.holdId)) this.#early.keep(grant, receivedAt);
       return;
     }
     const granted = grantedByMessage(grant, queue.latest, receivedAt, this.#clock.now(), waiter.ask.request.claimMs);

@@ -61,6 +61,21 @@ describe('a grant', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('to who gave up long ago, of which the store never heard, is given back at once', async () => {
+    const setup = setUp({ leaseMs: 1_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const late = await queued(setup, { waitMs: 100 });
+    const next = await queued(setup, { waitMs: 60_000 });
+    setup.store.always('release', down);
+    await setup.clock.advance(20_000);
+    expect(late.error).toBeInstanceOf(LockTimeoutError);
+    setup.store.heal();
+    await first.release();
+    await setup.clock.settle();
+    expect(next.value?.isHeld()).toBe(true);
+  });
+
   it('with less than a third of its claim left is asked for before it is used', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
     const other = setup.sibling();
