@@ -83,6 +83,14 @@ describe.each([
     await released(outer, '/sub');
   });
 
+  it('sees the end, once the response is closed, where another copy of Express answers with prototypes of its own', async () => {
+    const lost = jest.fn();
+    locks.on('lost', lost);
+    const other = (create === express ? express4 : express)().use((_req, res) => void res.send());
+    await released(traced().use(guard, (req, res, next) => other(req, res, next)));
+    expect(lost).not.toHaveBeenCalled();
+  });
+
   it('what no `traceContext` has seen ends as ever, and has no lock', async () => {
     await released(traced().get('/', guard, (_req, res) => void res.send()));
     const other = create().get('/', (req, res) => void res.json([req.lock, req.locks].map(String)));

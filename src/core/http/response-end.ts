@@ -153,6 +153,8 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#isClosed = true;
     this.#tellEnd(res);
     const isByServer = socket !== undefined && wasDestroyedHere(req, res);
+    // Not seen where another copy of the framework has put its own prototype on the response meanwhile.
+    if (res.writableEnded === true) this.#isEnded = true;
     const wasEnded = this.#isEnded;
     if (isByServer || this.#isPiped()) this.#isEnded = true;
     this.#sources = undefined;
