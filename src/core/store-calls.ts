@@ -43,10 +43,12 @@ export class StoreCalls {
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
+    // First: while the store is at work, there is time for the rest.
+    const answered = started(call);
     const pending = new PendingCall(operation, ms, sent.monoMs + ms, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
-    started(call).then(
+    answered.then(
       (reply) => {
         this.#pending.delete(pending);
         onReply(reply);
