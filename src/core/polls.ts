@@ -40,12 +40,20 @@ export class Polls {
     const oldest = queue.oldest;
     if (oldest === undefined || queue.isPolling) return;
     queue.isPolling = true;
-    const wasLost = await this.ask(queue, oldest);
+    const wasLost = (await this.ask(queue, oldest)) || (await this.#wasLostBefore(queue, oldest));
     // The store did not know the oldest: it has lost its data, and knows none of the others.
     if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
     for (const waiter of queue.waiters) this.#outcome.polled(waiter);
     queue.pollLater();
+  }
+
+  /** After a poll that failed, whose answer may have been that the oldest was lost, the next one is asked for as well. */
+  async #wasLostBefore(queue: WaitQueue, oldest: Waiter): Promise<boolean> {
+    if (!queue.isInDoubt || queue.fault !== undefined) return false;
+    queue.isInDoubt = false;
+    const [next] = queue.others(oldest);
+    return next !== undefined && this.ask(queue, next);
   }
 
   /** Asks for a waiter; answers whether the store had lost it. */
@@ -55,6 +63,7 @@ export class Polls {
       const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
       this.#asks.send(waiter, true, sent, this.#pollMs, onReply, (error) => {
         queue.fault = error;
+        queue.isInDoubt = true;
         this.#events.emit('storeError', { operation: 'poll', key: waiter.ask.key, error });
         resolve(false);
       });

@@ -66,6 +66,8 @@ export class WaitQueue {
   isPolling = false;
   /** What the last poll failed with; undefined after one that was answered. */
   fault: LockStoreError | undefined;
+  /** Whether a poll has failed, whose answer may have been that the store had lost its waiter. */
+  isInDoubt = false;
   /** What was left of the holder's lease at the last answer. */
   freeInMs = 0;
   readonly #clock: Clock;

@@ -212,6 +212,17 @@ describe('messages that get lost', () => {
 });
 
 describe('a store that forgot everything', () => {
+  it('is told of all waiters again, also where its answer to the first of them was lost', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    const waiters = [await queued(setup, { waitMs: 60_000 }), await queued(setup, { waitMs: 60_000 })];
+    await setup.store.forget();
+    await taken(setup.sibling());
+    setup.store.next('acquire', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
+    await setup.clock.advance(5_000);
+    expect((await setup.store.inspect('key')).waiters).toHaveLength(waiters.length);
+  });
+
   it('is told of all waiters again, and none is left behind', async () => {
     const setup = setUp({ waitMs: 60_000 });
     const first = await taken(setup, { leaseMs: 60_000 });
