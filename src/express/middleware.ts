@@ -3,10 +3,17 @@ import { expressMiddleware } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
-import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
+import {
+  isOver,
+  runInRequest,
+  type TraceContextOptions,
+  Tracing,
+  tracedRequest,
+  traceIdOf,
+} from '../core/http/trace-request.ts';
 import { checkRTracer } from '../core/http/validations.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
-import { exposeOnRequest } from './request-holds.ts';
+import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
 declare global {
   namespace Express {
@@ -84,6 +91,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
       if (isOver(rawReq)) return;
       if (holds !== undefined) exposeOnRequest(req, holds);
       runInRequest(rawReq, next);
+      keepOnRequest(req);
     };
     const refused = (error: unknown): void => {
       if (isOver(rawReq)) return;

@@ -16,15 +16,23 @@ const prototypes = new WeakSet<object>();
  * there is none, or somebody else has put properties of these names over it, on the request itself.
  */
 export function exposeOnRequest(req: IncomingMessage & Exposed, holds: readonly Hold[]): void {
-  const shared = frameworkPrototype(req, IncomingMessage.prototype);
-  if (shared !== undefined && !prototypes.has(shared) && !('lock' in shared || 'locks' in shared)) {
-    Object.defineProperties(shared, { lock: accessor('lock'), locks: accessor('locks') });
-    prototypes.add(shared);
-  }
+  share(req);
   const target = exposed.get(req) ?? {};
   exposed.set(req, target);
   exposeHolds(target, holds);
   if (req.lock !== target.lock || req.locks !== target.locks) exposeHolds(req, holds);
+}
+
+/** The next handlers were called: they may be of another copy of Express, with a prototype of its own. */
+export function keepOnRequest(req: IncomingMessage & Exposed): void {
+  if (!('lock' in req)) share(req);
+}
+
+function share(req: IncomingMessage): void {
+  const shared = frameworkPrototype(req, IncomingMessage.prototype);
+  if (shared === undefined || prototypes.has(shared) || 'lock' in shared || 'locks' in shared) return;
+  Object.defineProperties(shared, { lock: accessor('lock'), locks: accessor('locks') });
+  prototypes.add(shared);
 }
 
 /** What is assigned becomes the request's own. */

@@ -1,5 +1,7 @@
+import { EventEmitter, once } from 'node:events';
 import http, { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import express, { type Express, type RequestHandler } from 'express';
 import { createLocks, type Hold, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
@@ -23,6 +25,14 @@ describe.each([
   });
   afterEach(() => locks.close());
 
+  /** A copy of Express that nobody has seen. */
+  function another(): typeof express {
+    let copy = create;
+    jest.isolateModules(() => {
+      copy = require(create === express ? 'express' : 'express4');
+    });
+    return copy;
+  }
   const isFree = async (key: string): Promise<boolean> => (await store.inspect(key)).holds.length === 0;
   const traced = (): Express => create().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
   const guard = lockOn('k') as unknown as RequestHandler;
@@ -86,9 +96,35 @@ describe.each([
   it('sees the end, once the response is closed, where another copy of Express answers with prototypes of its own', async () => {
     const lost = jest.fn();
     locks.on('lost', lost);
-    const other = (create === express ? express4 : express)().use((_req, res) => void res.send());
-    await released(traced().use(guard, (req, res, next) => other(req, res, next)));
+    const other = another()().use((_req, res) => void res.send());
+    await released(traced().use(guard, (req, res, next) => void setImmediate(() => other(req, res, next))));
     expect(lost).not.toHaveBeenCalled();
+  });
+
+  it('sees the end of another copy of Express at once, once its client has left; and it has `req.lock`', async () => {
+    const seen: unknown[] = [];
+    const handlers = new EventEmitter();
+    const other = another()().use((req, res) => {
+      res.on('close', () => handlers.emit('left'));
+      handlers.once('answer', () => {
+        seen.push(req.lock?.key);
+        res.end();
+      });
+      handlers.emit('begun');
+    });
+    const server = http.createServer(traced().use(guard, (req, res, next) => other(req, res, next))).listen(0);
+    const begun = once(handlers, 'begun');
+    const client = http.get(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).on('error', () => {});
+    await begun;
+    const left = once(handlers, 'left');
+    client.destroy();
+    await left;
+    expect(await isFree('k')).toBe(false);
+    handlers.emit('answer');
+    await new Promise(setImmediate);
+    expect(await isFree('k')).toBe(true);
+    expect(seen).toEqual(['k']);
+    server.close();
   });
 
   it('what no `traceContext` has seen ends as ever, and has no lock', async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { type EndListener, onResponseEnd } from './response-wrappers.ts';
+import { type EndListener, onResponseEnd, wrapResponse } from './response-wrappers.ts';
 import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './socket-close.ts';
 
 /** What a watch tells; each at most once. */
@@ -153,7 +153,8 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#isClosed = true;
     this.#tellEnd(res);
     const isByServer = socket !== undefined && wasDestroyedHere(req, res);
-    // Not seen where another copy of the framework has put its own prototype on the response meanwhile.
+    // Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen.
+    wrapResponse(res, this);
     if (res.writableEnded === true) this.#isEnded = true;
     const wasEnded = this.#isEnded;
     if (isByServer || this.#isPiped()) this.#isEnded = true;

@@ -47,6 +47,14 @@ const wrap = {
  */
 export function onResponseEnd(req: IncomingMessage, res: ServerResponse, listener: EndListener): void {
   listeners.set(req, listener);
+  wrapResponse(res, listener);
+}
+
+/**
+ * Wraps what is not wrapped: at first, and again where another copy of the framework may have put its own prototype on the
+ * response meanwhile. From then on that one's is wrapped for all responses.
+ */
+export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;
   for (const name of ['end', 'destroy'] as const) {
     if (isWrapped(own, name)) continue;
