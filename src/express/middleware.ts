@@ -3,14 +3,7 @@ import { expressMiddleware } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
-import {
-  isOver,
-  runInRequest,
-  type TraceContextOptions,
-  Tracing,
-  tracedRequest,
-  traceIdOf,
-} from '../core/http/trace-request.ts';
+import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkRTracer } from '../core/http/validations.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
