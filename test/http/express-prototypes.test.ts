@@ -29,7 +29,7 @@ describe.each([
   function another(): typeof express {
     let copy = create;
     jest.isolateModules(() => {
-      copy = require(create === express ? 'express' : 'express4');
+      copy = jest.requireActual(create === express ? 'express' : 'express4');
     });
     return copy;
   }
