@@ -3,6 +3,7 @@ import { LockLostError, LockStoreError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import type { LockName } from './key.ts';
 import type { BatchHold } from './types.ts';
+import { checkValue, promised } from './validate.ts';
 
 /** The holds of one scope on several keys, as one. Its methods can be taken off it. */
 export class ScopedBatch implements BatchHold {
@@ -44,6 +45,7 @@ export class ScopedBatch implements BatchHold {
   readonly extend = (leaseMs: number): Promise<void> => all(this.#inOrder.map((hold) => hold.extend(leaseMs)));
 
   readonly waitUntil = (promise: PromiseLike<unknown>): void => {
+    checkValue('what waitUntil is given', promise, promised);
     const settled = Promise.resolve(promise).then(ignore, ignore);
     // A rejection is told once.
     for (const [index, hold] of this.#inOrder.entries()) hold.waitUntil(index === 0 ? promise : settled);

@@ -1,5 +1,24 @@
 import { EventEmitter } from 'node:events';
 import type { LockEvents } from './types.ts';
+import { callable, checkValue, oneOf } from './validate.ts';
+
+const all: Readonly<Record<keyof LockEvents, true>> = {
+  granted: true,
+  entered: true,
+  waiting: true,
+  renewed: true,
+  released: true,
+  lost: true,
+  timeout: true,
+  aborted: true,
+  deadlock: true,
+  storeError: true,
+  passed: true,
+  headerRefused: true,
+  warning: true,
+};
+
+const name = oneOf(...Object.keys(all));
 
 /** A listener of one event. */
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
@@ -8,8 +27,10 @@ export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) =>
 export class Events {
   readonly #emitter = new EventEmitter();
 
-  /** Adds a listener and returns the function that removes it. */
+  /** Adds a listener and returns the function that removes it. Throws `LockConfigError` for an event that there is not. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    checkValue('the event', event, name);
+    checkValue('the listener', listener, callable);
     this.#emitter.on(event, listener);
     return () => {
       this.#emitter.off(event, listener);

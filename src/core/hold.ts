@@ -1,8 +1,8 @@
-import { LockConfigError, LockLostError, LockNotHeldError } from './errors.ts';
+import { LockLostError, LockNotHeldError } from './errors.ts';
 import type { Grant } from './grant.ts';
 import type { Keeper } from './keeper.ts';
 import type { Hold } from './types.ts';
-import { describe, milliseconds } from './validate.ts';
+import { checkValue, milliseconds, promised, type Rule } from './validate.ts';
 
 /** Where a hold lives: it ends there, and is given back there at the latest. */
 export interface HoldHome {
@@ -12,6 +12,12 @@ export interface HoldHome {
 }
 
 const duration = milliseconds(1);
+
+/** A part of a millisecond, and more than any lease has, are questions, too. */
+const remaining: Rule = {
+  expected: 'a number of milliseconds',
+  accepts: (value) => typeof value === 'number' && !Number.isNaN(value),
+};
 
 /**
  * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they can be
@@ -64,7 +70,10 @@ export class ScopedHold implements Hold {
   }
 
   get waitUntil(): (promise: PromiseLike<unknown>) => void {
-    return (promise) => this.#home.postpone(this, promise);
+    return (promise) => {
+      checkValue('what waitUntil is given', promise, promised);
+      this.#home.postpone(this, promise);
+    };
   }
 
   get release(): () => Promise<void> {
@@ -90,6 +99,7 @@ export class ScopedHold implements Hold {
 
   #assertHeld(minRemainingMs: number): void {
     if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
+    if (minRemainingMs !== 0) checkValue('`minRemainingMs`', minRemainingMs, remaining);
     const leftMs = this.#remainingMs();
     if (leftMs > 0 && leftMs >= minRemainingMs) return;
     const why =
@@ -101,9 +111,7 @@ export class ScopedHold implements Hold {
   }
 
   async #extend(leaseMs: number): Promise<void> {
-    if (!duration.accepts(leaseMs)) {
-      throw new LockConfigError(`Expected \`leaseMs\` to be ${duration.expected}, got ${describe(leaseMs)}`);
-    }
+    checkValue('`leaseMs`', leaseMs, duration);
     this.#assertHeld(0);
     await this.#keeper.extend(this.grant, leaseMs);
     this.#assertHeld(0);

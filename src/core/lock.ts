@@ -7,10 +7,11 @@ import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { lockInfo } from './lock-info.ts';
 import { currentRuntime } from './locks.ts';
-import { checkAcquireOptions } from './options.ts';
+import { acquireRules, checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
 import type { LockStore } from './store/store.ts';
-import type { AcquireOptions, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
+import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
+import { callable, checkOptions, checkValue } from './validate.ts';
 
 /**
  * The lock on a key. It may be kept, in a singleton too: scope and `Locks` are read at each call. Throws `LockKeyError`
@@ -24,8 +25,8 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   return {
     key: name.key,
     acquire: (ofCall) => rejecting(() => acquireNow(...target(ofCall, 'acquire'))),
-    tryAcquire: (ofCall) => rejecting(() => tryNow(...target(ofCall, 'tryAcquire'))),
-    run: (routine, ofCall) => rejecting(() => runNow(routine, ...target(ofCall, 'run'))),
+    tryAcquire: (ofCall) => rejecting(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
+    run: (routine, ofCall) => rejecting(() => runNow(checkedRoutine(routine, 'run'), ...target(ofCall, 'run'))),
     release: () => rejecting(() => releaseNewest(name)),
     isLocked: async () => (await inspect(name)).holds.length > 0,
     isHeld: () => (currentScope()?.holdCount(name.id) ?? 0) > 0,
@@ -38,11 +39,12 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
 /** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
 export const lock: LockFunctions = {
   acquire: (key, options) => rejecting(() => acquireNow(...targetOf(key, options, 'acquire'))),
-  tryAcquire: (key, options) => rejecting(() => tryNow(...targetOf(key, options, 'tryAcquire'))),
-  run: (key, routine, options) => rejecting(() => runNow(routine, ...targetOf(key, options, 'run'))),
+  tryAcquire: (key, options) => rejecting(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
+  run: (key, routine, options) =>
+    rejecting(() => runNow(checkedRoutine(routine, 'run'), ...targetOf(key, options, 'run'))),
   release: (key, options) => rejecting(() => releaseNewest(targetOf(key, options, 'release')[0])),
   acquireAll: (keys, options) => acquireAllNow(keys, options, 'acquireAll'),
-  runAll: (keys, routine, options) => runHeld(acquireAllNow(keys, options, 'runAll'), routine, assertAllKept),
+  runAll: (keys, routine, options) => rejecting(() => runAllNow(keys, checkedRoutine(routine, 'runAll'), options)),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -50,6 +52,19 @@ type Target = [LockName, AcquireOptions];
 function targetOf(key: LockKey, options: AcquireOptions | undefined, where: string): Target {
   const checked = checkAcquireOptions(options, where);
   return [checkedName(key, checked.category), checked];
+}
+
+/** A try does not wait: options that say how are refused, but for those that `getLock` was given for other calls. */
+function checkedTry(options: TryOptions | undefined): TryOptions | undefined {
+  return options === undefined ? undefined : checkOptions(options, tryRules, 'tryAcquire');
+}
+
+const { waitMs: _, signal: __, ...tryRules } = acquireRules;
+
+/** Looked at before the key is asked for: it could only fail. */
+function checkedRoutine<R>(routine: R, where: string): R {
+  checkValue(`the routine of ${where}`, routine, callable);
+  return routine;
 }
 
 /** A promise for whatever `call` throws: without the one more promise that an async function would make. */
@@ -116,6 +131,14 @@ async function acquireAllNow(
   const names = checkedNames(keys, checked.category);
   const scope = ownScope(names[0] as LockName);
   return new ScopedBatch(names, await new Batch(scope, names, checked, 'code').acquire());
+}
+
+function runAllNow<T>(
+  keys: readonly LockKey[],
+  routine: (hold: BatchHold) => T | PromiseLike<T>,
+  options: AcquireOptions | undefined,
+): Promise<T> {
+  return runHeld(acquireAllNow(keys, options, 'runAll'), routine, assertAllKept);
 }
 
 async function runHeld<H extends ScopedHold | ScopedBatch, T>(

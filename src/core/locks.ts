@@ -13,13 +13,16 @@ import type { LockStore, StoreMessage } from './store/store.ts';
 import { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
 import type { ListOptions, LockEvents, LockPage } from './types.ts';
-import { checkOptions, milliseconds } from './validate.ts';
+import { checkOptions, describe, milliseconds } from './validate.ts';
 import { Waiting } from './waiting.ts';
 
 /** A store with its options, and this process's part in it: what waits, what is held, what is renewed. */
 export interface Locks {
   readonly settings: LocksSettings;
-  /** Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. */
+  /**
+   * Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. Throws
+   * `LockConfigError` for an event that there is not, and for a listener that is no function.
+   */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /**
    * A page of the locks of its store that are held or waited for, over all processes: read in no order, and never all at
@@ -73,7 +76,9 @@ export function defaultLocks(): Locks {
 export function runtimeOf(locks: Locks): Runtime {
   const runtime = (locks as Partial<ProcessLocks> | null)?.[runtimeSlot];
   if (runtime !== undefined) return runtime;
-  throw new LockConfigError('Expected `locks` to be what `createLocks` or `configureLocks` returned');
+  throw new LockConfigError(
+    `Expected \`locks\` to be what \`createLocks\` or \`configureLocks\` returned, got ${describe(locks)}`,
+  );
 }
 
 /** The runtime of the calling code's scope, or else of the default `Locks`: for calls that need no owner. */

@@ -110,12 +110,19 @@ export const traceRules: Rules<TraceOptions> = {
   abortGraceMs: milliseconds(0),
 };
 
+const listening = objectWith('an AbortSignal', 'addEventListener', 'removeEventListener');
+
+/** No other target of events says whether it is aborted. */
+function hasState(value: unknown): boolean {
+  return typeof (value as Partial<AbortSignal>).aborted === 'boolean';
+}
+
 export const acquireRules: Rules<AcquireOptions> = {
   waitMs: millisecondsOrInfinity,
   leaseMs: milliseconds(10),
   renew: boolean,
   maxHoldMs: milliseconds(10),
-  signal: objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
+  signal: { expected: listening.expected, accepts: (value) => listening.accepts(value) && hasState(value) },
   category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
   owner: oneOf('trace', 'request', 'hold'),
   mode: oneOf('write', 'read'),

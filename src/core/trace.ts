@@ -1,11 +1,11 @@
 import { currentScope, runInScope } from './context.ts';
-import { LockAbortedError, LockConfigError } from './errors.ts';
+import { LockAbortedError } from './errors.ts';
 import { JobScope } from './job-scope.ts';
 import { defaultLocks, type Locks, runtimeOf } from './locks.ts';
 import { acquireRules } from './options.ts';
 import { audienceRule, signatureHeader } from './signature.ts';
 import type { Trace } from './types.ts';
-import { checkOptions, objectWith, text } from './validate.ts';
+import { callable, checkOptions, checkValue, objectWith, text } from './validate.ts';
 
 export interface RunInTraceOptions {
   /** The trace, and so the owner, to work for. Default: that of the surrounding scope, or a new one. */
@@ -39,8 +39,7 @@ const rules = {
  * Rejects as `routine` does, and with `LockAbortedError` where `signal` was aborted before; `routine` is not called then.
  */
 export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?: RunInTraceOptions): Promise<T> {
-  if (typeof routine !== 'function')
-    throw new LockConfigError('Expected the first argument of runInTrace to be a function');
+  checkValue('the first argument of runInTrace', routine, callable);
   const { traceId, locks, signal } = checkOptions(options, rules, 'runInTrace');
   if (signal?.aborted) throw new LockAbortedError({ cause: signal.reason });
   const outer = currentScope();

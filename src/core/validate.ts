@@ -35,6 +35,12 @@ export const boolean: Rule = { expected: 'true or false', accepts: (value) => ty
 
 export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 
+/** Also another library's. */
+export const promised: Rule = {
+  expected: 'a promise',
+  accepts: (value) => typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function',
+};
+
 /** One of a few strings. */
 export function oneOf(...values: readonly string[]): Rule {
   return {
@@ -57,6 +63,13 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
       value !== null &&
       methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
   };
+}
+
+/** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
+export function checkValue(name: string, value: unknown, rule: Rule): void {
+  if (rule.accepts(value)) return;
+  const got = rule.isSecret ? `a value of type ${kindOf(value)}` : describe(value);
+  throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}`);
 }
 
 /**
@@ -82,11 +95,7 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
       const names = Object.keys(rules).map((known) => `\`${known}\``);
       throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got \`${name}\``);
     }
-    const rule = (rules as Record<string, Rule>)[name] as Rule;
-    if (!rule.accepts(value)) {
-      const got = rule.isSecret ? `a value of type ${kindOf(value)}` : describe(value);
-      throw new LockConfigError(`Expected \`${name}\` to be ${rule.expected}, got ${got}`);
-    }
+    checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
     checked[name] = value;
   }
   return checked as Partial<T>;

@@ -4,8 +4,8 @@ import type { NextFunction, Request, Response } from 'express';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
-import { checkRTracer } from '../core/http/validations.ts';
-import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import { checkNext, checkRTracer } from '../core/http/validations.ts';
+import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
 declare global {
@@ -50,6 +50,7 @@ export function traceContext(options?: TraceContextOptions): Guard {
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
+    checkNext(next, 'express');
     tracing.open(req, res, watchOptions);
     runInRequest(req, () => trace(req, res, next));
   };
@@ -77,6 +78,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
   }
 
   return function lockGuard(rawReq, rawRes, next) {
+    checkNext(next, 'express');
     const req = rawReq as unknown as R;
     const res = rawRes as Response;
     const entered = (holds: readonly Hold[] | undefined): void => {
@@ -100,9 +102,9 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
   };
 }
 
-/** A `handler` that answers with an RFC 9457 problem document. */
+/** A `handler` that answers with an RFC 9457 problem document; as error middleware, it leaves other errors alone. */
 export function sendProblem(error: LockError, _req: IncomingMessage, res: ServerResponse, next: NextFunction): void {
-  if (res.headersSent) {
+  if (res.headersSent || !isLockError(error)) {
     next(error);
     return;
   }

@@ -9,8 +9,8 @@ import {
   tracedRequest,
   traceIdOf,
 } from '../core/http/trace-request.ts';
-import { checkRTracer } from '../core/http/validations.ts';
-import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import { checkNext, checkRTracer } from '../core/http/validations.ts';
+import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 
 declare module 'koa' {
   interface DefaultState {
@@ -53,6 +53,7 @@ export function traceContext(options?: TraceContextOptions): Guard {
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {
+    checkNext(next, 'koa');
     const isDetached = (): boolean => ctx.respond === false;
     const { watch } = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
     return runInRequest(ctx.req, () => within(watch, () => trace(ctx as unknown as RawContext, next)));
@@ -78,8 +79,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx));
   }
 
-  return async function lockGuard(rawCtx, next) {
-    const ctx = rawCtx as C;
+  async function pass(ctx: C, next: Next): Promise<void> {
     let holds: readonly Hold[] | undefined;
     try {
       holds = await enter(ctx);
@@ -89,15 +89,21 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
       await handler(refusal, ctx, next);
       return;
     }
-    if (holds !== undefined) exposeHolds((rawCtx as Context).state, holds);
+    if (holds !== undefined) exposeHolds((ctx as unknown as Context).state, holds);
     await runInRequest(ctx.req, () => within(tracedRequest(ctx.req)?.watch, next));
+  }
+
+  return function lockGuard(ctx, next) {
+    // Thrown, not rejected: Express 4 looks at no promise.
+    checkNext(next, 'koa');
+    return pass(ctx as C, next);
   };
 }
 
-/** A `handler` that answers with an RFC 9457 problem document. */
+/** A `handler` that answers with an RFC 9457 problem document; other errors it throws again. */
 export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   // Koa would send the document after what was sent already.
-  if (ctx.headerSent) throw error;
+  if (ctx.headerSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
   ctx.status = status;
   ctx.set(headers);

@@ -62,6 +62,27 @@ describe('the options of an acquire', () => {
     expect(() => getLock('key', { [name]: value })).toThrow(LockConfigError);
   });
 
+  it('refuse another target of events as the signal', () => {
+    expect(() => getLock('key', { signal: new EventTarget() as AbortSignal })).toThrow(/ to be an AbortSignal, got /);
+  });
+
+  it.each<object>([{ waitMs: 500 }, { signal: new AbortController().signal }])(
+    'are refused by tryAcquire where they say how to wait: %p; not where getLock was given them',
+    async (options) => {
+      const [name] = Object.keys(options);
+      const refusal = new RegExp(`^Expected the options of tryAcquire to be among .*, got \`${name}\`$`);
+      await runInTrace(
+        async () => {
+          await expect(lock.tryAcquire('key', options)).rejects.toThrow(refusal);
+          await expect(getLock('key').tryAcquire(options)).rejects.toThrow(refusal);
+          expect((await getLock('key', options).tryAcquire())?.isHeld()).toBe(true);
+          expect((await getLock('key', options).tryAcquire({ leaseMs: 500 }))?.isHeld()).toBe(true);
+        },
+        { locks: build({}) },
+      );
+    },
+  );
+
   it('are checked together with those of the Locks', async () => {
     await runInTrace(
       () =>
@@ -102,8 +123,15 @@ describe('the options of a guard', () => {
     );
   });
 
-  it.each([undefined, null, 5, {}, ['key']])('refuse %p as the key', (key) => {
-    expect(() => new RequestGuard(key, {})).toThrow(/^Expected the guard's key to be a string or a function, got /);
+  it.each([
+    [undefined, '`undefined` (undefined)'],
+    [5, '`5` (number)'],
+    [{}, 'a value of type object'],
+    [['key'], 'a value of type array'],
+  ])('refuse %p as the key', (key, got) => {
+    expect(() => new RequestGuard(key, {})).toThrow(
+      new LockConfigError(`Expected the guard's key to be a string or a function, got ${got}`),
+    );
   });
 });
 
@@ -116,12 +144,14 @@ describe('the options of runInTrace', () => {
   });
 
   it.each([null, {}, 'locks', { on: () => {}, close: () => {} }])('refuse %p as locks', async (locks) => {
-    await expect(runInTrace(() => {}, { locks: locks as unknown as Locks })).rejects.toThrow(LockConfigError);
+    await expect(runInTrace(() => {}, { locks: locks as unknown as Locks })).rejects.toThrow(
+      /^Expected `locks` to be .*, got /,
+    );
   });
 
   it.each([undefined, null, 'routine', {}])('refuse %p as the routine', async (routine) => {
     await expect(runInTrace(routine as () => void)).rejects.toThrow(
-      'Expected the first argument of runInTrace to be a function',
+      /^Expected the first argument of runInTrace to be a function, got /,
     );
   });
 

@@ -1,4 +1,4 @@
-import { getLock, type LockEvents, lock } from '../../src/core/index.ts';
+import { getLock, LockConfigError, type LockEvents, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -53,6 +53,18 @@ describe('the events of a lock', () => {
     await first.release();
     await clock.advance(1_000);
     expect(order).toEqual(['a granted', 'b waiting', 'c waiting', 'c timeout', 'a released', 'b granted', 'b lost']);
+  });
+
+  it.each(['grant', 'error', '__proto__', undefined, 5])('that there are not, %p, are refused', (name) => {
+    const { locks } = setUp();
+    expect(() => locks.on(name as 'granted', () => {})).toThrow(LockConfigError);
+    expect(() => locks.on(name as 'granted', () => {})).toThrow(/^Expected the event to be 'granted' or .*, got `/);
+  });
+
+  it.each([undefined, null, {}])('refuse %p as their listener', (listener) => {
+    const { locks } = setUp();
+    expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(LockConfigError);
+    expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(/the listener to be a function, got /);
   });
 
   it('of one Locks are not heard at another', async () => {

@@ -72,6 +72,22 @@ describe('a hold', () => {
     expect(() => hold.assertHeld()).toThrow('its lease has ended');
   });
 
+  it.each([
+    [Number.NaN, '`NaN` (number)'],
+    ['500', '`500` (string)'],
+    [null, '`null` (null)'],
+    [{ leaseMs: 5 }, 'a value of type object'],
+  ])('refuses to be asked for %p, which says nothing of the lease', async (least, got) => {
+    const { job } = setUp();
+    const refusal = new LockConfigError(`Expected \`minRemainingMs\` to be a number of milliseconds, got ${got}`);
+    await job().in(async () => {
+      for (const hold of [await lock.acquire('key'), await lock.acquireAll(['other'])]) {
+        expect(() => hold.assertHeld(least as number)).toThrow(refusal);
+        expect(() => hold.assertHeld(0.5)).not.toThrow();
+      }
+    });
+  });
+
   it.each([0, -1, 1.5, Number.NaN, '5', null, 2 ** 31])('refuses to be extended by %p', async (leaseMs) => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));

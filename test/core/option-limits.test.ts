@@ -31,6 +31,7 @@ const acquireNumbers: Readonly<Record<string, Numeric>> = {
   priority: { min: -100, max: 100 },
 };
 
+const { waitMs: _waitMs, ...tryNumbers } = acquireNumbers;
 const { priority: _, ...shared } = acquireNumbers;
 const locksNumbers: Readonly<Record<string, Numeric>> = {
   ...shared,
@@ -62,10 +63,10 @@ const places: readonly (readonly [string, Readonly<Record<string, Numeric>>, Use
   ['createLocks', locksNumbers, build],
   ['getLock', acquireNumbers, (options) => getLock('k', options)],
   ['getLock().acquire', acquireNumbers, (options) => released(getLock('k').acquire(options))],
-  ['getLock().tryAcquire', acquireNumbers, (options) => released(getLock('k').tryAcquire(options))],
+  ['getLock().tryAcquire', tryNumbers, (options) => released(getLock('k').tryAcquire(options))],
   ['getLock().run', acquireNumbers, (options) => getLock('k').run(() => {}, options)],
   ['lock.acquire', acquireNumbers, (options) => released(lock.acquire('k', options))],
-  ['lock.tryAcquire', acquireNumbers, (options) => released(lock.tryAcquire('k', options))],
+  ['lock.tryAcquire', tryNumbers, (options) => released(lock.tryAcquire('k', options))],
   ['lock.run', acquireNumbers, (options) => lock.run('k', () => {}, options)],
   ['lock.release', acquireNumbers, (options) => lock.acquire('k').then(() => lock.release('k', options))],
   ['Locked', acquireNumbers, (options) => Locked('k', options as AcquireOptions)],

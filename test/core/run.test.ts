@@ -1,4 +1,4 @@
-import { getLock, type Hold, LockLostError, LockStoreError, lock } from '../../src/core/index.ts';
+import { getLock, type Hold, LockConfigError, LockLostError, LockStoreError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -23,6 +23,25 @@ describe('run', () => {
     expect(value).toBe(42);
     expect(hold?.isHeld()).toBe(false);
     expect(await store.remains()).toEqual([]);
+  });
+
+  it.each([
+    [undefined, '`undefined` (undefined)'],
+    [{ waitMs: 5 }, 'a value of type object'],
+    [Promise.resolve(1), 'a value of type object'],
+  ])('refuses %p as its routine, before it asks for the key', async (value, got) => {
+    const { job, locks } = setUp();
+    const granted = jest.fn();
+    locks.on('granted', granted);
+    const routine = value as unknown as () => void;
+    const refusal = (where: string) =>
+      new LockConfigError(`Expected the routine of ${where} to be a function, got ${got}`);
+    await job().in(async () => {
+      await expect(lock.run('key', routine)).rejects.toThrow(refusal('run'));
+      await expect(getLock('key').run(routine)).rejects.toThrow(refusal('run'));
+      await expect(lock.runAll(['key'], routine)).rejects.toThrow(refusal('runAll'));
+    });
+    expect(granted).not.toHaveBeenCalled();
   });
 
   it.each([new Error('routine'), 'a string', undefined, null, 0])(

@@ -1,4 +1,4 @@
-import { currentTrace, lock } from '../../src/core/index.ts';
+import { currentTrace, LockConfigError, lock } from '../../src/core/index.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();
@@ -40,6 +40,22 @@ describe('waitUntil', () => {
     await clock.settle();
     expect(hold.isHeld()).toBe(false);
     expect(own.in(() => currentTrace())?.isOver).toBe(true);
+  });
+
+  it.each([
+    [undefined, '`undefined` (undefined)'],
+    [async () => {}, 'a value of type function'],
+    [5, '`5` (number)'],
+  ])('refuses %p: the work would go on without the lock', async (value, got) => {
+    const { job } = setUp();
+    const work = value as unknown as Promise<void>;
+    const refusal = new LockConfigError(`Expected what waitUntil is given to be a promise, got ${got}`);
+    await job().in(async () => {
+      const hold = await lock.acquire('key');
+      const batch = await lock.acquireAll(['other']);
+      expect(() => hold.waitUntil(work)).toThrow(refusal);
+      expect(() => batch.waitUntil(work)).toThrow(refusal);
+    });
   });
 
   it('turns a rejection into a warning event, and releases', async () => {

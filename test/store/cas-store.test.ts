@@ -286,7 +286,7 @@ describe('CasStore', () => {
   });
 
   it.each([
-    [undefined, 'Expected `adapter` to be a CasAdapter'],
+    [undefined, 'Expected `adapter` to be a CasAdapter, got `undefined` (undefined)'],
     [{}, 'Expected `adapter` to be a CasAdapter'],
     [{ adapter: { read() {} } }, 'Expected `adapter` to be a CasAdapter'],
     [{ adapter: new MapCas(), prefix: 'a{b' }, 'Expected `prefix` to be'],

@@ -19,7 +19,7 @@ import { checkedName, checkedNames } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { Scope } from '../scope.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
-import { boolean, callable, checkOptions, oneOf, wholeNumber } from '../validate.ts';
+import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../validate.ts';
 import { tracedRequest } from './trace-request.ts';
 import { warnOfEventStream } from './validations.ts';
 
@@ -71,7 +71,7 @@ export class RequestGuard {
   constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
     if (typeof key === 'string') assertConstantKey(key);
     else if (typeof key !== 'function') {
-      throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${typeof key}`);
+      throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${describe(key)}`);
     }
     const checked = checkOptions(options, rules, 'lockOn');
     const { statusCode, releaseOn, passOnStoreError, skip: _, handler: __, ...acquireOptions } = checked;

@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { warnOnce } from '../context.ts';
+import { LockConfigError } from '../errors.ts';
 import type { ScopedHold } from '../hold.ts';
+import { describe } from '../validate.ts';
 
 /**
  * Warns once of a cls-rtracer older than the peer range says. Those take the wrong listener off a request or response
@@ -21,6 +23,18 @@ export function checkRTracer(): void {
 }
 
 const oldestRTracer = [2, 6, 4];
+
+/**
+ * Throws `LockConfigError` for a middleware that the other framework calls: both have the same names, and are easily
+ * taken for each other. `next` is undefined then, or a response.
+ */
+export function checkNext(next: unknown, own: 'express' | 'koa'): void {
+  if (typeof next === 'function') return;
+  const [called, other] = own === 'express' ? ['(req, res, next)', 'koa'] : ['(ctx, next)', 'express'];
+  throw new LockConfigError(
+    `Expected a middleware of \`reenlock/${own}\` to be called with \`${called}\`, got ${describe(next)} as \`next\`: take it from \`reenlock/${other}\` there`,
+  );
+}
 
 /**
  * Warns once of an event stream that was sent under a lock: others wait for it as long as the client listens. Asked when

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../clock.ts';
-import { checkOptions, milliseconds, objectWith, text } from '../validate.ts';
+import { checkOptions, checkValue, milliseconds, objectWith, text } from '../validate.ts';
 import type { CasAdapter } from './cas-adapter.ts';
 import { CasTurns } from './cas-turns.ts';
 import { acquire, forceRelease, inspect, release, renew } from './lock-operations.ts';
@@ -49,7 +49,7 @@ export class CasStore implements LockStore {
 
   constructor(options: CasStoreOptions, clock: Clock = systemClock) {
     const checked = checkOptions(options, rules, 'CasStore');
-    if (checked.adapter === undefined) checkOptions({ adapter: null }, rules, 'CasStore');
+    checkValue('`adapter`', checked.adapter, rules.adapter);
     this.#adapter = checked.adapter as CasAdapter;
     const { prefix = 'reenlock:', deadlineMs = 1_500 } = checked;
     this.#turns = new CasTurns(this.#adapter, clock, prefix, deadlineMs, (messages) => {

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../errors.ts';
-import { checkOptions, objectWith, text } from '../validate.ts';
+import { checkOptions, checkValue, objectWith, text } from '../validate.ts';
 import type { CasAdapter, CasReading } from './cas-adapter.ts';
 
 /** What is used of a `Pool` of the `pg` package. */
@@ -45,7 +45,7 @@ export class PostgresCas implements CasAdapter {
 
   constructor(options: PostgresCasOptions) {
     const { pool, table = defaultTable } = checkOptions(options, rules, 'PostgresCas');
-    if (pool === undefined) checkOptions({ pool: null }, rules, 'PostgresCas');
+    checkValue('`pool`', pool, rules.pool);
     this.#pool = pool as PostgresPool;
     this.#sql = statements(table);
   }

@@ -1,6 +1,6 @@
 import { type Clock, elapsedMs, systemClock } from '../clock.ts';
 import { LockConfigError } from '../errors.ts';
-import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
+import { checkOptions, checkValue, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
 import { Quorum } from './quorum.ts';
 import { acquireQuorum } from './quorum-acquire.ts';
 import { forceReleaseQuorum, inspectQuorum, releaseQuorum, renewQuorum } from './quorum-calls.ts';
@@ -47,7 +47,7 @@ export class QuorumStore implements LockStore {
 
   constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {
     const checked = checkOptions(options, rules, 'QuorumStore');
-    if (checked.stores === undefined) checkOptions({ stores: null }, rules as Rules<{ stores: null }>, 'QuorumStore');
+    checkValue('`stores`', checked.stores, rules.stores);
     const { stores, nodeTimeoutMs, maxLeaseMs } = { ...defaults, ...checked } as Required<QuorumStoreOptions>;
     const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs as number));
     this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs as number, maxLeaseMs as number);

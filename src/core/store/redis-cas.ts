@@ -1,6 +1,6 @@
 import type { ChainableCommander } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../errors.ts';
-import { checkOptions, objectWith } from '../validate.ts';
+import { checkOptions, checkValue, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { storeError } from './redis-errors.ts';
 import type { RedisClient } from './redis-scripts.ts';
@@ -21,7 +21,7 @@ export class RedisCas implements CasAdapter {
 
   constructor(options: RedisCasOptions) {
     const { client } = checkOptions(options, rules, 'RedisCas');
-    if (client === undefined) checkOptions({ client: null }, rules, 'RedisCas');
+    checkValue('`client`', client, rules.client);
     this.#client = client as RedisClient;
     if (this.#client.isCluster)
       throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');

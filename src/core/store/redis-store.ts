@@ -1,6 +1,6 @@
 import { LockConfigError, LockStoreError } from '../errors.ts';
 import type { LockMode } from '../types.ts';
-import { checkOptions, objectWith, text, wholeNumber } from '../validate.ts';
+import { checkOptions, checkValue, objectWith, text, wholeNumber } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { RedisEdges } from './redis-edges.ts';
@@ -66,7 +66,7 @@ export class RedisStore implements LockStore {
 
   constructor(options: RedisStoreOptions) {
     const checked = checkOptions(options, rules, 'RedisStore');
-    if (checked.client === undefined) checkOptions({ client: null }, rules, 'RedisStore');
+    checkValue('`client`', checked.client, rules.client);
     const client = checked.client as RedisOrCluster;
     this.#client = client;
     this.#scripts = new RedisScripts(client);
