@@ -16,6 +16,11 @@ export function retryAfterMs({ freeInMs, ahead, turnMs = freeInMs }: Refusal): n
   return Math.ceil(Math.min(inMs, Math.max(freeInMs, mostMs)));
 }
 
+/** Who waits, with its place once it has one. */
+export interface Placed {
+  place?: Place | undefined;
+}
+
 interface Place {
   /** How many turns were over when it came. */
   readonly from: number;
@@ -26,29 +31,26 @@ interface Place {
 /** The turns of one lock, counted by what its waiters are told of how many are before them. */
 export class Turns {
   #over = 0;
-  readonly #places = new WeakMap<object, Place>();
 
-  joined(waiter: object, ahead: number): void {
-    this.#places.set(waiter, { from: this.#over, turn: this.#over + ahead });
+  joined(waiter: Placed, ahead: number): void {
+    waiter.place = { from: this.#over, turn: this.#over + ahead };
   }
 
   /** It was told again how many are before it: more, where others came before it or the store had lost it. */
-  told(waiter: object, ahead: number): void {
-    const place = this.#places.get(waiter);
+  told({ place }: Placed, ahead: number): void {
     if (place === undefined) return;
     this.#over = Math.max(this.#over, place.turn - ahead);
     place.turn = this.#over + ahead;
   }
 
   /** Its own turn has come: the one before is over. */
-  came(waiter: object): void {
-    const place = this.#places.get(waiter);
+  came({ place }: Placed): void {
     if (place !== undefined) this.#over = Math.max(this.#over, place.turn + 1);
   }
 
   /** How many wait before it still, and how many turns were over since it came. */
-  seenBy(waiter: object): { readonly ahead: number; readonly over: number } {
-    const { from, turn } = this.#places.get(waiter) ?? { from: this.#over, turn: this.#over };
+  seenBy({ place }: Placed): { readonly ahead: number; readonly over: number } {
+    const { from, turn } = place ?? { from: this.#over, turn: this.#over };
     return { ahead: Math.max(0, turn - this.#over), over: this.#over - from };
   }
 }

@@ -2,7 +2,7 @@ import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
-import { retryAfterMs, Turns } from './retry-after.ts';
+import { type Placed, retryAfterMs, Turns } from './retry-after.ts';
 import type { AcquireReply, HoldRequest } from './store/store.ts';
 import type { LockEvent } from './types.ts';
 
@@ -35,12 +35,13 @@ export interface Ask {
 }
 
 /** An acquire on its way. Its state goes one way: pending, waiting, gone. */
-export class Waiter {
+export class Waiter implements Placed {
   readonly ask: Ask;
   readonly startedAt: Instant;
   state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** Undoes what was begun with the wait: its timer, its listening, its place in the process's queue. */
   leave: (() => void) | undefined = undefined;
+  place: Placed['place'] = undefined;
 
   constructor(ask: Ask, startedAt: Instant) {
     this.ask = ask;
