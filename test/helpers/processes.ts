@@ -65,7 +65,8 @@ export function startScript(file: string, options: ScriptOptions = {}): Script {
   return {
     pid: child.pid as number,
     exited,
-    send: (message) => void child.send(message as object),
+    // What does not reach a process that was killed is never answered: `once` tells of its end.
+    send: (message) => void child.send(message as object, () => {}),
     once: inbox(child, exited),
     lines: lineReader(child),
     kill: (signal) => void child.kill(signal),
