@@ -41,8 +41,9 @@ function worldOf(clock: ManualClock): World {
       // Each call that is lost costs its deadline and a poll; in so long, no wait of a ring runs out.
       for (let rest = 12; rest > 0; rest -= 1) {
         await clock.advance(3_000);
-        if (await isCalm()) return;
+        if (await isCalm()) return true;
       }
+      return false;
     },
     async settled(work) {
       let isOver = false;
