@@ -27,12 +27,15 @@ describe('the Redis user of the README', () => {
 
   it('may run what the scripts call, and what a client and a subscription need', () => {
     const calls = readDocument('src/core/store/redis-scripts.generated.ts').matchAll(
-      /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB)')?/g,
+      /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB|SHARDNUMSUB|MYID)')?/g,
     );
     const called = [...calls].map(([, command, sub]) => (sub ? `${command}|${sub}` : command)?.toLowerCase());
+    const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(readDocument('docs/stores-redis.md')) ?? [];
     const sent = ['evalsha', 'eval', 'subscribe', 'unsubscribe', 'ping', 'info', 'scan'];
-    const allowed = rights.match(/(?<=\+)\S+/g) ?? [];
-    expect([...allowed].sort()).toEqual([...new Set([...called, ...sent])].sort());
+    const listOf = (text: string): string[] => text.match(/(?<=\+)\S+/g) ?? [];
+    const [allowed, inShards] = [listOf(rights), listOf(shards)];
+    const all = new Set([...called, ...sent, 'ssubscribe', 'sunsubscribe']);
+    expect([...allowed, ...inShards].sort()).toEqual([...all].sort());
     const needed = allowed.map((command) => Object.keys(since).find((version) => since[version]?.includes(command)));
     expect(needed).not.toContain(undefined);
     expect(readDocument('README.md')).toContain(`**Version.** Redis ${needed.sort().at(-1)} or newer`);

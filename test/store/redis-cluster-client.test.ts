@@ -8,10 +8,13 @@ import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { readDocument } from '../docs/markdown.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import type { RedisServer } from '../helpers/redis-server.ts';
 import { type ClusterOptions, connected, useCluster } from './cluster.ts';
 import { until } from './redis.ts';
 
 watchLeaks();
+
+const slot = `reenlock:{${key}}:lock`;
 
 describe("the application's Cluster", () => {
   const stage = useCluster();
@@ -46,6 +49,28 @@ describe("the application's Cluster", () => {
     await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
     await one.granted(second);
     await second.release();
+    await stage.end();
+  }
+
+  /** Two that wait, and listen in the shard of the lock; one is there no more. */
+  async function useShards(store: RedisStore): Promise<void> {
+    stage.store = store;
+    const [one, two] = [await stage.process(), await stage.process()];
+    const lines = [one.line(), two.line(), one.line()] as const;
+    await lines[0].hold();
+    await lines[1].wait();
+    await lines[2].wait();
+    const listeners = async (server: RedisServer): Promise<unknown> =>
+      stage.cluster.call(server, 'PUBSUB', 'SHARDNUMSUB', `${slot}:${two.name}`);
+    const { primary } = await stage.cluster.serversOf(slot);
+    await until(async () => String(await listeners(primary)).endsWith(',1'));
+    await lines[1].ask({ livenessMs: 2 * longMs });
+    await two.leave();
+    await until(async () => String(await listeners(primary)).endsWith(',0'));
+    await lines[0].release();
+    expect((await stage.order()).holds).toEqual([lines[2].holdId]);
+    await lines[2].release();
+    await lines[1].release();
     await stage.end();
   }
 
@@ -144,12 +169,14 @@ describe("the application's Cluster", () => {
 
   it('may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
     const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('README.md')) ?? [];
-    const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(readDocument('docs/stores-redis.md')) ?? [];
-    const user = ['ACL', 'SETUSER', 'locks', 'on', '>secret', ...`${rights} ${more}`.split(/\s+/)] as const;
+    const guide = readDocument('docs/stores-redis.md');
+    const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(guide) ?? [];
+    const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(guide) ?? [];
+    const user = ['ACL', 'SETUSER', 'locks', 'on', '>secret', ...`${rights} ${more} ${shards}`.split(/\s+/)] as const;
     for (const server of stage.cluster.servers) await stage.cluster.call(server, ...user);
     const client = await stage.connect({ redisOptions: { username: 'locks', password: 'secret' } });
+    await useShards(new RedisStore({ client }));
     await useEverything(new RedisStore({ client }));
-    const slot = `reenlock:{${key}}:lock`;
     const line = stage.deafProcess().line();
     let asked: ReturnType<typeof line.ask> | undefined;
     await stage.cluster.moveSlot(slot, await stage.elsewhere(slot), async () => {

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
+import { readMessage } from './redis-replies.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from './store.ts';
 
 const pingEveryMs = 5_000;
@@ -102,7 +103,7 @@ export class RedisChannel {
       ? connectToNode(client, options, () => this.#clock.jitter())
       : client.duplicate(options);
     connection.on('message', (channel: string, text: string) => {
-      const message = parse(text);
+      const message = readMessage(text);
       if (message === undefined) return;
       if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
       else for (const listener of this.#freedListeners.values()) listener(message);
@@ -142,13 +143,4 @@ export class RedisChannel {
       if (connection.status === 'ready') connection.ping().then(goOn, goOn);
     });
   }
-}
-
-function parse(text: string): StoreMessage | undefined {
-  const [kind, holdId, fence, end] = text.split(' ');
-  if (holdId === undefined) return undefined;
-  if (kind === 'lost') return { kind, holdId };
-  if (kind === 'freed') return { kind, id: holdId };
-  if (kind !== 'granted') return undefined;
-  return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };
 }

@@ -40,6 +40,22 @@ export function isMember(cluster: Cluster, connection: Redis): boolean {
   return nodes.length === 0 || nodes.some((node) => isSameNode(node, connection));
 }
 
+/** The client's own connection to the primary of that name, as `cluster.slots` has it. */
+export function primaryOf(cluster: Cluster, nodeKey: string): Redis | undefined {
+  return cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === nodeKey);
+}
+
+/** The hash slot of a key: CRC16 (XMODEM) of its tag, or of all of it. ioredis has it, but tells nobody. */
+export function slotOf(key: string): number {
+  const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key;
+  let crc = 0;
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  }
+  return crc & 0x3fff;
+}
+
 function isSameNode(one: Redis, other: Redis): boolean {
   return one.options.host === other.options.host && one.options.port === other.options.port;
 }

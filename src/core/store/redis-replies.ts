@@ -1,5 +1,5 @@
 import type { LockMode } from '../types.ts';
-import type { AcquireReply, InspectReply, ReleaseReply, RenewReply, StoreGrant } from './store.ts';
+import type { AcquireReply, InspectReply, ReleaseReply, RenewReply, StoreGrant, StoreMessage } from './store.ts';
 
 type Item = string | number;
 
@@ -57,6 +57,16 @@ export function readInspect(reply: unknown): InspectReply {
       sinceMs: Number(since) / 1000,
     })),
   };
+}
+
+/** What a script published; undefined where another did. */
+export function readMessage(text: string): StoreMessage | undefined {
+  const [kind, holdId, fence, end] = text.split(' ');
+  if (holdId === undefined) return undefined;
+  if (kind === 'lost') return { kind, holdId };
+  if (kind === 'freed') return { kind, id: holdId };
+  if (kind !== 'granted') return undefined;
+  return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };
 }
 
 function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {

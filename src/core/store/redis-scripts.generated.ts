@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '5edab95e7c44429f5063137ad221b549bdf13ced',
+  sha1: '7e7cafa11f05e60ec0112d3a1edb09a81f7df877',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -138,13 +138,26 @@ if hold.owner == owner then count = count + 1 end
 end
 return count
 end
+local isCluster = string.find(channels, '{', 1, true)
+local function listenersOf(name)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+local function serverMark()
+local id = redis.pcall('CLUSTER', 'MYID')
+return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
-if string.find(channels, '{', 1, true) then return 'live' end
-return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+local mark = untilMs % 1
+return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 local seen = 0
 local function nextLive(verdicts, owed)
@@ -205,9 +218,7 @@ end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
-end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
 end
 return first ~= nil
 end
@@ -247,7 +258,8 @@ local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
 if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
 redis.call('ZREM', queue, ':p' .. caller)
-redis.call('ZADD', queue, math.max(nowMs + spanMs, known[1] or 0), ':p' .. caller)
+local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
+redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
 if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
 keepQueue(spanMs)
 end
@@ -314,7 +326,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'f0ed192ee3c0adb474d6ff2707a23edb187f744b',
+  sha1: '3be9d54bc0b35d64d266a8e8b62819616b3eea1b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -416,13 +428,26 @@ if hold.owner == owner then count = count + 1 end
 end
 return count
 end
+local isCluster = string.find(channels, '{', 1, true)
+local function listenersOf(name)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+local function serverMark()
+local id = redis.pcall('CLUSTER', 'MYID')
+return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
-if string.find(channels, '{', 1, true) then return 'live' end
-return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+local mark = untilMs % 1
+return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 local seen = 0
 local function nextLive(verdicts, owed)
@@ -483,9 +508,7 @@ end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
-end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
 end
 return first ~= nil
 end
@@ -518,7 +541,7 @@ if #holds == 0 or last ~= tonumber(ARGV[2]) then return 0 end
 local taken = holds
 holds = {}
 handOn()
-for _, hold in ipairs(taken) do redis.call('PUBLISH', channels .. hold.process, 'lost ' .. hold.id) end
+for _, hold in ipairs(taken) do tell(hold.process, 'lost ' .. hold.id) end
 return 1`,
 };
 
@@ -548,7 +571,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '51a40c8b262374ddc009de754c32144963b6e0ad',
+  sha1: '1ae997e40302f9e3954ab9851f5e150937ac3060',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -587,8 +610,14 @@ local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. pro
 if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
 local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
 local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
-local canTell = not isOwn and not string.find(channel, '{', 1, true)
-if not canTell or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+local inSlot = channel and string.find(channel, '{', 1, true) and KEYS[1] .. ':' .. process
+local listeners
+if channel and not inSlot then
+listeners = redis.call('PUBSUB', 'NUMSUB', channel)[2]
+elseif inSlot and known[1] % 1 > 0 then
+listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', inSlot)[2]
+end
+if listeners ~= 0 then
 local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
 local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
 if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
@@ -600,7 +629,9 @@ else
 redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
 end
 if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
-redis.call('PUBLISH', channel, 'granted ' .. id .. ' ' .. fence .. ' ' .. ends)
+local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends
+local heard = inSlot and tonumber(redis.pcall('SPUBLISH', inSlot, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end
 return atMs
 end
 end
@@ -705,13 +736,26 @@ if hold.owner == owner then count = count + 1 end
 end
 return count
 end
+local isCluster = string.find(channels, '{', 1, true)
+local function listenersOf(name)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+local function serverMark()
+local id = redis.pcall('CLUSTER', 'MYID')
+return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
-if string.find(channels, '{', 1, true) then return 'live' end
-return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+local mark = untilMs % 1
+return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 local seen = 0
 local function nextLive(verdicts, owed)
@@ -772,9 +816,7 @@ end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
-end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
 end
 return first ~= nil
 end
@@ -861,7 +903,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '990272c54747e2f1bd62ab8c7465d9f02e53e27b',
+  sha1: '702ed68dec2ac71308841cfd04d27ab989942f58',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -963,13 +1005,26 @@ if hold.owner == owner then count = count + 1 end
 end
 return count
 end
+local isCluster = string.find(channels, '{', 1, true)
+local function listenersOf(name)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+local function serverMark()
+local id = redis.pcall('CLUSTER', 'MYID')
+return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
 if state == '1' or lapsed[name] then return 'passed' end
 if state == '2' then return 'live' end
-if string.find(channels, '{', 1, true) then return 'live' end
-return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+local mark = untilMs % 1
+return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 local seen = 0
 local function nextLive(verdicts, owed)
@@ -1030,9 +1085,7 @@ end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then
-redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
-end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
 end
 return first ~= nil
 end

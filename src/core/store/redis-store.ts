@@ -11,6 +11,7 @@ import { RedisReplicas, wakeUp, wakeUpsOnly } from './redis-replicas.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './redis-replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { RedisScripts } from './redis-scripts.ts';
+import { RedisShards } from './redis-shards.ts';
 import { RedisUptime } from './redis-uptime.ts';
 import type {
   AcquireReply,
@@ -49,8 +50,9 @@ const capabilities = { queue: true, handOff: true, modes: true, shared: true, mi
 
 /**
  * Locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on that of
- * the lock's slot; grants come through one subscription a process, on a connection that the store opens beside the
- * client's and closes when the last `Locks` on it is closed. Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`.
+ * the lock's slot; grants come through one subscription a process, in a cluster also through one a lock, on connections
+ * that the store opens beside the client's and closes when the last `Locks` on it is closed. Throws `LockConfigError` for
+ * bad options; its calls reject with `LockStoreError`.
  */
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;
@@ -62,6 +64,7 @@ export class RedisStore implements LockStore {
   readonly #channels: string;
   readonly #channel: RedisChannel;
   readonly #uptime: RedisUptime;
+  readonly #shards: RedisShards | undefined;
   readonly #replicas: RedisReplicas | undefined;
 
   constructor(options: RedisStoreOptions) {
@@ -77,10 +80,11 @@ export class RedisStore implements LockStore {
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
       );
     }
-    // In a cluster a server knows its own subscribers only. The braces, which no prefix has, tell the scripts not to ask.
-    const reachability = !isCluster(client);
-    this.capabilities = { ...capabilities, reachability };
-    this.#channels = `${this.#prefix}${reachability ? 'grants:' : '{grants}:'}`;
+    // In a cluster a server knows its own subscribers only: of who never listened to it, it can tell nothing.
+    this.#shards = isCluster(client) ? new RedisShards(client) : undefined;
+    this.capabilities = { ...capabilities, reachability: this.#shards === undefined };
+    // The braces, which no prefix has, tell the scripts that it is one.
+    this.#channels = `${this.#prefix}${this.#shards === undefined ? 'grants:' : '{grants}:'}`;
     this.#channel = new RedisChannel(client, this.#channels);
     this.#uptime = new RedisUptime(client);
     this.edges = new RedisEdges(this.#scripts, this.#prefix, (request) => [
@@ -147,13 +151,14 @@ export class RedisStore implements LockStore {
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
     checkEviction(this.#client, listener);
-    const replicas = this.#replicas;
-    if (replicas === undefined) return this.#channel.subscribe(process, listener, options);
-    return this.#channel.subscribe(process, wakeUpsOnly(listener), options).then((end) => {
-      replicas.open();
+    const heard = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
+    return this.#channel.subscribe(process, heard, options).then((end) => {
+      this.#replicas?.open();
+      this.#shards?.open(process, heard);
       return () => {
+        this.#shards?.close(process);
         const ended = end();
-        if (this.#channel.isIdle) replicas.close();
+        if (this.#channel.isIdle) this.#replicas?.close();
         return ended;
       };
     });
@@ -177,8 +182,12 @@ export class RedisStore implements LockStore {
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     const read = (reply: unknown): AcquireReply => {
       answered();
-      const { holdId } = request;
-      return Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
+      const { holdId, process } = request;
+      if (!Array.isArray(reply)) return readGrant(holdId, Number(reply), leaseMs);
+      const answer = readAcquire(holdId, reply);
+      // Twice as long as its places in the queue may stay without a word of it.
+      if (answer.status === 'queued') this.#shards?.listen(String(args[0]), process, 2 * livenessMs);
+      return answer;
     };
     return scripts.run(acquire, args, read, 2, answered);
   }

@@ -3,14 +3,15 @@
 --
 -- ARGV[1] "<process> <owner> <hold id>", the names of who calls
 -- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"; with a brace in the
---   prefix, no server can tell who listens to a channel
+--   prefix, this is a cluster, where a process may also listen to '<record>:<process>', in the lock's own slot
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
 --                 it was granted, in capitals for a claim; and a line a release that is remembered here:
 --                 "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from the time of the
 --                 fence on. All holds have the last fence; where any is a writer's, one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
---                 ':p'<process> -> live until; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
+--                 ':p'<process> -> live until; in a cluster the fraction says on which server it listened in this slot
+--                 when that was written, 0 is none; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
 --                 ':g'<status><hold id> -> a release, remembered until then, in µs.
 -- A place is the time queued in µs, each degree of priority 10 s earlier, less 10^16: doubles of that size are exact.
 -- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
@@ -140,13 +141,34 @@ local function countOf(owner)
   return count
 end
 
+local isCluster = string.find(channels, '{', 1, true)
+
+-- How many connections of a process listen in the lock's slot; nil where the server, or the user, can't ask.
+local function listenersOf(name)
+  return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+
+-- This server of the cluster, as a fraction.
+local function serverMark()
+  local id = redis.pcall('CLUSTER', 'MYID')
+  return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+
+-- After every write. In a cluster it stays in the shard where the process listens there, and goes to all servers where not.
+local function tell(name, message)
+  local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+  if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
+
 local function judge(name, untilMs, state)
   if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
   if name == caller then return 'live' end
   if state == '1' or lapsed[name] then return 'passed' end
   if state == '2' then return 'live' end
-  if string.find(channels, '{', 1, true) then return 'live' end
-  return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable'
+  if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+  -- Of who has yet to subscribe, or had subscribed on another server before the slot came here, nothing is known.
+  local mark = untilMs % 1
+  return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 
 -- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
@@ -215,9 +237,7 @@ local function handOn()
     for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
   end
   for _, hold in ipairs(granted) do
-    if hold.process ~= caller then
-      redis.call('PUBLISH', channels .. hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends)
-    end
+    if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
   end
   return first ~= nil
 end

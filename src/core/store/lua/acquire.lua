@@ -68,7 +68,8 @@ local function keepLive()
   if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
   -- Removed first, so that a poll makes progress at maxmemory.
   redis.call('ZREM', queue, ':p' .. caller)
-  redis.call('ZADD', queue, math.max(nowMs + spanMs, known[1] or 0), ':p' .. caller)
+  local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
+  redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
   if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
   keepQueue(spanMs)
 end

@@ -11,5 +11,5 @@ if #holds == 0 or last ~= tonumber(ARGV[2]) then return 0 end
 local taken = holds
 holds = {}
 handOn()
-for _, hold in ipairs(taken) do redis.call('PUBLISH', channels .. hold.process, 'lost ' .. hold.id) end
+for _, hold in ipairs(taken) do tell(hold.process, 'lost ' .. hold.id) end
 return 1

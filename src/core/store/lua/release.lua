@@ -53,8 +53,15 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) 
     if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
       local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
       local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
-      local canTell = not isOwn and not string.find(channel, '{', 1, true)
-      if not canTell or redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+      -- As judge() and tell() do it; who is found unreachable is judged below.
+      local inSlot = channel and string.find(channel, '{', 1, true) and KEYS[1] .. ':' .. process
+      local listeners
+      if channel and not inSlot then
+        listeners = redis.call('PUBSUB', 'NUMSUB', channel)[2]
+      elseif inSlot and known[1] % 1 > 0 then
+        listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', inSlot)[2]
+      end
+      if listeners ~= 0 then
         local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
         local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
         if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
@@ -66,7 +73,9 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) 
           redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
         end
         if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
-        redis.call('PUBLISH', channel, 'granted ' .. id .. ' ' .. fence .. ' ' .. ends)
+        local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends
+        local heard = inSlot and tonumber(redis.pcall('SPUBLISH', inSlot, message))
+        if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end
         return atMs
       end
     end

@@ -1,0 +1,447 @@
+import { once } from 'node:events';
+import { Cluster, Redis } from 'ioredis';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { slotOf } from '../../src/core/store/redis-cluster.ts';
+import { RedisShards } from '../../src/core/store/redis-shards.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { longMs } from '../contract/harness.ts';
+import { key, type Line, type Process } from '../contract/stage.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { type ClusterOptions, connected, useCluster } from './cluster.ts';
+import { until } from './redis.ts';
+
+watchLeaks();
+jest.setTimeout(60_000);
+
+const record = `reenlock:{${key}}:lock`;
+
+describe('on a cluster, messages', () => {
+  const stage = useCluster();
+  let clients: Cluster[] = [];
+  afterEach(async () => {
+    await stage.end();
+    for (const client of clients) client.disconnect();
+    clients = [];
+  });
+
+  const versions: Record<string, (options: ClusterOptions) => Cluster> = {
+    'ioredis 6': (options) => new Cluster([...stage.cluster.nodes], options),
+    'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
+  };
+
+  async function use(version: string, options: ClusterOptions = {}): Promise<void> {
+    const client = versions[version]!(options);
+    clients.push(client);
+    await connected(client);
+    stage.store = new RedisStore({ client });
+  }
+
+  const primary = async (): Promise<RedisServer> => (await stage.cluster.serversOf(record)).primary;
+
+  /** How many connections listen in the lock's slot, on one server. */
+  async function listeners(server: RedisServer, { name }: Process, keyPrefix = ''): Promise<number> {
+    const reply = await stage.cluster.call(server, 'PUBSUB', 'SHARDNUMSUB', `${keyPrefix}${record}:${name}`);
+    return (reply as [string, number])[1];
+  }
+
+  const listens = async (process: Process, keyPrefix = ''): Promise<void> => {
+    const server = await primary();
+    await until(async () => (await listeners(server, process, keyPrefix)) === 1);
+  };
+
+  /** What the servers have sent each other, since they began. */
+  async function sent(): Promise<{ toAll: number; inShard: number }> {
+    const infos = await Promise.all(
+      stage.cluster.servers.map((server) => stage.cluster.call(server, 'CLUSTER', 'INFO')),
+    );
+    const count = (name: string) =>
+      infos.reduce<number>((sum, info) => {
+        return (
+          sum + Number(new RegExp(`^cluster_stats_messages_${name}_sent:(\\d+)`, 'm').exec(String(info))?.[1] ?? 0)
+        );
+      }, 0);
+    return { toAll: count('publish'), inShard: count('publishshard') };
+  }
+
+  /** Hands the lock from one to the other, who is told. */
+  async function handOn(from: Line, to: Line, process: Process): Promise<void> {
+    await from.release();
+    expect(await process.granted(to)).toMatchObject({ isClaim: true });
+  }
+
+  it.each(Object.keys(versions))('stay in the shard of a lock that a process listens to (%s)', async (version) => {
+    await use(version, { keyPrefix: 'app:' });
+    const [one, two] = [await stage.process(), await stage.process()];
+    const lines = [one.line(), two.line(), one.line(), two.line()] as const;
+    await lines[0].hold();
+    for (const line of lines.slice(1)) await line.wait();
+    await listens(one, 'app:');
+    await listens(two, 'app:');
+    const before = await sent();
+    await handOn(lines[0], lines[1], two);
+    await handOn(lines[1], lines[2], one);
+    await handOn(lines[2], lines[3], two);
+    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+    await until(() => two.messages.some(({ kind }) => kind === 'lost'));
+    const after = await sent();
+    expect({ toAll: after.toAll - before.toAll, inShard: after.inShard - before.inShard }).toEqual({
+      toAll: 0,
+      inShard: 4,
+    });
+  });
+
+  it.each([
+    { name: 'subscribe in a shard', right: '-ssubscribe' },
+    { name: 'publish in a shard', right: '-spublish' },
+    { name: 'ask who listens in a shard', right: '-pubsub|shardnumsub' },
+    { name: 'ask for the name of a server', right: '-cluster|myid' },
+    { name: 'do any of it but ask who listens', right: '-ssubscribe -spublish -cluster|myid' },
+  ])('arrive all the same where the user may not $name', async ({ right }) => {
+    const rights = ['reset', 'on', 'nopass', '~*', '&*', '+@all', ...right.split(' ')];
+    for (const server of stage.cluster.servers) await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', ...rights);
+    await use('ioredis 6', { redisOptions: { username: 'guest', password: 'any' } });
+    const [one, two] = [await stage.process(), await stage.process()];
+    const lines = [one.line(), two.line(), one.line()] as const;
+    await lines[0].hold();
+    await lines[1].wait();
+    await lines[2].wait();
+    if (!right.includes('-ssubscribe')) await listens(two);
+    await lines[1].ask({ livenessMs: 2 * longMs });
+    await handOn(lines[0], lines[1], two);
+    await handOn(lines[1], lines[2], one);
+  });
+
+  it('find a process in each of the slots that its locks are in', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      const lines = [one.line(undefined, { id }), two.line(undefined, { id })] as const;
+      await lines[0].hold();
+      await lines[1].wait();
+      const { primary } = await stage.cluster.serversOf(`{${id}}`);
+      const channel = `reenlock:{${id}}:lock:${two.name}`;
+      await until(async () => {
+        const reply = await stage.cluster.call(primary, 'PUBSUB', 'SHARDNUMSUB', channel);
+        return (reply as [string, number])[1] === 1;
+      });
+      await handOn(lines[0], lines[1], two);
+    }
+  });
+
+  it.each(Object.keys(versions))(
+    'arrive while a slot moves and after it, and nobody is passed over (%s)',
+    async (version) => {
+      await use(version);
+      const [one, two] = [await stage.process(), await stage.process()];
+      const lines = [one.line(), two.line(), one.line(), two.line(), one.line()] as const;
+      await lines[0].hold();
+      for (const line of lines.slice(1)) await line.wait();
+      const before = await primary();
+      await Promise.all([listens(one), listens(two)]);
+      // From now on the server knows that they listen there.
+      for (const line of [lines[2], lines[3]]) await line.ask({ livenessMs: 2 * longMs });
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
+        await handOn(lines[0], lines[1], two);
+        const to = await stage.elsewhere(record);
+        await stage.cluster.call(
+          before,
+          'MIGRATE',
+          '127.0.0.1',
+          to.port,
+          '',
+          0,
+          5_000,
+          'KEYS',
+          record,
+          `reenlock:{${key}}:queue`,
+        );
+        await handOn(lines[1], lines[2], one);
+      });
+      await handOn(lines[2], lines[3], two);
+      // A poll says where to listen from now on.
+      await lines[4].ask();
+      await listens(one);
+      expect(await listeners(before, one)).toBe(0);
+      const { inShard } = await sent();
+      await handOn(lines[3], lines[4], one);
+      expect((await sent()).inShard).toBe(inShard + 1);
+    },
+  );
+
+  it('arrive after a replica has taken over, and nobody is passed over', async () => {
+    await use('ioredis 6');
+    const [one, two] = [await stage.process(), await stage.process()];
+    const lines = [one.line(), two.line(), one.line(), two.line()] as const;
+    await lines[0].hold();
+    for (const line of lines.slice(1)) await line.wait();
+    await Promise.all([listens(one), listens(two)]);
+    for (const line of [lines[1], lines[2]]) await line.ask({ livenessMs: 2 * longMs });
+    await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
+    await handOn(lines[0], lines[1], two);
+    await handOn(lines[1], lines[2], one);
+    await lines[3].ask();
+    await listens(two);
+    await handOn(lines[2], lines[3], two);
+  });
+
+  describe('a process that listened, asked again, and listens no more', () => {
+    /** Two that wait behind a holder; the first is gone. */
+    async function play(): Promise<{ holder: Line; dead: Line; next: Line; gone: Process; process: Process }> {
+      await use('ioredis 6');
+      const [process, gone] = [await stage.process(), await stage.process()];
+      const holder = process.line();
+      await holder.hold();
+      const dead = await gone.line().wait();
+      const next = await process.line().wait();
+      await Promise.all([listens(gone), listens(process)]);
+      await dead.ask({ livenessMs: 2 * longMs });
+      await gone.leave();
+      const server = await primary();
+      await until(async () => (await listeners(server, gone)) === 0);
+      return { holder, dead, next, gone, process };
+    }
+
+    it('is passed over, and keeps its place', async () => {
+      const { holder, dead, next } = await play();
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
+    });
+
+    it('is passed over by a forced release as well', async () => {
+      const { dead, next } = await play();
+      await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
+    });
+
+    it('has its turn once it asks again, whether it listens or not', async () => {
+      const { holder, dead, next, process } = await play();
+      await holder.release();
+      expect(await dead.ask()).toMatchObject({ status: 'queued', isNew: false });
+      const last = await process.line().wait();
+      await next.release();
+      expect(await stage.order()).toEqual({ holds: [dead.holdId], waiters: [last.holdId] });
+    });
+
+    it('is granted in its turn where the slot is on another server by now: that one never knew it', async () => {
+      const { holder, dead, next } = await play();
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [dead.holdId], waiters: [next.holdId] });
+    });
+  });
+
+  describe('the subscriptions in shards', () => {
+    async function start(options: ClusterOptions = {}, version = 'ioredis 6') {
+      const clock = new ManualClock();
+      const client = versions[version]!(options);
+      clients.push(client);
+      await connected(client);
+      const duplicates = client.nodes().map((node) => jest.spyOn(node, 'duplicate'));
+      /** Time for one look, and for the answers to its pings. */
+      const look = async (): Promise<void> => {
+        await clock.advance(5_000);
+        const opened = duplicates.flatMap(({ mock }) => mock.results).map(({ value }) => value as Redis);
+        await Promise.all(opened.filter(({ status }) => status === 'ready').map((connection) => connection.ping()));
+      };
+      const shards = new RedisShards(client, clock);
+      const messages: StoreMessage[] = [];
+      shards.open('process', (message) => void messages.push(message));
+      return { clock, look, shards, messages };
+    }
+
+    async function channels(server?: RedisServer): Promise<string[]> {
+      return (await stage.cluster.call(server ?? (await primary()), 'PUBSUB', 'SHARDCHANNELS')) as string[];
+    }
+
+    const name = `${record}:process`;
+    const connections = async (server: RedisServer): Promise<number> =>
+      String(await stage.cluster.call(server, 'CLIENT', 'LIST')).match(/ ssub=1 /g)?.length ?? 0;
+
+    it('are on one connection to a server, ended when nobody waited for long, and the connection with the last', async () => {
+      const { clock, look, shards } = await start();
+      const server = await primary();
+      shards.listen(record, 'process', 12_000);
+      shards.listen(`${record}:2`, 'process', 7_000);
+      await until(async () => (await channels()).length === 2);
+      expect(await stage.cluster.call(server, 'CLIENT', 'LIST')).toMatch(/ ssub=2 /);
+      await look();
+      await look();
+      await until(async () => (await channels()).length === 1);
+      expect(await channels()).toEqual([name]);
+      shards.listen(record, 'process', 12_000);
+      await look();
+      await look();
+      expect(await channels()).toEqual([name]);
+      await clock.advance(5_000);
+      await until(async () => (await channels()).length === 0);
+      await until(async () => (await connections(server)) === 0);
+      expect(clock.timerCount).toBe(0);
+      shards.listen(record, 'process', 12_000);
+      await until(async () => (await channels()).length === 1);
+      shards.close('process');
+      await until(async () => (await connections(server)) === 0);
+      expect(clock.timerCount).toBe(0);
+    });
+
+    it('of one process end without those of another, and none begins after the end', async () => {
+      const { clock, shards } = await start();
+      shards.open('other', () => {});
+      shards.listen(record, 'process', longMs);
+      shards.listen(record, 'other', longMs);
+      await until(async () => (await channels()).length === 2);
+      shards.close('process');
+      await until(async () => (await channels()).length === 1);
+      shards.listen(record, 'process', longMs);
+      await stage.cluster.call(await primary(), 'PING');
+      expect(await channels()).toEqual([`${record}:other`]);
+      shards.close('other');
+      await until(async () => (await channels()).length === 0);
+      shards.listen(record, 'other', longMs);
+      expect(clock.timerCount).toBe(0);
+    });
+
+    it('pass on what was said to the process, and nothing else', async () => {
+      const { shards, messages } = await start();
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      for (const text of ['', 'hello', 'lost hold-1'])
+        await stage.cluster.call(await primary(), 'SPUBLISH', name, text);
+      await until(() => messages.length > 0);
+      expect(messages).toEqual([{ kind: 'lost', holdId: 'hold-1' }]);
+      shards.close('process');
+      await until(async () => (await channels()).length === 0);
+    });
+
+    it('whose connection is lost tell `resubscribed`, so that all ask, and come back with an answer later on', async () => {
+      const { clock, shards, messages } = await start();
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      await stage.cluster.call(await primary(), 'CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await until(() => messages.length > 0);
+      expect(messages).toEqual([{ kind: 'resubscribed' }]);
+      // Not at once: the server may be down.
+      shards.listen(record, 'process', longMs);
+      await stage.cluster.call(await primary(), 'PING');
+      expect(await channels()).toEqual([]);
+      await clock.advance(10_000);
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      shards.close('process');
+      await until(async () => (await channels()).length === 0);
+      await until(() => clock.timerCount === 0);
+    });
+
+    it('whose connection is half-open are given up: it has answered no ping since the last look', async () => {
+      const { clock, look, shards, messages } = await start({ redisOptions: { disconnectTimeout: 10 } });
+      const server = await primary();
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      for (let i = 0; i < 3; i++) await look();
+      expect(messages).toEqual([]);
+      server.pause();
+      await clock.advance(5_000);
+      expect(messages).toEqual([]);
+      await clock.advance(5_000);
+      await until(() => messages.length > 0);
+      server.resume();
+      expect(messages).toEqual([{ kind: 'resubscribed' }]);
+      shards.close('process');
+      await until(async () => (await channels(server)).length === 0);
+      await stage.cluster.settled();
+    });
+
+    it.each(Object.keys(versions))('come back after the slot has been away for a while (%s)', async (version) => {
+      const { clock, shards } = await start({}, version);
+      const from = await primary();
+      const to = await stage.elsewhere(record);
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      await stage.cluster.moveSlot(record, to);
+      await stage.cluster.moveSlot(record, from);
+      expect(await channels()).toEqual([]);
+      await until(async () => {
+        await clock.advance(5_000);
+        shards.listen(record, 'process', longMs);
+        return (await channels()).length === 1;
+      });
+      shards.close('process');
+      await until(async () => (await channels()).length === 0);
+    });
+
+    it('go with a slot: those of the other slots stay, or come back, when the server ends one of them', async () => {
+      const other = 'reenlock:{other}:lock';
+      const from = await primary();
+      if ((await stage.cluster.serversOf(other)).primary.port !== from.port) await stage.cluster.moveSlot(other, from);
+      const { shards, messages } = await start();
+      shards.listen(record, 'process', longMs);
+      shards.listen(other, 'process', longMs);
+      await until(async () => (await channels(from)).length === 2);
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      await until(async () => (await channels(from)).length === 1);
+      const client = clients[0]!;
+      await client.get(record);
+      shards.listen(record, 'process', longMs);
+      shards.listen(other, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      await stage.cluster.call(from, 'SPUBLISH', `${other}:process`, 'lost hold-1');
+      await stage.cluster.call(await primary(), 'SPUBLISH', name, 'lost hold-2');
+      await until(() => messages.length === 2);
+      shards.close('process');
+      await until(async () => (await channels()).length + (await channels(from)).length === 0);
+    });
+  });
+
+  it.each(['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', 'a{\n}b', 'ключ', '🔒', '{}{a}', 'x'.repeat(300), ''])(
+    'have the slot that the server says: %j',
+    async (name) => {
+      expect(slotOf(name)).toBe(await stage.cluster.call(stage.cluster.servers[0]!, 'CLUSTER', 'KEYSLOT', name));
+    },
+  );
+});
+
+describe('on a cluster of servers that know nothing of shards, messages', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    const missing = ['SPUBLISH', 'SSUBSCRIBE', 'SUNSUBSCRIBE'].flatMap((command) => ['--rename-command', command, '']);
+    server = await startRedis({ args: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1', ...missing] });
+    const admin = new Redis(server.port);
+    await admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+    while (!String(await admin.cluster('INFO')).includes('cluster_state:ok'));
+    admin.disconnect();
+    await once(admin, 'end');
+  });
+  afterAll(() => server.stop());
+
+  it('arrive, and nothing fails', async () => {
+    const client = new Cluster([{ host: '127.0.0.1', port: server.port }]);
+    await connected(client);
+    const store = new RedisStore({ client });
+    const messages: StoreMessage[] = [];
+    const end = await store.subscribe('two', (message) => void messages.push(message));
+    const request = (process: string) => {
+      return {
+        id: key,
+        holdId: process,
+        owner: process,
+        process,
+        claimMs: longMs,
+        mode: 'write' as const,
+        priority: 0,
+      };
+    };
+    const terms = { leaseMs: longMs, queue: true, maxWaiters: 10, livenessMs: longMs };
+    expect(await store.acquire(request('one'), terms)).toMatchObject({ status: 'granted' });
+    for (let poll = 0; poll < 3; poll++) {
+      expect(await store.acquire(request('two'), { ...terms, livenessMs: (poll + 1) * longMs })).toMatchObject({
+        status: 'queued',
+      });
+    }
+    await store.release(request('one'), { tombstoneMs: 0 });
+    await until(() => messages.some(({ kind }) => kind === 'granted'));
+    expect(messages.filter(({ kind }) => kind !== 'resubscribed')).toMatchObject([{ grant: { holdId: 'two' } }]);
+    await end();
+    client.disconnect();
+  });
+});
