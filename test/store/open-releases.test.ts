@@ -1,8 +1,12 @@
 import { OpenReleases } from '../../src/core/store/open-releases.ts';
 
 describe('the open releases of a process', () => {
-  const open = (releases: OpenReleases, id: string, holdId: string, nowMs = 0): boolean =>
+  /** Answers what is asked before. */
+  const open = (releases: OpenReleases, id: string, holdId: string, nowMs = 0): boolean => {
+    const hasOther = releases.hasOther({ id, holdId }, nowMs);
     releases.open({ id, holdId }, nowMs, nowMs + 10);
+    return hasOther;
+  };
 
   it('tell of another hold on the same lock, until that is closed', () => {
     const releases = new OpenReleases();
@@ -49,5 +53,16 @@ describe('the open releases of a process', () => {
     }
     // All that is left is over: it goes, from wherever it stands in its chain.
     for (const id of ids) expect(open(releases, id, 'last', 10)).toBe(false);
+  });
+
+  it('are none before the first, and after the last was closed or is over', () => {
+    const releases = new OpenReleases();
+    expect(releases.isEmpty).toBe(true);
+    for (const holdId of ['one', 'one', 'two', 'three']) open(releases, 'order:42', holdId);
+    for (const holdId of ['one', 'one', 'two']) releases.close({ id: 'order:42', holdId });
+    expect(releases.isEmpty).toBe(false);
+    open(releases, 'order:42', 'four', 10);
+    releases.close({ id: 'order:42', holdId: 'four' });
+    expect(releases.isEmpty).toBe(true);
   });
 });

@@ -58,7 +58,7 @@ describe('the connections of a cluster', () => {
     const answered = history.asked(rough);
     cluster.reconnect(0);
     answered();
-    expect(history.released(rough, longMs)[0]).toBe(2);
-    expect(new RedisHistory(cluster.client).released(calm, longMs)[0]).toBe(1);
+    expect(history.flagOf(rough, longMs)).toBe(2);
+    expect(new RedisHistory(cluster.client).flagOf(calm, longMs)).toBe(1);
   });
 });

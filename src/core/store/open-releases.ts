@@ -30,32 +30,41 @@ class OpenRelease {
  */
 export class OpenReleases {
   readonly #heads: (OpenRelease | undefined)[] = Array.from({ length: chains }, () => undefined);
+  #size = 0;
 
-  /**
-   * A release is sent that counts until `overMs`, on the clock of `nowMs`. Answers whether one of another hold on this lock
-   * is open. What is over in the same chain goes.
-   */
-  open(released: Released, nowMs: number, overMs: number): boolean {
+  /** Whether one of another hold on this lock is open, and not over by `nowMs`. */
+  hasOther({ id, holdId }: Released, nowMs: number): boolean {
+    for (let each = this.#heads[chainOf(id)]; each !== undefined; each = each.next) {
+      if (each.id === id && each.holdId !== holdId && each.overMs > nowMs) return true;
+    }
+    return false;
+  }
+
+  /** Whether none is open: asked first, it costs less. */
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
+  /** A release was sent that counts until `overMs`, on the clock of `nowMs`. What is over in the same chain goes. */
+  open(released: Released, nowMs: number, overMs: number): void {
     const { id, holdId } = released;
     const chain = chainOf(id);
     let own: OpenRelease | undefined;
-    let hasOther = false;
     let before: OpenRelease | undefined;
     for (let each = this.#heads[chain]; each !== undefined; ) {
       const { next } = each;
       if (each.overMs <= nowMs) this.#remove(chain, before, each);
       else {
-        if (each.id === id) {
-          if (each.holdId === holdId) own = each;
-          else hasOther = true;
-        }
+        if (each.id === id && each.holdId === holdId) own = each;
         before = each;
       }
       each = next;
     }
-    if (own === undefined) this.#heads[chain] = new OpenRelease(released, overMs, this.#heads[chain]);
-    else own.overMs = overMs;
-    return hasOther;
+    if (own !== undefined) own.overMs = overMs;
+    else {
+      this.#heads[chain] = new OpenRelease(released, overMs, this.#heads[chain]);
+      this.#size += 1;
+    }
   }
 
   /** A release was answered: with it, every earlier one of the same hold is settled. */
@@ -75,6 +84,7 @@ export class OpenReleases {
     if (before === undefined) this.#heads[chain] = each.next;
     else before.next = each.next;
     each.next = undefined;
+    this.#size -= 1;
   }
 }
 

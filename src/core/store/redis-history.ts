@@ -35,17 +35,22 @@ export class RedisHistory {
     };
   }
 
-  /** A release is about to be sent: what the server is told with it, and the function that says that it was answered. */
-  released(request: HoldRequest, tombstoneMs: number): [ReleaseFlag, () => void] {
-    const nowMs = this.#clock.now().monoMs;
-    const hasOther = this.#releases.open(request, nowMs, nowMs + lingerMs);
-    return [flagOf(request, tombstoneMs, hasOther), () => this.#releases.close(request)];
+  /** What the server is told with a release that is about to be sent. */
+  flagOf(request: HoldRequest, tombstoneMs: number): ReleaseFlag {
+    if (tombstoneMs === 0) return 1;
+    // Of one that was never asked for here, nothing is known.
+    if (request.unanswered !== 0) return 2;
+    return this.#releases.isEmpty || !this.#releases.hasOther(request, this.#clock.now().monoMs) ? 1 : 0;
   }
-}
 
-function flagOf({ unanswered }: HoldRequest, tombstoneMs: number, hasOther: boolean): ReleaseFlag {
-  if (tombstoneMs === 0) return 1;
-  // Of one that was never asked for here, nothing is known.
-  if (unanswered !== 0) return 2;
-  return hasOther ? 0 : 1;
+  /** A release was sent. */
+  releasing(request: HoldRequest): void {
+    const nowMs = this.#clock.now().monoMs;
+    this.#releases.open(request, nowMs, nowMs + lingerMs);
+  }
+
+  /** It was answered. */
+  released(request: HoldRequest): void {
+    this.#releases.close(request);
+  }
 }

@@ -3,18 +3,17 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '7e7cafa11f05e60ec0112d3a1edb09a81f7df877',
+  sha1: 'b7d0bcf4519a4db3f1ea29617cd67bfda1f45d3d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local q, g, line, mark
 if text then q, g, line, mark = string.byte(text, 17, 20) end
 local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
-if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[4] and ARGV[4] > fence) then
-local hold = fence .. '--\\n' .. ARGV[2] .. ' ' .. ARGV[1]
-if line then hold = hold .. string.sub(text, 19) end
-local isShort = string.find(ARGV[2], '+000000', 2, true)
-redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3) + 3600000)
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
+local hold = fence .. '--\\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. (line and string.sub(text, 19) or '')
+local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
+redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + 3600000)
 return fence
 end
 if q == 113 and g == 45 and (mark == 119 or mark == 87) then
@@ -22,7 +21,7 @@ local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
 local ownProcess, ownOwner = string.match(ARGV[1], '^(%S+) (%S+)')
-local flag, wants, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d) (%a %d+ 0) (%d+) (%d+)')
+local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+ 0) (%d+) (%d+)', 16)
 local line = string.find(text, '\\n', 35, true)
 local isOnly = not line or string.byte(text, line + 1) == 35
 if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
@@ -42,7 +41,9 @@ end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
 local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -247,8 +248,8 @@ end
 end
 return reply
 end
-local leaseMs = tonumber(string.sub(ARGV[2], 3))
-local minFence = tonumber(ARGV[4] or 0)
+local leaseMs = tonumber(string.sub(amount, 3))
+local minFence = tonumber(ARGV[3] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 local function granted(hold)
 return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
@@ -326,13 +327,15 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '3be9d54bc0b35d64d266a8e8b62819616b3eea1b',
+  sha1: '2641fc1425e80b092ca14061e73d90aa25a658cb',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
 local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -537,7 +540,7 @@ end
 end
 return reply
 end
-if #holds == 0 or last ~= tonumber(ARGV[2]) then return 0 end
+if #holds == 0 or last ~= tonumber(amount) then return 0 end
 local taken = holds
 holds = {}
 handOn()
@@ -571,17 +574,18 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '1ae997e40302f9e3954ab9851f5e150937ac3060',
+  sha1: '8d5d9fd6b0bf64b45ba34889bebe657a4f08c8e7',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
 (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
-if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) <= 3600000 then
+local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
+if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local rest = ''
-if ARGV[2] == '0' then
+if ms == '0' then
 rest = string.sub(text, over)
 else
 local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
@@ -595,12 +599,12 @@ rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
 from = string.find(rest, own, 1, true)
 end
 end
-rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
+rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
 end
 local q, g = string.byte(text, 17, 18)
 if q == 45 and g == 45 and endMs > atMs then
 if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
-if ARGV[4] then redis.call('PUBLISH', string.match(ARGV[3], '(%S+)$') .. 'freed', 'freed ' .. ARGV[4]) end
+if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
 return atMs
 end
 elseif q == 113 and g == 45 and endMs > atMs then
@@ -609,7 +613,7 @@ local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%
 local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
 if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
 local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
-local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
+local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
 local inSlot = channel and string.find(channel, '{', 1, true) and KEYS[1] .. ':' .. process
 local listeners
 if channel and not inSlot then
@@ -640,7 +644,9 @@ end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
 local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -865,7 +871,7 @@ else
 status = 'absent'
 end
 end
-local rememberMs = tonumber(ARGV[2])
+local rememberMs = tonumber(amount)
 if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
 redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
@@ -882,7 +888,7 @@ end)
 end
 local letter = string.sub(status, 1, 1)
 if flag ~= '2' and #receipts <= 1500 then
-receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
+receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
 else
 redis.call('DEL', record)
 redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
@@ -895,21 +901,23 @@ handOn()
 elseif status ~= 'absent' or rememberMs > 0 then
 writeRecord()
 end
-if ARGV[4] and #holds == 0 and status ~= 'absent' then
-redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[4])
+if ARGV[3] and #holds == 0 and status ~= 'absent' then
+redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[3])
 end
 return withClaims({status, nowMs})`,
 };
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '702ed68dec2ac71308841cfd04d27ab989942f58',
+  sha1: '190101a9f8e4c83876303764a44057955fb0d7b0',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
 local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1114,9 +1122,9 @@ end
 end
 return reply
 end
-local leaseMs = tonumber(ARGV[2])
+local leaseMs = tonumber(amount)
 for _, hold in ipairs(holds) do
-local fence = tonumber(ARGV[4])
+local fence = tonumber(ARGV[3])
 if hold.id == holdId and (fence == last or hold.mode == 's' and fence < last) then
 hold.ends = math.max(hold.ends, nowMs + leaseMs)
 hold.isClaim = false

@@ -122,15 +122,16 @@ export class RedisStore implements LockStore {
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    const [flag, answered] = this.#history.released(request, terms.tombstoneMs);
-    const rest = `${flag} ${wants(request)} 0 0 ${this.#channels}`;
-    const args = this.#args(request, terms.tombstoneMs, rest);
+    const flag = this.#history.flagOf(request, terms.tombstoneMs);
+    const args = this.#args(request, `${terms.tombstoneMs} ${flag} ${wants(request)} 0 0 ${this.#channels}`);
     if (terms.announce) args.push(request.id);
-    return this.#scripts.run(release, args, (reply) => {
-      answered();
+    const answer = this.#scripts.run(release, args, (reply) => {
+      this.#history.released(request);
       const answer = readRelease(reply);
       return this.#replicas === undefined ? answer : { ...answer, claims: answer.claims.map(wakeUp) };
     });
+    this.#history.releasing(request);
+    return answer;
   }
 
   inspect(id: string): Promise<InspectReply> {
@@ -138,7 +139,7 @@ export class RedisStore implements LockStore {
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
-    const args = [...this.#keys(id), '- - -', fence, `0 w 0 0 0 0 ${this.#channels}`];
+    const args = [...this.#keys(id), '- - -', `${fence} 0 w 0 0 0 0 ${this.#channels}`];
     return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
   }
 
@@ -176,9 +177,9 @@ export class RedisStore implements LockStore {
     answered: () => void,
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
-    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
-    const args = this.#args(request, lease, rest);
+    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
+    const args = this.#args(request, `${lease} ${rest}`);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     const read = (reply: unknown): AcquireReply => {
       answered();
@@ -193,13 +194,13 @@ export class RedisStore implements LockStore {
   }
 
   #renew(scripts: RedisScripts, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    const rest = `0 ${wants(request)} 0 0 ${this.#channels}`;
-    return scripts.run(renew, [...this.#args(request, terms.leaseMs, rest), terms.fence], readRenew);
+    const args = this.#args(request, `${terms.leaseMs} 0 ${wants(request)} 0 0 ${this.#channels}`);
+    return scripts.run(renew, [...args, terms.fence], readRenew);
   }
 
-  #args(request: HoldRequest, amount: Item, rest: string): Item[] {
+  #args(request: HoldRequest, rest: string): Item[] {
     const lock = `${this.#prefix}{${request.id}}`;
-    return [`${lock}:lock`, `${lock}:queue`, namesOf(request), amount, rest];
+    return [`${lock}:lock`, `${lock}:queue`, namesOf(request), rest];
   }
 
   /** The hash tag keeps both keys of a lock in one slot; an encoded name is never empty and has no braces. */

@@ -2,8 +2,9 @@
 -- record or false.
 --
 -- ARGV[1] "<process> <owner> <hold id>", the names of who calls
--- ARGV[3] "<flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>"; with a brace in the
---   prefix, this is a cluster, where a process may also listen to '<record>:<process>', in the lock's own slot
+-- ARGV[2] "<amount> <flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>", one argument,
+--   since each costs the client more than its reading costs here; with a brace in the prefix, this is a cluster, where a
+--   process may also listen to '<record>:<process>', in the lock's own slot
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
 --                 it was granted, in capitals for a claim; and a line a release that is remembered here:
@@ -18,7 +19,9 @@
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local flag, wants, maxWaiters, livenessMs, channels = string.match(ARGV[3], '^(%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+  ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
 local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 -- All that is known of a waiter, as a member of the queue.
 local ownMember = names .. ' ' .. wants

@@ -1,7 +1,7 @@
 -- acquire: grant the lock to the owner, queue the waiter, or say what an earlier call with this hold id got.
 -- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names   ARGV[2] "<mode>+<lease ms, 12 digits>", as the record has it   ARGV[3] see _shared.lua; the flag is 1 to
---   queue, else 0   ARGV[4] what the fence of a hold that is alone is at least, 16 digits; or none
+-- ARGV[1] names   ARGV[2] see _shared.lua; the amount is "<mode>+<lease ms, 12 digits>", as the record has it; the flag is
+--   1 to queue, else 0   ARGV[3] what the fence of a hold that is alone is at least, 16 digits; or none
 -- Returns the fence alone, where nobody held: granted for the whole lease from now on; else
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
 --   {'queued', now, free at, 1 if it was not known, how many are before it, 0, …} |
@@ -17,12 +17,11 @@ local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. tim
 local q, g, line, mark
 if text then q, g, line, mark = string.byte(text, 17, 20) end
 local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
-if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[4] and ARGV[4] > fence) then
-  local hold = fence .. '--\n' .. ARGV[2] .. ' ' .. ARGV[1]
-  if line then hold = hold .. string.sub(text, 19) end
+if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
+  local hold = fence .. '--\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. (line and string.sub(text, 19) or '')
   -- An hour more than the lease at least.
-  local isShort = string.find(ARGV[2], '+000000', 2, true)
-  redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3) + 3600000)
+  local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
+  redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + 3600000)
   return fence
 end
 
@@ -33,7 +32,7 @@ if q == 113 and g == 45 and (mark == 119 or mark == 87) then
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
   local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
   local ownProcess, ownOwner = string.match(ARGV[1], '^(%S+) (%S+)')
-  local flag, wants, maxWaiters, livenessMs = string.match(ARGV[3], '^(%d) (%a %d+ 0) (%d+) (%d+)')
+  local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+ 0) (%d+) (%d+)', 16)
   local line = string.find(text, '\n', 35, true)
   local isOnly = not line or string.byte(text, line + 1) == 35
   if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
@@ -53,8 +52,8 @@ if q == 113 and g == 45 and (mark == 119 or mark == 87) then
 end
 --@include _shared
 
-local leaseMs = tonumber(string.sub(ARGV[2], 3))
-local minFence = tonumber(ARGV[4] or 0)
+local leaseMs = tonumber(string.sub(amount, 3))
+local minFence = tonumber(ARGV[3] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 
 local function granted(hold)

@@ -1,11 +1,12 @@
 -- release: remove the hold or the queue entry of a hold id, and hand the lock on.
 -- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names   ARGV[2] how long to remember the hold id, ms; 0 is not at all
--- ARGV[3] see _shared.lua; the flag says what else may come of this hold id, and where to remember it:
+-- ARGV[1] names
+-- ARGV[2] see _shared.lua; the amount is how long to remember the hold id, ms; 0 is not at all; the flag says what else may
+--   come of this hold id, and where to remember it:
 --   2 an acquire that was not answered: in the queue, for as long as is said
 --   1 nothing, and every earlier release of this process on this lock was answered: in the record, in place of those
 --   0 nothing, but an earlier release was not answered: in the record, beside it
--- ARGV[4] the lock's name, to be announced where this leaves it free; or none
+-- ARGV[3] the lock's name, to be announced where this leaves it free; or none
 -- Returns now alone where it held, and no other claim of the process is open; else
 --   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
 --   process. `expired`: the lease was over, but nobody had taken the key.
@@ -18,12 +19,13 @@ local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
   (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
-if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) <= 3600000 then
+local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
+if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
   -- From the fence on.
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
   local rest = ''
-  if ARGV[2] == '0' then
+  if ms == '0' then
     rest = string.sub(text, over)
   else
     local own = '\n#' .. string.match(ARGV[1], '^%S+ ')
@@ -37,13 +39,13 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) 
         from = string.find(rest, own, 1, true)
       end
     end
-    rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
+    rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
   end
   local q, g = string.byte(text, 17, 18)
   if q == 45 and g == 45 and endMs > atMs then
     -- The lease's own time to live has an hour to spare.
     if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
-      if ARGV[4] then redis.call('PUBLISH', string.match(ARGV[3], '(%S+)$') .. 'freed', 'freed ' .. ARGV[4]) end
+      if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
       return atMs
     end
   elseif q == 113 and g == 45 and endMs > atMs then
@@ -52,7 +54,7 @@ if isOnly and #text < 2048 and string.byte(ARGV[3]) == 49 and tonumber(ARGV[2]) 
     local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
     if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
       local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
-      local channel = not isOwn and string.match(ARGV[3], '(%S+)$') .. process
+      local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
       -- As judge() and tell() do it; who is found unreachable is judged below.
       local inSlot = channel and string.find(channel, '{', 1, true) and KEYS[1] .. ':' .. process
       local listeners
@@ -105,7 +107,7 @@ if not status then
 end
 
 -- Remembered in the record while that is short; what was remembered for long enough goes.
-local rememberMs = tonumber(ARGV[2])
+local rememberMs = tonumber(amount)
 -- Nothing was there and nothing can come: a repeat finds the same.
 if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
@@ -123,7 +125,7 @@ if rememberMs > 0 then
   end
   local letter = string.sub(status, 1, 1)
   if flag ~= '2' and #receipts <= 1500 then
-    receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. ARGV[2]
+    receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
   else
     -- Deleted first, so that it works at maxmemory; written again below.
     redis.call('DEL', record)
@@ -138,7 +140,7 @@ if waiting and admits('', 'r') then
 elseif status ~= 'absent' or rememberMs > 0 then
   writeRecord()
 end
-if ARGV[4] and #holds == 0 and status ~= 'absent' then
-  redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[4])
+if ARGV[3] and #holds == 0 and status ~= 'absent' then
+  redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[3])
 end
 return withClaims({status, nowMs})

@@ -1,15 +1,15 @@
 -- renew: move the end of a hold's lease away, and turn a claim into a lease.
 -- KEYS[1] record   KEYS[2] queue
--- ARGV[1] names   ARGV[2] lease ms   ARGV[3] see _shared.lua; unused   ARGV[4] fence
+-- ARGV[1] names   ARGV[2] see _shared.lua; the amount is the lease in ms   ARGV[3] fence
 -- Returns {'renewed', now, end} | {'lost', now}
 -- Safe to repeat: an end never moves nearer, and what is gone is never made again.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include _shared
 
-local leaseMs = tonumber(ARGV[2])
+local leaseMs = tonumber(amount)
 for _, hold in ipairs(holds) do
-  local fence = tonumber(ARGV[4])
+  local fence = tonumber(ARGV[3])
   if hold.id == holdId and (fence == last or hold.mode == 's' and fence < last) then
     hold.ends = math.max(hold.ends, nowMs + leaseMs)
     hold.isClaim = false
