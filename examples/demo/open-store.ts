@@ -11,15 +11,15 @@ import {
 
 /** A store that lets everybody in: each request gets an order's lock for itself. To show what goes wrong then. */
 export class OpenStore extends MemoryStore {
-  override acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+  override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     return super.acquire(ownLock(request), terms);
   }
 
-  override renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+  override async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     return super.renew(ownLock(request), terms);
   }
 
-  override release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+  override async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     return super.release(ownLock(request), terms);
   }
 }

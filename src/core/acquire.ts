@@ -6,7 +6,9 @@ import { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings } from './options.ts';
+import { Outcome } from './outcome.ts';
 import type { Scope } from './scope.ts';
+import type { Soon } from './soon.ts';
 import type { HoldRequest, LockStore } from './store/store.ts';
 import type { AcquireOptions } from './types.ts';
 import type { Asker } from './wait-queue.ts';
@@ -18,15 +20,16 @@ type TryResult<C extends Caller> = C extends 'try' ? undefined : never;
 
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
- * The options were checked. A try answers undefined where the key is not free; everybody else rejects with
- * `LockTimeoutError`. Where it throws, nothing was asked.
+ * The options were checked. A try answers undefined where the key is not free; everybody else fails with
+ * `LockTimeoutError`. What is known at once, of a free key in a store that answers at once for example, is answered or
+ * thrown in the same turn.
  */
 export function acquire<C extends Caller>(
   scope: Scope,
   name: LockName,
   options: AcquireOptions,
   caller: C,
-): Promise<ScopedHold | TryResult<C>> {
+): Soon<ScopedHold | TryResult<C>> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
   const { key } = name;
@@ -36,7 +39,7 @@ export function acquire<C extends Caller>(
   if (entered !== undefined) {
     assertEnterable(scope, entered, asked);
     if (asked.mode === 'read' || entered.request.mode === 'write') {
-      return Promise.resolve(reenter(scope, entered, asked));
+      return reenter(scope, entered, asked);
     }
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
@@ -55,26 +58,26 @@ export function acquire<C extends Caller>(
     unanswered: 0,
   };
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
-  return new Promise((resolve, reject) => {
-    const asker: Asker = {
-      granted: (granted) => resolve(hold(scope, settings, key, request, granted, startedAt)),
-      refused: (retryAfterMs) => {
-        if (caller === 'try') {
-          resolve(undefined as TryResult<C>);
-          return;
-        }
-        runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
-        reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
-      },
-      // A try does not wait, so not for itself either: the key is not free to write.
-      failed: (error) => {
-        if (caller === 'try' && error instanceof DeadlockError) resolve(undefined as TryResult<C>);
-        else reject(error);
-      },
-    };
-    const waitMs = caller === 'try' ? 0 : settings.waitMs;
-    runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, work: scope, interruption, asker });
-  });
+  const outcome = new Outcome<ScopedHold | TryResult<C>>(false);
+  const asker: Asker = {
+    granted: (granted) => outcome.resolve(hold(scope, settings, key, request, granted, startedAt)),
+    refused: (retryAfterMs) => {
+      if (caller === 'try') {
+        outcome.resolve(undefined as TryResult<C>);
+        return;
+      }
+      runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
+      outcome.reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
+    },
+    // A try does not wait, so not for itself either: the key is not free to write.
+    failed: (error) => {
+      if (caller === 'try' && error instanceof DeadlockError) outcome.resolve(undefined as TryResult<C>);
+      else outcome.reject(error);
+    },
+  };
+  const waitMs = caller === 'try' ? 0 : settings.waitMs;
+  runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, work: scope, interruption, asker });
+  return outcome.soon;
 }
 
 /** What the store granted, as the first hold of its scope. */

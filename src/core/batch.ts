@@ -5,6 +5,7 @@ import type { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
 import type { Scope } from './scope.ts';
+import type { Soon } from './soon.ts';
 import type { AcquireOptions } from './types.ts';
 
 /** Who asks: a guard gives up when its client leaves. */
@@ -93,8 +94,8 @@ export class Batch {
     if (gap?.status === 'rejected') throw gap.reason;
   }
 
-  #tries(names: readonly LockName[]): Promise<ScopedHold | undefined>[] {
-    const tries: Promise<ScopedHold | undefined>[] = [];
+  #tries(names: readonly LockName[]): Soon<ScopedHold | undefined>[] {
+    const tries: Soon<ScopedHold | undefined>[] = [];
     try {
       for (const name of names) {
         // A try does not look for its client.

@@ -1,6 +1,7 @@
 import { LockLostError, LockNotHeldError } from './errors.ts';
 import type { Grant } from './grant.ts';
 import type { Keeper } from './keeper.ts';
+import { Outcome } from './outcome.ts';
 import type { Hold } from './types.ts';
 import { checkValue, milliseconds, promised, type Rule } from './validate.ts';
 
@@ -28,7 +29,7 @@ export class ScopedHold implements Hold {
   readonly #keeper: Keeper;
   readonly #home: HoldHome;
   readonly #renew: boolean;
-  #released: Promise<void> | undefined;
+  #released: Outcome<void> | undefined;
 
   constructor(grant: Grant, keeper: Keeper, home: HoldHome, renew: boolean) {
     this.grant = grant;
@@ -80,6 +81,11 @@ export class ScopedHold implements Hold {
     return () => this.#release();
   }
 
+  /** Releases it where nobody waits for that. */
+  giveBack(): void {
+    this.#giveBack();
+  }
+
   /** Postpones the automatic release until the function that comes back is called. */
   keep(): () => void {
     return this.#home.keep(this);
@@ -118,6 +124,10 @@ export class ScopedHold implements Hold {
   }
 
   #release(): Promise<void> {
+    return this.#giveBack().promise;
+  }
+
+  #giveBack(): Outcome<void> {
     if (this.#released === undefined) {
       this.#home.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
@@ -127,4 +137,5 @@ export class ScopedHold implements Hold {
   }
 }
 
-const done = Promise.resolve();
+const done = new Outcome<void>(true);
+done.resolve();

@@ -2,6 +2,7 @@ import { type Clock, elapsedMs } from './clock.ts';
 import { LockLostError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
+import { Outcome } from './outcome.ts';
 import type { Releases } from './releases.ts';
 import type { LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
@@ -77,27 +78,24 @@ export class Keeper {
    * Gives a grant back after its last hold. Rejects with `LockLostError` where it had been lost, unless the store says
    * that nobody had taken the key; with `LockStoreError` where the store did not answer in time.
    */
-  release(grant: Grant): Promise<void> {
+  release(grant: Grant): Outcome<void> {
     grant.close();
     this.#forget(grant);
-    const released = new Promise<void>((resolve, reject) => {
-      const fail = (error: Error): void => {
-        // Told to whoever awaits it; a release that nobody awaits must not end the process.
-        released.catch(ignore);
-        reject(error);
-      };
-      // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
-      if (grant.wasGivenBack) return queueMicrotask(() => fail(grant.lostError ?? lostAtRelease(grant)));
-      const answer = (status: ReleaseReply['status']): (() => void) => {
-        if (status === 'absent' || status === 'cancelled') return () => fail(grant.lostError ?? lostAtRelease(grant));
-        if (this.#events.has('released')) {
-          const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
-          this.#events.emit('released', { ...grant.event, heldMs });
-        }
-        return resolve;
-      };
-      this.#releases.give(grant.request, grant.longestMs, answer, fail);
-    });
+    const released = new Outcome<void>(true);
+    const fail = (error: Error): void => released.reject(error);
+    const done = (): void => released.resolve();
+    const lost = (): void => fail(grant.lostError ?? lostAtRelease(grant));
+    const answer = (status: ReleaseReply['status']): (() => void) => {
+      if (status === 'absent' || status === 'cancelled') return lost;
+      if (this.#events.has('released')) {
+        const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
+        this.#events.emit('released', { ...grant.event, heldMs });
+      }
+      return done;
+    };
+    // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
+    if (grant.wasGivenBack) lost();
+    else this.#releases.give(grant.request, grant.longestMs, answer, fail);
     return released;
   }
 
@@ -121,5 +119,3 @@ function lostAtRelease(grant: Grant): LockLostError {
   const message = 'The lock was lost: when it was released, the key had changed hands';
   return new LockLostError(message, { key: grant.key, fence: grant.fence });
 }
-
-function ignore(): void {}

@@ -9,6 +9,7 @@ import { lockInfo } from './lock-info.ts';
 import { currentRuntime } from './locks.ts';
 import { acquireRules, checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
+import type { Soon } from './soon.ts';
 import type { LockStore } from './store/store.ts';
 import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
 import { callable, checkOptions, checkValue } from './validate.ts';
@@ -67,10 +68,10 @@ function checkedRoutine<R>(routine: R, where: string): R {
   return routine;
 }
 
-/** A promise for whatever `call` throws: without the one more promise that an async function would make. */
-function rejecting<T>(call: () => Promise<T>): Promise<T> {
+/** A promise for whatever `call` answers or throws: without the one more promise that an async function would make. */
+function rejecting<T>(call: () => Soon<T>): Promise<T> {
   try {
-    return call();
+    return Promise.resolve(call());
   } catch (error) {
     return Promise.reject(error);
   }
@@ -110,7 +111,7 @@ function ownScope(name: LockName): Scope {
   );
 }
 
-function acquireNow(name: LockName, options: AcquireOptions): Promise<ScopedHold> {
+function acquireNow(name: LockName, options: AcquireOptions): Soon<ScopedHold> {
   return acquire(ownScope(name), name, options, 'code');
 }
 
@@ -142,7 +143,7 @@ function runAllNow<T>(
 }
 
 async function runHeld<H extends ScopedHold | ScopedBatch, T>(
-  acquired: Promise<H>,
+  acquired: Soon<H>,
   routine: (hold: H) => T | PromiseLike<T>,
   releaseKept: (hold: H, value: T) => Promise<void>,
 ): Promise<T> {

@@ -1,6 +1,7 @@
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
+import type { Soon } from './soon.ts';
 import type { HoldRequest, LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 
@@ -99,7 +100,7 @@ export class Releases {
       this.#onReply(request.id, sent, reply);
       settle();
     };
-    const call = (): Promise<ReleaseReply> => this.#store.release(request, { tombstoneMs });
+    const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });
     this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {
       hasFailed = true;
       onError(error);

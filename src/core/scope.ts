@@ -155,7 +155,7 @@ export class Scope implements Trace, HoldHome {
       if (this.#state !== 'ending') return;
       // What the work of others has acquired since the end is theirs until the last of it has settled.
       if (postponed.size === 0) this.#finish();
-      else void hold.release();
+      else hold.giveBack();
     };
   }
 
@@ -174,7 +174,7 @@ export class Scope implements Trace, HoldHome {
     this.#state = 'ending';
     const postponed = this.#postponed;
     if (postponed === undefined || postponed.size === 0) this.#finish();
-    else for (const hold of this.#newestFirst()) if (!postponed.has(hold)) void hold.release();
+    else for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.giveBack();
   }
 
   /** The client has left: nothing is taken from the handler, it is only told. */
@@ -197,7 +197,7 @@ export class Scope implements Trace, HoldHome {
     this.#state = 'over';
     if (this.#abortReason === undefined) this.abort(overReason);
     else this.#look();
-    for (const hold of this.#newestFirst()) void hold.release();
+    for (const hold of this.#newestFirst()) hold.giveBack();
   }
 
   #look(): void {

@@ -1,5 +1,6 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import { LockStoreError } from './errors.ts';
+import { isLater, type Soon } from './soon.ts';
 import { type Listed, SwapList } from './swap-list.ts';
 
 class PendingCall implements Listed {
@@ -33,18 +34,23 @@ export class StoreCalls {
 
   /**
    * Makes a call. `onError` is called with a `LockStoreError` when it failed or has not answered in `ms`; it may still have
-   * its effect then, and whoever made it must undo it. `onReply` is called with the reply, however late it comes.
+   * its effect then, and whoever made it must undo it. `onReply` is called with the reply, however late it comes; from
+   * inside this call, where the store answers at once.
    */
   start<T>(
     operation: string,
     sent: Instant,
     ms: number,
-    call: () => Promise<T>,
+    call: () => Soon<T>,
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
     // First: while the store is at work, there is time for the rest.
     const answered = started(call);
+    if (!isLater(answered)) {
+      onReply(answered);
+      return;
+    }
     const pending = new PendingCall(operation, ms, sent.monoMs + ms, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
@@ -60,7 +66,7 @@ export class StoreCalls {
   }
 
   /** As `start`, with a promise. */
-  run<T>(operation: string, sent: Instant, ms: number, call: () => Promise<T>): Promise<T> {
+  run<T>(operation: string, sent: Instant, ms: number, call: () => Soon<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.start(operation, sent, ms, call, resolve, reject);
     });
@@ -102,7 +108,7 @@ export class StoreCalls {
 }
 
 /** A store that throws instead of rejecting has failed the same. */
-function started<T>(call: () => Promise<T>): Promise<T> {
+function started<T>(call: () => Soon<T>): Soon<T> {
   try {
     return call();
   } catch (error) {

@@ -6,7 +6,7 @@ import { type Placed, retryAfterMs, Turns } from './retry-after.ts';
 import type { AcquireReply, HoldRequest } from './store/store.ts';
 import type { LockEvent } from './types.ts';
 
-/** Who asked hears once what came of it: in a turn of its own, and never from inside the call that asked. */
+/** Who asked hears once what came of it: from inside the call that asked, where the store answers at once. */
 export interface Asker {
   granted(granted: Granted): void;
   /** Not free, and not waited for: when another try is worth it. */

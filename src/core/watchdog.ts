@@ -3,6 +3,7 @@ import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
+import type { Soon } from './soon.ts';
 import type { LockStore, RenewReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { SwapList } from './swap-list.ts';
@@ -72,7 +73,7 @@ export class Watchdog {
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.isInDoubt = true;
-    const call = (): Promise<RenewReply> => this.#store.renew(grant.request, terms);
+    const call = (): Soon<RenewReply> => this.#store.renew(grant.request, terms);
     const reply = await this.#calls.run('renew', sent, deadlineMs, call);
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {

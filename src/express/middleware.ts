@@ -6,6 +6,7 @@ import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkNext, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { after, type Soon, settle } from '../core/soon.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
 declare global {
@@ -71,7 +72,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
   const { skip, handler } = options ?? {};
 
   // Most keys are there at once, and nothing is skipped: a turn less for them.
-  function enter(req: R, res: Response): Settled<readonly Hold[] | undefined> {
+  function enter(req: R, res: Response): Soon<readonly Hold[] | undefined> {
     return after(skip?.(req, res), (isSkipped) =>
       isSkipped ? undefined : after(typeof key === 'string' ? key : key(req, res), (keys) => guard.enter(req, keys)),
     );
@@ -94,11 +95,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
       if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
       else answer(() => handler(refusal, req, res, next), next);
     };
-    try {
-      Promise.resolve(enter(req, res)).then(entered, refused);
-    } catch (error) {
-      refused(error);
-    }
+    void settle(() => enter(req, res), entered, refused);
   };
 }
 
@@ -110,17 +107,6 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
   }
   const { status, headers, body } = problemOf(error);
   res.writeHead(status, headers).end(body);
-}
-
-type Settled<T> = T | PromiseLike<T>;
-
-/** Goes on with a value, now or when it is there. */
-function after<T, R>(value: Settled<T>, next: (value: T) => Settled<R>): Settled<R> {
-  return isThenable(value) ? value.then(next) : next(value);
-}
-
-function isThenable<T>(value: Settled<T>): value is PromiseLike<T> {
-  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
 /** What the application's handler throws or rejects with goes its own way. */

@@ -7,6 +7,7 @@ import type {
   InspectReply,
   LockStore,
   ReleaseReply,
+  RenewReply,
   StoreGrant,
   StoreMessage,
   SubscribeOptions,
@@ -161,7 +162,7 @@ export class Line {
   }
 
   /** Acquires and queues; a repeat is the poll. */
-  ask(over: Partial<AcquireTerms> = {}): Promise<AcquireReply> {
+  async ask(over: Partial<AcquireTerms> = {}): Promise<AcquireReply> {
     const terms = { leaseMs: longMs, queue: true, maxWaiters: 100, livenessMs: longMs, ...over };
     return this.#stage.store.acquire(this.request, terms);
   }
@@ -190,11 +191,11 @@ export class Line {
     return this;
   }
 
-  renew(fence: number, leaseMs: number = longMs): ReturnType<LockStore['renew']> {
+  async renew(fence: number, leaseMs: number = longMs): Promise<RenewReply> {
     return this.#stage.store.renew(this.request, { fence, leaseMs });
   }
 
-  release(tombstoneMs = 0): Promise<ReleaseReply> {
+  async release(tombstoneMs = 0): Promise<ReleaseReply> {
     return this.#stage.store.release(this.request, { tombstoneMs });
   }
 }

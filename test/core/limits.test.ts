@@ -60,7 +60,7 @@ describe('a key that is none', () => {
   ];
 
   /** What a guard does with what its key function returned. */
-  function guard(keys: string | string[]): Promise<readonly Hold[]> {
+  async function guard(keys: string | string[]): Promise<readonly Hold[]> {
     return new RequestGuard(() => keys, {}).enter({} as never, keys);
   }
 

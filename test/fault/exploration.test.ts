@@ -261,9 +261,9 @@ function scheduled(store: LockStore, scheduler: fc.Scheduler): LockStore {
   };
   return {
     capabilities: store.capabilities,
-    acquire: (request, terms) => slow('acquire', () => store.acquire(request, terms)),
-    renew: (request, terms) => slow('renew', () => store.renew(request, terms)),
-    release: (request, terms) => slow('release', () => store.release(request, terms)),
+    acquire: (request, terms) => slow('acquire', async () => store.acquire(request, terms)),
+    renew: (request, terms) => slow('renew', async () => store.renew(request, terms)),
+    release: (request, terms) => slow('release', async () => store.release(request, terms)),
     inspect: (id) => store.inspect(id),
     forceRelease: (id, fence) => store.forceRelease(id, fence),
     subscribe: (name, listener) =>

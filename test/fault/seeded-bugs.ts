@@ -33,16 +33,16 @@ export class PassThrough implements LockStore {
     return this.requests.findLast((request) => request.owner === owner) as HoldRequest;
   }
 
-  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     this.requests.push(request);
     return this.store.acquire(request, terms);
   }
 
-  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+  async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     return this.store.renew(request, terms);
   }
 
-  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+  async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     return this.store.release(request, terms);
   }
 
@@ -63,7 +63,7 @@ export class PassThrough implements LockStore {
 export class CountedHolds extends PassThrough {
   readonly #gone = new Set<string>();
 
-  override release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+  override async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const isRepeat = this.#gone.has(request.holdId);
     const other = this.requests.find(({ owner, holdId }) => owner === request.owner && !this.#gone.has(holdId));
     const taken = isRepeat && other !== undefined ? other : request;

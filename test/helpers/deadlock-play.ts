@@ -201,8 +201,8 @@ function watch({ store, clock, hasLateCalls }: World, delays: readonly number[],
   };
   const watched: LockStore = {
     capabilities: store.capabilities,
-    acquire: (request, terms) => ofLock(() => seen(request.id, store.acquire(request, terms))),
-    release: (request, terms) => ofLock(() => seen(request.id, store.release(request, terms))),
+    acquire: (request, terms) => ofLock(async () => seen(request.id, store.acquire(request, terms))),
+    release: (request, terms) => ofLock(async () => seen(request.id, store.release(request, terms))),
     renew: (request, terms) => store.renew(request, terms),
     inspect: (id) => store.inspect(id),
     forceRelease: (id, fence) => store.forceRelease(id, fence),

@@ -153,15 +153,15 @@ export class FakeStore implements LockStore {
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     this.#ids.add(request.id);
-    return this.#call('acquire', request.holdId, terms, () => this.#memory.acquire(request, terms));
+    return this.#call('acquire', request.holdId, terms, async () => this.#memory.acquire(request, terms));
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    return this.#call('renew', request.holdId, terms, () => this.#memory.renew(request, terms));
+    return this.#call('renew', request.holdId, terms, async () => this.#memory.renew(request, terms));
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    return this.#call('release', request.holdId, terms, () => this.#memory.release(request, terms));
+    return this.#call('release', request.holdId, terms, async () => this.#memory.release(request, terms));
   }
 
   inspect(id: string): Promise<InspectReply> {

@@ -18,8 +18,10 @@ import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
 import { checkedName, checkedNames } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { Scope } from '../scope.ts';
+import { after, type Soon, settle } from '../soon.ts';
 import type { AcquireOptions, Hold } from '../types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../validate.ts';
+import type { ResponseWatch } from './response-end.ts';
 import { tracedRequest } from './trace-request.ts';
 import { warnOfEventStream } from './validations.ts';
 
@@ -83,40 +85,55 @@ export class RequestGuard {
   }
 
   /**
-   * Acquires for a request, all keys or none; answers no hold at all where the request passes without. Rejects with a
-   * `LockError`.
+   * Acquires for a request, all keys or none: in the same turn, where the store answers at once. Answers no hold at all
+   * where the request passes without. Fails with a `LockError`.
    */
-  async enter(req: IncomingMessage, keys: LockKeys): Promise<readonly Hold[]> {
+  enter(req: IncomingMessage, keys: LockKeys): Soon<readonly Hold[]> {
     const traced = tracedRequest(req);
     const scope = traced?.scope ?? currentScope();
     if (scope === undefined) throw noScope();
     const asked = this.#names(keys);
-    const [only, ...others] = asked;
-    const isOne = only !== undefined && others.length === 0;
-    const batch = isOne ? undefined : new Batch(scope, asked, this.#options, 'guard');
-    const names = batch?.names ?? asked;
-    let holds: readonly ScopedHold[] = [];
-    try {
-      // Most guards have one key, and need none of what a batch does.
-      holds = isOne ? [await acquire(scope, only, this.#options, 'guard')] : ((await batch?.acquire()) ?? []);
+    // Most guards have one key, and need none of what a batch does.
+    const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
+    const refused = (error: unknown, givenBack: Promise<unknown>): Promise<readonly Hold[]> =>
+      this.#refused(scope, batch?.names ?? asked, error, givenBack);
+    const entered = (holds: readonly ScopedHold[]): Soon<readonly Hold[]> => {
       // Right after the grant: its handler must not begin.
-      if (scope.hasClientLeft) throw new LockAbortedError({ cause: scope.abortReason });
-    } catch (error) {
-      const givenBack = batch?.giveBack() ?? Promise.allSettled(holds.map((hold) => hold.release()));
-      let refusal = error;
-      if (this.#passesOnStoreError && error instanceof LockStoreError) {
-        await givenBack;
-        refusal = this.#obstacle(scope, error.key ?? names[0]?.key);
-        if (refusal === undefined) return passed(scope, names, error);
+      if (scope.hasClientLeft) {
+        const givenBack = Promise.allSettled(holds.map((hold) => hold.release()));
+        return refused(new LockAbortedError({ cause: scope.abortReason }), givenBack);
       }
-      // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
-      if (refusal instanceof LockAbortedError && !scope.hasClientLeft) setStatus(refusal, 503);
-      throw refusal;
+      if (traced !== undefined) this.#watch(traced.watch, holds);
+      return holds;
+    };
+    return settle(
+      () => batch?.acquire() ?? after(acquire(scope, asked[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
+      entered,
+      (error) => refused(error, batch?.giveBack() ?? Promise.resolve()),
+    );
+  }
+
+  /** What a request is refused with that has nothing; or it passes without. */
+  async #refused(
+    scope: Scope,
+    names: readonly LockName[],
+    error: unknown,
+    givenBack: Promise<unknown>,
+  ): Promise<readonly Hold[]> {
+    let refusal = error;
+    if (this.#passesOnStoreError && error instanceof LockStoreError) {
+      await givenBack;
+      refusal = this.#obstacle(scope, error.key ?? names[0]?.key);
+      if (refusal === undefined) return passed(scope, names, error);
     }
-    if (traced === undefined) return holds;
-    if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(traced.watch.closed);
-    else traced.watch.beforeEnd((res) => warnOfEventStream(res, holds));
-    return holds;
+    // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
+    if (refusal instanceof LockAbortedError && !scope.hasClientLeft) setStatus(refusal, 503);
+    throw refusal;
+  }
+
+  #watch(watch: ResponseWatch, holds: readonly ScopedHold[]): void {
+    if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(watch.closed);
+    else watch.beforeEnd((res) => warnOfEventStream(res, holds));
   }
 
   /** What stands in the way of a request beside the store that failed. */

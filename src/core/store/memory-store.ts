@@ -1,4 +1,5 @@
 import { type Clock, type Instant, systemClock } from '../clock.ts';
+import type { Soon } from '../soon.ts';
 import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from './lock-operations.ts';
 import { MemoryEdges } from './memory-edges.ts';
 import { asGrant, MemoryLock } from './memory-lock.ts';
@@ -24,7 +25,8 @@ import type {
 
 /**
  * Locks in the memory of this process: the embedded default, and the reference for the other stores. It excludes
- * requests of one process from each other, never those of another process. Several `Locks` may share one.
+ * requests of one process from each other, never those of another process. Several `Locks` may share one. It answers what
+ * carries a lock at once, without a promise.
  */
 export class MemoryStore implements LockStore {
   readonly capabilities: StoreCapabilities = {
@@ -70,18 +72,18 @@ export class MemoryStore implements LockStore {
     this.#start = this.#clock.now();
   }
 
-  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply> {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
     return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
 
-  async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply> {
     return renew(this.#lock(request.id), this.#nowMs(), request, terms);
   }
 
-  async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply> {
     const lock = this.#lock(request.id);
     const reply = release(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);

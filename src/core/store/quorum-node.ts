@@ -1,5 +1,6 @@
 import type { Clock, Instant, Timer } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
+import type { Soon } from '../soon.ts';
 import type { HoldRequest, LockStore } from './store.ts';
 
 /** What came of one call to one node. `failed`: it answered with an error, and nothing was done. */
@@ -52,7 +53,7 @@ export class QuorumNode {
   }
 
   /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */
-  call<T>(run: (store: LockStore) => Promise<T>): Promise<Answer<T>> {
+  call<T>(run: (store: LockStore) => Soon<T>): Promise<Answer<T>> {
     return new Promise((resolve) => {
       // Started with the call, cancelled by its answer. One turn more than the deadline: after a blocked event loop,
       // timers come first, and the answer may be there.
@@ -76,12 +77,8 @@ export class QuorumNode {
 }
 
 /** A store that throws instead of rejecting has failed the same. */
-function started<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return run();
-  } catch (error) {
-    return Promise.reject(error);
-  }
+async function started<T>(run: () => Soon<T>): Promise<T> {
+  return run();
 }
 
 function isRefusal(error: unknown): boolean {

@@ -41,7 +41,7 @@ export class QuorumReleases {
   }
 
   #send(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
-    return node.call((store) => hold.track(node, store.release(node.requestOf(hold.request), terms)));
+    return node.call((store) => hold.track(node, Promise.resolve(store.release(node.requestOf(hold.request), terms))));
   }
 
   async #goOn(

@@ -25,7 +25,7 @@ export async function asked(
 ): Promise<Vote> {
   const sent = quorum.clock.now();
   const answer = await node.call((store) => {
-    const call = store.acquire(node.requestOf(hold.request), terms);
+    const call = Promise.resolve(store.acquire(node.requestOf(hold.request), terms));
     // Before `track`: what is given back then keeps the node in doubt without a gap.
     call.then(
       (reply) => {

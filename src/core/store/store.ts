@@ -1,3 +1,4 @@
+import type { Soon } from '../soon.ts';
 import type { LockMode } from '../types.ts';
 
 /**
@@ -52,13 +53,13 @@ import type { LockMode } from '../types.ts';
  *     it changes nothing.
  * C28 Who is not granted is told how many wait before it: of a hold id that is queued, those ahead of it; else all.
  *
- * A hold request carries all that is known of it.
+ * A hold request carries all that is known of it. What carries the lock may be answered at once, without a promise.
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
-  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
-  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
-  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
+  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply>;
+  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply>;
+  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply>;
   inspect(id: string): Promise<InspectReply>;
   /** Present with the capability of that name. */
   readonly edges?: EdgeStore | undefined;
