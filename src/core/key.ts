@@ -100,7 +100,11 @@ const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\s\u0000-\u001f\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
+/** Most keys need no look at each of their characters. */
+const plain = /^[\w:.,/@+-]*$/;
+
 function escapeUnsafe(text: string): string {
+  if (plain.test(text)) return text;
   return text.replace(unsafe, (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

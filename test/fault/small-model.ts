@@ -132,7 +132,7 @@ function execute(world: World, n: number, call: Call, store: Store): World {
       messages.push({ to: Number(holdId), fence, endMs });
     },
     buried: (holdId) => buried.get(holdId),
-    bury: (holdId, status) => void buried.set(holdId, status),
+    bury: ({ holdId }, status) => void buried.set(holdId, status),
   };
   const terms = { leaseMs, queue: true, maxWaiters: 9, livenessMs: 1_000, tombstoneMs: 1_000 };
   const reply =

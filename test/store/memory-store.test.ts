@@ -32,6 +32,21 @@ describe('MemoryStore', () => {
     },
   );
 
+  it('forgets a hold at its release where no call about it is on its way, and nothing else', async () => {
+    const process = stage.deafProcess();
+    const held = process.line(undefined, { unanswered: 0 });
+    await held.hold();
+    expect((await held.release(longMs)).status).toBe('released');
+    expect((await held.release(longMs)).status).toBe('absent');
+    const late = process.line(undefined, { unanswered: 0 });
+    await late.release(longMs);
+    expect((await late.ask()).status).toBe('cancelled');
+    await process.line().hold();
+    const waiter = await process.line(undefined, { unanswered: 0 }).wait();
+    expect((await waiter.release(longMs)).status).toBe('cancelled');
+    expect((await waiter.ask()).status).toBe('cancelled');
+  });
+
   it('is not moved by a wall clock that steps, neither its leases nor its fences', async () => {
     const process = stage.deafProcess();
     const line = process.line();

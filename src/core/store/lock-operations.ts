@@ -18,7 +18,7 @@ export interface LockHost extends LockContext {
   tell(process: string, message: StoreMessage): void;
   /** What the release of a hold id answered, as long as that is remembered. */
   buried(holdId: string): ReleaseReply['status'] | undefined;
-  bury(holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void;
+  bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
 
 /** Grants, queues or refuses (C1 to C8, C16, C19 to C22); also the poll. */
@@ -61,11 +61,13 @@ export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, ter
 export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: ReleaseTerms): ReleaseReply {
   const { nowMs } = host;
   const { holdId, process } = request;
-  const before = host.buried(holdId);
-  const status = before ?? remove(lock, holdId, nowMs);
+  const removed = remove(lock, holdId, nowMs);
+  // What is remembered as gone is not there.
+  const before = removed === 'absent' ? host.buried(holdId) : undefined;
+  const status = before ?? removed;
   lock.dropExpired(nowMs);
   if (before === undefined) {
-    if (terms.tombstoneMs > 0) host.bury(holdId, status, terms.tombstoneMs);
+    if (terms.tombstoneMs > 0) host.bury(request, status, terms.tombstoneMs);
     if (!lock.hasWriter) handOff(lock, host);
   }
   return { status, nowMs, claims: lock.claimsOf(process, holdId) };

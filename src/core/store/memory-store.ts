@@ -59,12 +59,12 @@ export class MemoryStore implements LockStore {
   readonly #host = {
     nowMs: 0,
     caller: undefined as string | undefined,
-    nextFence: (): number => this.#nextFence(),
+    nextFence: (): number => this.#nextFence(this.#host.nowMs),
     isReachable: (process: string): boolean => this.#listeners.has(process),
     tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
     buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId, this.#host.nowMs),
-    bury: (holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void =>
-      this.#bury(holdId, status, tombstoneMs),
+    bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
+      this.#bury(request, status, tombstoneMs, this.#host.nowMs),
   } satisfies LockHost;
 
   constructor(options: { clock?: Clock } = {}) {
@@ -153,8 +153,8 @@ export class MemoryStore implements LockStore {
     queueMicrotask(() => this.#listeners.get(process)?.(message));
   }
 
-  #nextFence(): number {
-    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(this.#nowMs() * 1000));
+  #nextFence(nowMs: number): number {
+    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(nowMs * 1000));
     return this.#lastFence;
   }
 
@@ -164,16 +164,23 @@ export class MemoryStore implements LockStore {
   }
 
   #tombstone(holdId: string, nowMs: number): ReleaseReply['status'] | undefined {
-    if (nowMs - this.#turnedMs > this.#tombstoneMs) {
-      this.#olderTombstones = nowMs - this.#turnedMs > 2 * this.#tombstoneMs ? new Map() : this.#tombstones;
-      this.#tombstones = new Map();
-      this.#turnedMs = nowMs;
-    }
+    if (this.#tombstones.size + this.#olderTombstones.size === 0) return undefined;
+    this.#turn(nowMs);
     return this.#tombstones.get(holdId) ?? this.#olderTombstones.get(holdId);
   }
 
-  #bury(holdId: string, status: ReleaseReply['status'], tombstoneMs: number): void {
+  #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number, nowMs: number): void {
+    // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
+    if (status === 'released' && unanswered === 0) return;
+    this.#turn(nowMs);
     this.#tombstoneMs = Math.max(this.#tombstoneMs, tombstoneMs);
     this.#tombstones.set(holdId, status);
+  }
+
+  #turn(nowMs: number): void {
+    if (nowMs - this.#turnedMs <= this.#tombstoneMs) return;
+    this.#olderTombstones = nowMs - this.#turnedMs > 2 * this.#tombstoneMs ? new Map() : this.#tombstones;
+    this.#tombstones = new Map();
+    this.#turnedMs = nowMs;
   }
 }

@@ -19,7 +19,7 @@ import type { LockMode } from '../types.ts';
  *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
  * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat answers
  *     the same, an acquire that arrives later answers cancelled. A store that knows that no call of the hold id can arrive
- *     any more, since all were answered on the connection that they were sent on, may forget it before.
+ *     any more, since all were answered at once or on the connection that they were sent on, may forget it before.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
  * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
