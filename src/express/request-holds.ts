@@ -1,47 +1,60 @@
 import { IncomingMessage } from 'node:http';
+import { ExposedHolds, exposeHolds } from '../core/http/exposed-holds.ts';
 import { frameworkPrototype } from '../core/http/framework-prototype.ts';
-import { exposeHolds } from '../core/http/guard.ts';
+import { tracedRequest } from '../core/http/trace-request.ts';
 import type { Hold } from '../core/index.ts';
 
-interface Exposed {
+interface Exposing {
   lock?: Hold;
   locks?: ReadonlyMap<string, Hold>;
 }
 
-const exposed = new WeakMap<object, Exposed>();
 const prototypes = new WeakSet<object>();
 
 /**
  * Puts what a guard acquired at `req.lock` and `req.locks`: by accessors on Express's own prototype of requests. Where
  * there is none, or somebody else has put properties of these names over it, on the request itself.
  */
-export function exposeOnRequest(req: IncomingMessage & Exposed, holds: readonly Hold[]): void {
-  share(req);
-  const target = exposed.get(req) ?? {};
-  exposed.set(req, target);
-  exposeHolds(target, holds);
-  if (req.lock !== target.lock || req.locks !== target.locks) exposeHolds(req, holds);
+export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly Hold[]): void {
+  const shared = share(req);
+  const traced = tracedRequest(req);
+  if (traced !== undefined) {
+    traced.exposed ??= new ExposedHolds();
+    traced.exposed.add(holds);
+  }
+  if (traced === undefined || shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
 }
 
 /** The next handlers were called: they may be of another copy of Express, with a prototype of its own. */
-export function keepOnRequest(req: IncomingMessage & Exposed): void {
-  if (!('lock' in req)) share(req);
+export function keepOnRequest(req: IncomingMessage): void {
+  share(req);
 }
 
-function share(req: IncomingMessage): void {
+/** The prototype that has the accessors. */
+function share(req: IncomingMessage): object | undefined {
   const shared = frameworkPrototype(req, IncomingMessage.prototype);
-  if (shared === undefined || prototypes.has(shared) || 'lock' in shared || 'locks' in shared) return;
+  if (shared === undefined || prototypes.has(shared)) return shared;
+  if ('lock' in shared || 'locks' in shared) return undefined;
   Object.defineProperties(shared, { lock: accessor('lock'), locks: accessor('locks') });
   prototypes.add(shared);
+  return shared;
+}
+
+/** Whether a request does not show what its prototype has. */
+function isHidden(req: object, shared: object): boolean {
+  for (let next = req; next !== shared; next = Object.getPrototypeOf(next)) {
+    if (Object.hasOwn(next, 'lock') || Object.hasOwn(next, 'locks')) return true;
+  }
+  return false;
 }
 
 /** What is assigned becomes the request's own. */
-function accessor(name: keyof Exposed): PropertyDescriptor & ThisType<object> {
+function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingMessage> {
   return {
     configurable: true,
     enumerable: true,
     get() {
-      return exposed.get(this)?.[name];
+      return tracedRequest(this)?.exposed?.[name];
     },
     set(value: unknown) {
       Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });

@@ -1,6 +1,7 @@
 import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
-import { type CommonGuardOptions, exposeHolds, RequestGuard } from '../core/http/guard.ts';
+import { exposeHolds } from '../core/http/exposed-holds.ts';
+import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import {
   runInRequest,

@@ -157,23 +157,6 @@ export class RequestGuard {
   }
 }
 
-/**
- * Puts what a guard acquired where handlers look for it: the newest hold, and all by key. Where the request passed
- * without, there is no newest one: that of a guard before must not be taken for it.
- */
-export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, Hold> }, holds: readonly Hold[]): void {
-  if (holds.length === 0) {
-    delete target.lock;
-    return;
-  }
-  const all = new Map(target.locks);
-  for (const hold of holds) {
-    all.set(hold.key, hold);
-    target.lock = hold;
-  }
-  target.locks = all;
-}
-
 /** Says that a request passes without its locks: each time as an event, once as a warning. */
 function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): readonly Hold[] {
   warnOnce('LOCK_PASSED', 'The lock store failed: requests pass without the lock where `passOnStoreError` is set');

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { type EndListener, onResponseEnd, wrapResponse } from './response-wrappers.ts';
+import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './socket-close.ts';
 
 /** What a watch tells; each at most once. */
@@ -34,7 +34,9 @@ export class ResponseWatch implements SocketListener, EndListener {
    * Until nothing more is to come of them. Watches are found by their requests, in a `WeakMap`: what it leads to outlives
    * the collector's quick rounds, and requests with all that they have would.
    */
-  #open: { readonly req: IncomingMessage; readonly res: ServerResponse } | undefined;
+  #open:
+    | { readonly req: IncomingMessage; readonly res: ServerResponse; readonly socket: Socket | undefined }
+    | undefined;
   readonly #events: ResponseEvents;
   readonly #options: WatchOptions;
   #isEnded = false;
@@ -52,14 +54,14 @@ export class ResponseWatch implements SocketListener, EndListener {
   #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
   constructor(req: IncomingMessage, res: ServerResponse, options: WatchOptions, events: ResponseEvents) {
-    this.#open = { req, res };
+    const socket = socketOf(req);
+    this.#open = { req, res, socket };
     this.#events = events;
     this.#options = options;
     this.#begun = !options.awaitsMiddleware;
-    onResponseEnd(req, res, this);
+    wrapResponse(res, this);
     res.on('pipe', (source) => this.#pipe(source));
     res.on('close', () => this.#close());
-    const socket = socketOf(req);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) onSocketClose(socket, this);
     // Gone before it could be watched: no event is left to come.
@@ -142,27 +144,28 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   #close(): void {
     if (this.#open === undefined) return;
-    const { req, res } = this.#open;
-    const socket = socketOf(req);
+    const { req, res, socket } = this.#open;
     // Destroyed in its queue: what Node does to it when the connection closes is still to come.
-    if (socket === undefined || this.#isSocketClosed || !isQueued(req, res)) {
+    if (socket === undefined || this.#isSocketClosed || !isQueued(socket, res)) {
       if (socket !== undefined) ignoreSocketClose(socket, this);
       this.#open = undefined;
     }
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#tellEnd(res);
-    const isByServer = socket !== undefined && wasDestroyedHere(req, res);
-    // Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen.
-    wrapResponse(res, this);
-    if (res.writableEnded === true) this.#isEnded = true;
-    const wasEnded = this.#isEnded;
-    if (isByServer || this.#isPiped()) this.#isEnded = true;
+    const wasEnded = this.#isEnded || this.#wasEndedUnseen(res);
+    this.#isEnded = wasEnded || (socket !== undefined && wasDestroyedHere(req, res)) || this.#isPiped();
     this.#sources = undefined;
     this.#look();
     // Middleware that works on after the answer has nobody to wait for it any more.
     if (!this.#isOver && !wasEnded) this.#events.left();
     this.#onClosed?.();
+  }
+
+  /** Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen. */
+  #wasEndedUnseen(res: ServerResponse): boolean {
+    wrapResponse(res, this);
+    return res.writableEnded === true;
   }
 
   #pipe(source: Readable): void {
@@ -209,8 +212,8 @@ function socketOf({ httpVersionMajor, socket }: IncomingMessage): Socket | undef
 }
 
 /** Whether the response stands behind another one on its connection, which is gone. */
-function isQueued(req: IncomingMessage, res: ServerResponse): boolean {
-  return res.socket === null && req.socket.destroyed;
+function isQueued(socket: Socket, res: ServerResponse): boolean {
+  return socket.destroyed && res.socket === null;
 }
 
 /** Of a request of HTTP/2. */

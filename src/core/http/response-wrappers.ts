@@ -1,4 +1,5 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
+import { processState } from '../context.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 
 /** Who is told of the calls by which the server's code ends a response. */
@@ -16,7 +17,6 @@ type Methods = Record<'end' | 'destroy', Method | undefined>;
 /** Whom a call on a response is told to; undefined is nobody. */
 type Find = (res: unknown) => EndListener | undefined;
 
-const listeners = new WeakMap<IncomingMessage, EndListener>();
 const wrappers = new WeakSet<Method>();
 
 const wrap = {
@@ -44,15 +44,9 @@ const wrap = {
  * Tells the listener of every call of `end` and `destroy` on the response. The wrappers stay on, and keep arguments, `this`
  * and return value: on the framework's prototype, for all responses, where one is and nobody else has put a method over
  * its; else on the response itself. Never on Node's own prototype.
- */
-export function onResponseEnd(req: IncomingMessage, res: ServerResponse, listener: EndListener): void {
-  listeners.set(req, listener);
-  wrapResponse(res, listener);
-}
-
-/**
- * Wraps what is not wrapped: at first, and again where another copy of the framework may have put its own prototype on the
- * response meanwhile. From then on that one's is wrapped for all responses.
+ *
+ * Called again, it wraps what is not wrapped: another copy of the framework may have put its own prototype on the response
+ * meanwhile. From then on that one's is wrapped for all responses.
  */
 export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;
@@ -76,7 +70,9 @@ function put(target: Methods, name: keyof Methods, find: Find): void {
   target[name] = wrapper;
 }
 
+/** What `traceContext` knows of the request has it. */
 function listenerOf(res: unknown): EndListener | undefined {
   const { req } = res as ServerResponse;
-  return req === undefined ? undefined : listeners.get(req);
+  const traced = req === undefined ? undefined : processState().requests.get(req);
+  return (traced as { watch: EndListener } | undefined)?.watch;
 }

@@ -9,6 +9,7 @@ import type { Runtime } from '../runtime.ts';
 import { Scope } from '../scope.ts';
 import { traceIdPattern } from '../trace.ts';
 import { checkOptions, objectWith } from '../validate.ts';
+import type { ExposedHolds } from './exposed-holds.ts';
 import { type ResponseEvents, ResponseWatch, type WatchOptions } from './response-end.ts';
 import { mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 
@@ -22,6 +23,8 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
+  /** What its guards acquired, where the framework has a place for that on all requests. */
+  exposed: ExposedHolds | undefined;
   readonly #headerName: string;
   readonly #graceMs: number;
   /** Started when the client leaves, stopped when the work is over. */
