@@ -48,6 +48,16 @@ describe('what the server is told of a release', () => {
     expect(release(history, unknown)).toBe(2);
   });
 
+  it('is that an acquire may come, where another was answered, though that was said twice', () => {
+    const history = new RedisHistory(client);
+    const hold = request();
+    history.asked(hold);
+    const answered = history.asked(hold);
+    answered();
+    answered();
+    expect(flagOf(history, hold)).toBe(2);
+  });
+
   it('is that an acquire may come, where one was answered on another connection than it was sent on', () => {
     const history = new RedisHistory(client);
     const hold = request();

@@ -1,11 +1,12 @@
 import { Redis } from 'ioredis';
+import { renew } from '../../src/core/store/redis-scripts.generated.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { until, useRedis } from './redis.ts';
+import { type RedisOptions, until, useRedis } from './redis.ts';
 
 watchLeaks();
 
@@ -127,15 +128,30 @@ describe('a store that waits for a replica', () => {
     await Promise.all(replies);
   });
 
-  it('must be one that can: `waitReplicas` is a number, and not for a Cluster', () => {
+  it('a grant whose confirming renewal was refused may stand: the outcome is unknown', async () => {
+    const refused = Object.assign(new Error('READONLY You can not write'), { name: 'ReplyError' });
+    const duplicate = (options: RedisOptions): Redis => {
+      const connection = stage.client.duplicate(options);
+      const evalsha = connection.evalsha.bind(connection) as (...args: unknown[]) => Promise<unknown>;
+      const spoilt = (...args: unknown[]) => (args[0] === renew.sha1 ? Promise.reject(refused) : evalsha(...args));
+      return Object.assign(connection, { evalsha: spoilt });
+    };
+    const client: Redis = Object.create(stage.client, { duplicate: { value: duplicate } });
+    stage.store = new RedisStore({ client, waitReplicas: 1 });
+    ends.push(await stage.store.subscribe('another', () => {}));
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({
+      outcome: 'unknown',
+      message: expect.stringContaining('READONLY'),
+    });
+    expect((await stage.order()).holds).toEqual([line.holdId]);
+  });
+
+  it('must be told how many: `waitReplicas` is a number', () => {
     for (const waitReplicas of [-1, 0.5, 101, '1']) {
       expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(
         'Expected `waitReplicas` to be a whole number, 0 to 100',
       );
     }
-    const cluster = Object.create(stage.client, { isCluster: { value: true } });
-    expect(() => new RedisStore({ client: cluster, waitReplicas: 1 })).toThrow(
-      'Expected no `waitReplicas` on a Cluster',
-    );
   });
 });

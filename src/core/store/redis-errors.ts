@@ -36,6 +36,15 @@ export function isUnknownScript(error: unknown): boolean {
 }
 
 /**
+ * Whether a call of a transaction did nothing because its server has not got the key, or not all of the lock, or is not
+ * there.
+ */
+export function isElsewhere(error: unknown): boolean {
+  if (!(error instanceof LockStoreError)) return (error as { code?: unknown }).code === 'ECONNREFUSED';
+  return error.outcome === 'not-applied' && ['ASK', 'MOVED', 'TRYAGAIN'].includes(replyCode(error.cause) ?? '');
+}
+
+/**
  * The first word of an error reply, the last one where a cluster's client gave up after many; undefined where the
  * connection failed and nothing was answered.
  */

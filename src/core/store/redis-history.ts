@@ -26,11 +26,14 @@ export class RedisHistory {
     this.#clock = clock;
   }
 
-  /** An acquire is sent; the function that comes back says that it was answered. */
+  /** An acquire is sent; the function that comes back says that it was answered, and may be called again. */
   asked(request: HoldRequest): () => void {
     const then = this.#connections.now();
     request.unanswered = (request.unanswered ?? 0) + 1;
+    let isOpen = true;
     return () => {
+      if (!isOpen) return;
+      isOpen = false;
       if (this.#connections.areStill(then)) request.unanswered = (request.unanswered ?? 1) - 1;
     };
   }

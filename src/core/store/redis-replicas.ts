@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
 import { type Clock, elapsedMs, systemClock } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
+import type { RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
+import { RedisPrimaries } from './redis-primaries.ts';
 import { RedisScripts } from './redis-scripts.ts';
-import { RedisTransactions } from './redis-transactions.ts';
 import type { StoreGrant, StoreListener } from './store.ts';
 
 /** How long replicas have to confirm, and a call to get a connection; below the default of `storeTimeoutMs`. */
@@ -16,21 +17,22 @@ const confirmMs = 1_000;
 export class RedisReplicas {
   readonly #count: number;
   readonly #clock: Clock;
-  readonly #connections: RedisTransactions;
+  readonly #connections: RedisPrimaries;
 
-  constructor(client: Redis, count: number, clock: Clock = systemClock) {
+  constructor(client: RedisOrCluster, count: number, clock: Clock = systemClock) {
     this.#count = count;
     this.#clock = clock;
-    this.#connections = new RedisTransactions(client, clock);
+    this.#connections = new RedisPrimaries(client, clock);
   }
 
   /**
-   * Runs calls, the last of which must have written where `counts` says that their answer is to be confirmed. Rejects
+   * Runs calls about a key, the last of which must have written where `counts` says that their answer is to be confirmed. Rejects
    * with a `LockStoreError` where too few replicas confirm in time: what was written stays. Or where no connection was free
    * in time: a call that were sent later might come after all that its caller did to undo it. `onUnsent` is called then.
    */
   async confirmed<T>(
     operation: string,
+    key: string,
     calls: (scripts: RedisScripts) => Promise<T>,
     counts: (reply: T) => boolean,
     onUnsent?: () => void,
@@ -41,7 +43,7 @@ export class RedisReplicas {
       const reply = await calls(new RedisScripts(connection));
       return [reply, counts(reply) ? await connection.wait(this.#count, confirmMs) : this.#count];
     };
-    const answer = await this.#connections.run(work).catch((error: unknown) => {
+    const answer = await this.#connections.run(key, work).catch((error: unknown) => {
       throw error instanceof LockStoreError ? error : storeError(operation, error);
     });
     if (answer === undefined) {

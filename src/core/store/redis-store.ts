@@ -39,7 +39,7 @@ export interface RedisStoreOptions {
   readonly prefix?: string | undefined;
   /**
    * How many replicas must have a grant or a renewal before it counts. Costs two round trips more, on connections of the
-   * store's own; where replicas are missing, nothing is granted. Not on a `Cluster`. Default 0.
+   * store's own; where replicas are missing, nothing is granted. Default 0.
    */
   readonly waitReplicas?: number | undefined;
 }
@@ -92,33 +92,37 @@ export class RedisStore implements LockStore {
       `${namesOf(request)} ${wants(request)}`,
     ]);
     const waitReplicas = checked.waitReplicas ?? 0;
-    if (waitReplicas === 0) return;
-    if (isCluster(client)) throw new LockConfigError('Expected no `waitReplicas` on a Cluster');
-    this.#replicas = new RedisReplicas(client, waitReplicas);
+    this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(client, waitReplicas);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     // From now on, also where it is to wait for a connection: what is given back meanwhile must be remembered.
-    const answered = this.#history.asked(request);
+    let answered = this.#history.asked(request);
     if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, answered);
+    let isRepeated = false;
     const calls = async (scripts: RedisScripts): Promise<AcquireReply> => {
+      if (isRepeated) answered = this.#history.asked(request);
+      isRepeated = true;
       const reply = await this.#acquire(scripts, request, terms, answered);
       const claims = reply.claims.map(wakeUp);
       if (reply.status !== 'granted') return { ...reply, claims };
       // It may be the grant of another call, written on another connection: it is written again on this one.
       const { fence, isClaim } = reply.grant;
       const leaseMs = isClaim ? request.claimMs : terms.leaseMs;
-      const renewed = await this.#renew(scripts, request, { fence, leaseMs });
+      const renewed = await this.#renew(scripts, request, { fence, leaseMs }).catch(({ message, cause }) => {
+        throw new LockStoreError(message, { cause, outcome: 'unknown' });
+      });
       if (renewed.status === 'lost') throw new LockStoreError('The grant was over at once', { outcome: 'unknown' });
       return { ...reply, claims, grant: { ...reply.grant, endMs: renewed.endMs }, nowMs: renewed.nowMs };
     };
-    return this.#replicas.confirmed('acquire', calls, ({ status }) => status === 'granted', answered);
+    const isGrant = ({ status }: AcquireReply): boolean => status === 'granted';
+    return this.#replicas.confirmed('acquire', this.#record(request.id), calls, isGrant, () => answered());
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     if (this.#replicas === undefined) return this.#renew(this.#scripts, request, terms);
     const call = (scripts: RedisScripts): Promise<RenewReply> => this.#renew(scripts, request, terms);
-    return this.#replicas.confirmed('renew', call, ({ status }) => status === 'renewed');
+    return this.#replicas.confirmed('renew', this.#record(request.id), call, ({ status }) => status === 'renewed');
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
@@ -201,6 +205,10 @@ export class RedisStore implements LockStore {
   #args(request: HoldRequest, rest: string): Item[] {
     const lock = `${this.#prefix}{${request.id}}`;
     return [`${lock}:lock`, `${lock}:queue`, namesOf(request), rest];
+  }
+
+  #record(id: string): string {
+    return this.#keys(id)[0];
   }
 
   /** The hash tag keeps both keys of a lock in one slot; an encoded name is never empty and has no braces. */

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import type { RedisClient } from './redis-scripts.ts';
 
@@ -15,15 +15,18 @@ const answerMs = 2_000;
 export class RedisTransactions {
   readonly #client: RedisClient;
   readonly #clock: Clock;
+  readonly #options: RedisOptions;
   readonly #idle: Redis[] = [];
   readonly #waiting: (() => void)[] = [];
   #busy = 0;
   #isClosed = false;
   #idleTimer: Timer | undefined;
 
-  constructor(client: RedisClient, clock: Clock = systemClock) {
+  /** The options are for the connections, in place of the client's. */
+  constructor(client: RedisClient, clock: Clock = systemClock, options: RedisOptions = {}) {
     this.#client = client;
     this.#clock = clock;
+    this.#options = options;
   }
 
   /** Lends a connection. After a failure, nobody can know what it still watches or sends: it is closed. */
@@ -75,6 +78,7 @@ export class RedisTransactions {
     for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop())
       if (known.status === 'ready') return known;
     const connection = this.#client.duplicate({
+      ...this.#options,
       lazyConnect: true,
       retryStrategy: () => null,
       sentinelRetryStrategy: () => null,

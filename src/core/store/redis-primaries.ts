@@ -1,0 +1,72 @@
+import type { Cluster, Redis } from 'ioredis';
+import { type Clock, systemClock } from '../clock.ts';
+import { isCluster, primaryOf, type RedisOrCluster, slotOf } from './redis-cluster.ts';
+import { isElsewhere } from './redis-errors.ts';
+import { RedisTransactions } from './redis-transactions.ts';
+
+const mostTries = 10;
+const pauseMs = 100;
+
+/** Connections for transactions to the server that has a key: in a cluster, the primary of its slot. */
+export class RedisPrimaries {
+  readonly #client: RedisOrCluster;
+  readonly #clock: Clock;
+  readonly #pools = new Map<string, RedisTransactions>();
+  #isClosed = false;
+
+  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** Lends a connection, and another where the first one's server had nothing to say of the key. */
+  run<T>(key: string, work: (connection: Redis) => Promise<T>): Promise<T> {
+    const client = this.#client;
+    return isCluster(client) ? this.#follow(client, key, work) : this.#poolOf('', client).run(work);
+  }
+
+  /** As `RedisTransactions` has them. */
+  open(): void {
+    this.#isClosed = false;
+    for (const pool of this.#pools.values()) pool.open();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const pool of this.#pools.values()) pool.close();
+  }
+
+  /**
+   * The client finds out by a call of its own which server has the key now. While a slot moves, none may serve it: it is
+   * tried for a second.
+   */
+  async #follow<T>(cluster: Cluster, key: string, work: (connection: Redis) => Promise<T>): Promise<T> {
+    const slot = slotOf(`${cluster.options.keyPrefix ?? ''}${key}`);
+    let failure: unknown = new Error('The cluster has no server for the key');
+    for (let tries = 0; tries < mostTries; tries++) {
+      if (tries > 1) await new Promise<void>((resolve) => this.#clock.after(pauseMs, resolve));
+      const nodeKey = cluster.slots[slot]?.[0];
+      const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
+      if (nodeKey !== undefined && primary !== undefined) {
+        try {
+          return await this.#poolOf(nodeKey, primary).run(work);
+        } catch (error) {
+          if (!isElsewhere(error)) throw error;
+          failure = error;
+        }
+      }
+      await cluster.get(key);
+    }
+    throw failure;
+  }
+
+  #poolOf(name: string, client: Redis): RedisTransactions {
+    const known = this.#pools.get(name);
+    if (known !== undefined) return known;
+    const { keyPrefix } = this.#client.options;
+    const pool = new RedisTransactions(client, this.#clock, { keyPrefix: keyPrefix ?? '', readOnly: false });
+    if (this.#isClosed) pool.close();
+    this.#pools.set(name, pool);
+    return pool;
+  }
+}
