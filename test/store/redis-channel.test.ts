@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../src/core/errors.ts';
 import { RedisChannel } from '../../src/core/store/redis-channel.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
@@ -59,6 +60,32 @@ describe('the channel of the Redis store', () => {
     expect(await stage.client.pubsub('CHANNELS')).toEqual(
       expect.arrayContaining([`reenlock:grants:${one.name}`, `reenlock:grants:${two.name}`]),
     );
+  });
+
+  it.each([
+    { name: 'ioredis 6', connect: (port: number) => new Redis(port) },
+    { name: 'ioredis 5', connect: (port: number) => new Redis5(port) as unknown as Redis },
+  ])('takes another while the first is on its way, at any moment of that ($name)', async ({ connect }) => {
+    for (const moment of ['connect', 'ready']) {
+      const client = connect(stage.server.port);
+      await client.ping();
+      const duplicate = jest.spyOn(client, 'duplicate');
+      const channel = new RedisChannel(client, 'grants:');
+      const { listen, messages } = listener();
+      const first = channel.subscribe('first', listen);
+      const connection = duplicate.mock.results[0]?.value as Redis;
+      await once(connection, moment);
+      const ends = await Promise.all([
+        first,
+        channel.subscribe('second', () => {}),
+        channel.subscribe('third', listen),
+      ]);
+      expect(await stage.client.pubsub('CHANNELS')).toHaveLength(3);
+      expect(messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
+      for (const end of ends) await end();
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    }
   });
 
   it('closes the connection with the last subscription, and opens another when there is a new one', async () => {

@@ -141,6 +141,24 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([]);
   });
 
+  it('remembers a call that was not answered, though it was refused before', async () => {
+    await use();
+    const failures = [
+      Object.assign(new Error('MOVED 1 127.0.0.1:1'), { name: 'ReplyError' }),
+      new Error('Connection is closed.'),
+    ];
+    for (const node of client.nodes('master')) {
+      const duplicate = node.duplicate.bind(node);
+      jest.spyOn(node, 'duplicate').mockImplementation((options) => {
+        return Object.assign(duplicate(options), { evalsha: () => Promise.reject(failures.shift()) });
+      });
+    }
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    expect(failures).toEqual([]);
+    expect(line.request.unanswered).toBe(1);
+  });
+
   it('goes on with the replica that took over in agreement', async () => {
     await use();
     const line = stage.deafProcess().line();

@@ -55,7 +55,7 @@ describe('what the server is told of a release', () => {
     const answered = history.asked(hold);
     answered();
     answered();
-    expect(flagOf(history, hold)).toBe(2);
+    expect(release(history, hold)).toBe(2);
   });
 
   it('is that an acquire may come, where one was answered on another connection than it was sent on', () => {

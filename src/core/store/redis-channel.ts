@@ -48,7 +48,11 @@ export class RedisChannel {
       // A connection that were opened now would be closed by nobody.
       if (isOver) return;
       this.#connection ??= this.#open();
-      await this.#connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
+      const connection = this.#connection;
+      // An ioredis 5 would send it, and then its own question whether the server is ready, which is forbidden by then.
+      if (connection.status === 'connect') await new Promise((resolve) => connection.once('ready', resolve));
+      if (isOver) return;
+      await connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
     };
     try {
       await this.#inTime(ask());

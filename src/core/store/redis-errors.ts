@@ -35,13 +35,10 @@ export function isUnknownScript(error: unknown): boolean {
   return replyCode(error) === 'NOSCRIPT';
 }
 
-/**
- * Whether a call of a transaction did nothing because its server has not got the key, or not all of the lock, or is not
- * there.
- */
+/** Whether a call did nothing because its server has not got the key, or not all of the lock. */
 export function isElsewhere(error: unknown): boolean {
-  if (!(error instanceof LockStoreError)) return (error as { code?: unknown }).code === 'ECONNREFUSED';
-  return error.outcome === 'not-applied' && ['ASK', 'MOVED', 'TRYAGAIN'].includes(replyCode(error.cause) ?? '');
+  if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;
+  return ['ASK', 'MOVED', 'TRYAGAIN'].includes(replyCode(error.cause) ?? '');
 }
 
 /**
