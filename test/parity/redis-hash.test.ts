@@ -156,8 +156,9 @@ describeStores('a Redis hash lock with release notification', ({ stage, service 
       expect(hold.fence).toBeGreaterThanOrEqual(endMs * 1_000);
       // Nor does it cost anybody a lease that a dead client stands in the queue before them.
       await dead.line('dead').wait();
+      const waiting = one.seen('waiting');
       const next = one.job('next', () => lock.run(key, owners));
-      await one.until('waiting', one.seen('waiting') + 1);
+      await one.until('waiting', waiting + 1);
       await hold.release();
       expect(await next).toEqual(['next']);
     });
