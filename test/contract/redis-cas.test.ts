@@ -3,6 +3,7 @@ import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import type { RedisOptions } from '../store/redis.ts';
 import { describeContract } from './contract.ts';
@@ -89,7 +90,7 @@ async function timeMs(client: Redis6): Promise<number> {
 
 function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
   const broken = async (at: number, options: RedisOptions) => {
-    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, ...options });
+    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, disconnectTimeout, ...options });
     // What ioredis says by event it also says to each call.
     client.on('error', () => {});
     const adapter = new RedisCas({ client });

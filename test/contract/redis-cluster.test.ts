@@ -3,6 +3,7 @@ import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';
 import { type ClusterOptions, connected } from '../store/cluster.ts';
 import { describeContract } from './contract.ts';
@@ -79,7 +80,13 @@ function faults(connect: Connect, cluster: () => RedisCluster): StoreFault[] {
     {
       name: 'nobody listens at the ports',
       outcome: 'unknown',
-      create: async () => broken(connect([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => null })),
+      create: async () =>
+        broken(
+          connect([{ host: '127.0.0.1', port: 1 }], {
+            clusterRetryStrategy: () => null,
+            redisOptions: { disconnectTimeout },
+          }),
+        ),
     },
     {
       name: 'the user has no permission',

@@ -3,6 +3,7 @@ import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import type { RedisOptions } from '../store/redis.ts';
 import { describeContract } from './contract.ts';
@@ -81,7 +82,7 @@ async function timeMs(client: Redis6): Promise<number> {
 
 function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
   const broken = (at: number, options: RedisOptions) => {
-    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, ...options });
+    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, disconnectTimeout, ...options });
     // What ioredis says by event it also says to each call.
     client.on('error', () => {});
     return { client, store: new RedisStore({ client }), close: async () => client.disconnect() };

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import type { AcquireOptions, LocksOptions } from '../../src/core/index.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { plainTypeScript, type Script, startScript } from '../helpers/processes.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
 import { type Entry, type Rules, violationsOf } from './history.ts';
@@ -42,7 +43,7 @@ export class Lab {
   private constructor(server: RedisServer, proxy: TcpProxy) {
     this.server = server;
     this.proxy = proxy;
-    this.admin = new Redis(server.port, { retryStrategy: () => 10, maxRetriesPerRequest: null });
+    this.admin = new Redis(server.port, { retryStrategy: () => 10, maxRetriesPerRequest: null, disconnectTimeout });
     // A test of a server that is killed knows why.
     this.admin.on('error', () => {});
   }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import Redis from 'ioredis';
 import { watchLeaks } from './leaks.ts';
 import { runScript, startScript } from './processes.ts';
+import { disconnectTimeout } from './redis-client.ts';
 import { startRedis } from './redis-server.ts';
 
 watchLeaks();
@@ -21,7 +22,7 @@ describe('startRedis', () => {
 
   it('restarts on the same port, without its data, after a kill', async () => {
     const server = await startRedis({ args: ['--maxmemory', '8mb'] });
-    const client = new Redis(server.url, { retryStrategy: () => 20 });
+    const client = new Redis(server.url, { retryStrategy: () => 20, disconnectTimeout });
     await client.set('key', 'value');
     const { pid } = server;
     await server.kill();

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { disconnectTimeout } from './redis-client.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 /** A Redis Cluster of its own: three primaries with a replica each, nothing on disk but its own configuration, loopback only. */
@@ -54,7 +55,7 @@ class LocalCluster implements RedisCluster {
     this.nodes = servers.map(({ port }) => ({ host: '127.0.0.1', port }));
     this.#admins = new Map(
       servers.map((server) => {
-        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0 });
+        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0, disconnectTimeout });
         // What is said by event is also said to each call.
         admin.on('error', () => {});
         return [server, admin];

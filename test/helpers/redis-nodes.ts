@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { disconnectTimeout } from './redis-client.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 /** A node whose server passes for an old one: a new one would have no say until it is older than the longest lease. */
@@ -24,7 +25,7 @@ export class RedisNodes {
   }
 
   client(port: number, options: Omit<RedisOptions, 'replyMapping'> = {}): Redis {
-    const client = new Redis(port, { retryStrategy: () => 10, ...options });
+    const client = new Redis(port, { retryStrategy: () => 10, disconnectTimeout, ...options });
     // What ioredis says by event it also says to each call.
     client.on('error', () => {});
     this.#clients.push(client);

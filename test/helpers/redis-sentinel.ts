@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { disconnectTimeout } from './redis-client.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 /** One primary with two replicas, and three Sentinels that watch it; nothing on disk but their configuration, loopback only. */
@@ -59,7 +60,7 @@ class LocalGroup implements SentinelGroup {
     this.sentinels = watchers.map(({ port }) => ({ host: '127.0.0.1', port }));
     this.#admins = new Map(
       [...servers, ...watchers].map((server) => {
-        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0 });
+        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0, disconnectTimeout });
         // What is said by event is also said to each call.
         admin.on('error', () => {});
         return [server, admin];

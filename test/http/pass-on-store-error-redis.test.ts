@@ -4,6 +4,7 @@ import type { LockEvents } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { Stage } from '../helpers/stage.ts';
 import { recordWarnings } from '../helpers/warnings.ts';
@@ -18,7 +19,7 @@ describeFrameworks('passOnStoreError on Redis', (framework) => {
     redis = await startRedis();
   });
   beforeEach(() => {
-    client = new Redis(redis.url, { retryStrategy: () => 20 });
+    client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
     client.on('error', () => {});
   });
   afterEach(Stage.endAll);

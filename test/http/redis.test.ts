@@ -4,6 +4,7 @@ import { getLock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { type Gate, gate, Stage } from '../helpers/stage.ts';
 
@@ -17,7 +18,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     redis = await startRedis();
   });
   beforeEach(() => {
-    client = new Redis(redis.url, { retryStrategy: () => 20 });
+    client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
     client.on('error', () => {});
   });
   afterEach(Stage.endAll);

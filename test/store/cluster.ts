@@ -1,6 +1,7 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { Stage } from '../contract/stage.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';
 import type { RedisServer } from '../helpers/redis-server.ts';
 import { type RedisOptions, until } from './redis.ts';
@@ -23,7 +24,10 @@ export class ClusterStage extends Stage {
 
   /** Another client, with all its connections open. */
   async connect(options: ClusterOptions = {}): Promise<Cluster> {
-    const client = new Cluster([...this.cluster.nodes], options);
+    const client = new Cluster([...this.cluster.nodes], {
+      ...options,
+      redisOptions: { disconnectTimeout, ...options.redisOptions },
+    });
     client.on('error', () => {});
     await connected(client);
     return client;

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { createLocks, isLockError, lock, runInTrace } from 'reenlock';
 import { QuorumStore, type RedisStore } from 'reenlock/redis';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { OldRedisStore } from '../helpers/redis-nodes.ts';
 
 // One process that asks for a lock, says what came of it, closes all that it has opened, and does nothing more. With
@@ -8,7 +9,7 @@ import { OldRedisStore } from '../helpers/redis-nodes.ts';
 const ports = process.argv.slice(2).map(Number);
 
 async function main(): Promise<void> {
-  const clients = ports.map((port) => new Redis(port, { maxRetriesPerRequest: 0 }));
+  const clients = ports.map((port) => new Redis(port, { maxRetriesPerRequest: 0, disconnectTimeout }));
   for (const client of clients) client.on('error', () => {});
   const stores = clients.map((client) => new OldRedisStore({ client }));
   const store = stores.length > 1 ? new QuorumStore({ stores }) : (stores[0] as RedisStore);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LockStoreError } from '../../src/core/errors.ts';
 import { QuorumStore } from '../../src/core/store/quorum-store.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { OldRedisStore } from '../helpers/redis-nodes.ts';
 
 // One process of a contest: takes its turns on one key, and writes each entry and exit into a journal on a server apart.
@@ -11,7 +12,9 @@ const turns = 15;
 
 async function main(): Promise<void> {
   const journal = new Redis(journalPort as number);
-  const clients = ports.map((port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0 }));
+  const clients = ports.map(
+    (port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0, disconnectTimeout }),
+  );
   for (const client of clients) client.on('error', () => {});
   const store = new QuorumStore({ stores: clients.map((client) => new OldRedisStore({ client })), nodeTimeoutMs: 500 });
   for (let turn = 0; turn < turns; ) {

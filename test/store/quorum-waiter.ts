@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { QuorumStore, RedisStore } from 'reenlock/redis';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 
 // One process whose jobs wait for one key, and write each entry and exit into a journal on a server apart.
 const [journalPort, leaseMs, ...ports] = process.argv.slice(2).map(Number);
@@ -10,7 +11,9 @@ const turns = 8;
 
 async function main(): Promise<void> {
   const journal = new Redis(journalPort as number);
-  const clients = ports.map((port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0 }));
+  const clients = ports.map(
+    (port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0, disconnectTimeout }),
+  );
   for (const client of clients) client.on('error', () => {});
   const stores = clients.map((client) => new RedisStore({ client }));
   const store = new QuorumStore({ stores, nodeTimeoutMs: 500, maxLeaseMs: leaseMs });

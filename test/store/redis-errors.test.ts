@@ -4,6 +4,7 @@ import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { FakeRedis } from './fake-redis.ts';
 import { until, useRedis } from './redis.ts';
 
@@ -20,6 +21,7 @@ describe('what a server answers to a script', () => {
       enableReadyCheck: false,
       maxRetriesPerRequest: 0,
       retryStrategy: () => 10,
+      disconnectTimeout,
     });
     client.on('error', () => {});
     // Before there is a connection, nobody can tell how often a call was sent.

@@ -5,6 +5,7 @@ import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type SentinelGroup, startSentinelGroup } from '../helpers/redis-sentinel.ts';
 import type { RedisServer } from '../helpers/redis-server.ts';
 import { until } from './redis.ts';
@@ -34,7 +35,13 @@ describe('behind Sentinel', () => {
   async function connect(): Promise<Redis> {
     const { name, sentinels } = group;
     const client = new Redis({
-      ...{ name, sentinels: [...sentinels], retryStrategy: () => 20, sentinelRetryStrategy: () => 20 },
+      ...{
+        name,
+        sentinels: [...sentinels],
+        retryStrategy: () => 20,
+        sentinelRetryStrategy: () => 20,
+        disconnectTimeout,
+      },
     });
     client.on('error', () => {});
     clients.push(client);

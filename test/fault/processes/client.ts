@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
 import { RedisStore } from '../../../src/core/store/redis-store.ts';
+import { disconnectTimeout } from '../../helpers/redis-client.ts';
 import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
@@ -59,6 +60,7 @@ const recorder = new Recorder(setup.name, now, (entry) => {
 const redis = new Redis(setup.port, {
   retryStrategy: () => 20,
   maxRetriesPerRequest: null,
+  disconnectTimeout,
   ...(setup.username === undefined ? {} : { username: setup.username, password: 'any' }),
 });
 redis.on('error', () => {});
