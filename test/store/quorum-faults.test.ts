@@ -181,7 +181,6 @@ describe('processes that contend for a key on a quorum', () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const reader = redis.client(journal.port);
-    await untilTrusted(redis, leaseMs);
     const args = [journal.port, leaseMs, ...redis.servers.map(({ port }) => port)].map(String);
     const clients = [1, 2].map(() => startScript(join(__dirname, 'quorum-waiter.ts'), { args, timeoutMs: 60_000 }));
     await until(async () => (await reader.llen('journal')) > 15);
@@ -223,12 +222,3 @@ describe('processes that contend for a key on a quorum', () => {
     await journal.stop();
   }, 90_000);
 });
-
-/** New servers have no say: waits until these are older than the longest lease. */
-async function untilTrusted(redis: RedisNodes, maxLeaseMs: number): Promise<void> {
-  const stores = redis.connect().map((client) => new RedisStore({ client }));
-  await until(async () => {
-    const ages = await Promise.all(stores.map((store) => store.uptimeMs()));
-    return ages.every((ageMs) => ageMs > 2 * maxLeaseMs);
-  });
-}

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
-import { QuorumStore, RedisStore } from 'reenlock/redis';
+import { QuorumStore } from 'reenlock/redis';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
+import { OldRedisStore } from '../helpers/redis-nodes.ts';
 
 // One process whose jobs wait for one key, and write each entry and exit into a journal on a server apart.
 const [journalPort, leaseMs, ...ports] = process.argv.slice(2).map(Number);
@@ -15,7 +16,7 @@ async function main(): Promise<void> {
     (port) => new Redis(port, { retryStrategy: () => 10, maxRetriesPerRequest: 0, disconnectTimeout }),
   );
   for (const client of clients) client.on('error', () => {});
-  const stores = clients.map((client) => new RedisStore({ client }));
+  const stores = clients.map((client) => new OldRedisStore({ client }));
   const store = new QuorumStore({ stores, nodeTimeoutMs: 500, maxLeaseMs: leaseMs });
   const locks = createLocks({ store, leaseMs, waitMs: 60_000, storeTimeoutMs: 4_000 });
   let waits = 0;
