@@ -1,6 +1,6 @@
 import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { type Script, startScript } from '../helpers/processes.ts';
+import { type Script, startScript, tsx } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { blocksOf, readDocument } from './markdown.ts';
 import { documents, Workshop } from './workshop.ts';
@@ -53,7 +53,7 @@ describe('the code of the documents', () => {
 
     async function start(file: string): Promise<string> {
       const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
-      script = startScript(workshop.path('README.md', file), { env });
+      script = startScript(workshop.path('README.md', file), { env, execArgv: tsx });
       for await (const line of script.lines()) if (line.startsWith('http://')) return line;
       throw new Error(`It ended without an address: ${(await script.exited).stderr}`);
     }

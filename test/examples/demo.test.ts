@@ -1,5 +1,5 @@
 import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript } from '../helpers/processes.ts';
+import { runScript, tsx } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { exampleFile } from './example.ts';
 
@@ -8,7 +8,8 @@ watchLeaks();
 const demo = exampleFile('demo/demo.ts');
 
 // Slow motion: requests that are sent at once also meet on a busy machine.
-const run = (redisUrl: string) => runScript(demo, { env: { REDIS_URL: redisUrl, STEP_MS: '100' } });
+// As `npm start` does.
+const run = (redisUrl: string) => runScript(demo, { execArgv: tsx, env: { REDIS_URL: redisUrl, STEP_MS: '100' } });
 
 describe('demo.ts', () => {
   let redis: RedisServer;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { AcquireOptions, LocksOptions } from '../../src/core/index.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
-import { plainTypeScript, type Script, startScript } from '../helpers/processes.ts';
+import { type Script, startScript } from '../helpers/processes.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
@@ -155,7 +155,6 @@ export class Client {
     this.#befell = befell;
     this.#script = startScript(join(__dirname, 'processes/client.ts'), {
       args: [JSON.stringify(setup)],
-      execArgv: plainTypeScript,
       timeoutMs: 600_000,
     });
     this.ready = this.#script.once<Answer>(({ id }) => id === 0);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { plainTypeScript, startScript } from '../helpers/processes.ts';
+import { startScript } from '../helpers/processes.ts';
 import { until, useRedis } from '../store/redis.ts';
 import type { LoopResult } from './processes/loop.ts';
 import { isLong } from './seed.ts';
@@ -14,7 +14,6 @@ describe('after any number of holds, waits and refusals', () => {
     const args = [redis.server.port, 14, isLong ? 1_000 : 150].map(String);
     const script = startScript(join(__dirname, 'processes/loop.ts'), {
       args,
-      execArgv: plainTypeScript,
       timeoutMs: 300_000,
     });
     const { sizes, listenersBefore, listenersAfter } = await script.once<LoopResult>();

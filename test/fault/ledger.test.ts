@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { plainTypeScript, type Script, startScript } from '../helpers/processes.ts';
+import { type Script, startScript } from '../helpers/processes.ts';
 import { type Client, Lab } from './lab.ts';
 import type { Fencing } from './ledger.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
@@ -22,7 +22,7 @@ describe('a balance that is read, worked on and written below a lock', () => {
   let url: string;
   beforeEach(async () => {
     lab = await Lab.start();
-    ledger = startScript(join(__dirname, 'processes/ledger.ts'), { execArgv: plainTypeScript, timeoutMs: 600_000 });
+    ledger = startScript(join(__dirname, 'processes/ledger.ts'), { timeoutMs: 600_000 });
     ({ url } = await ledger.once<{ url: string }>());
   });
   afterEach(async () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { plainTypeScript, startScript } from '../helpers/processes.ts';
+import { startScript } from '../helpers/processes.ts';
 import { useRedis } from '../store/redis.ts';
 import type { KeysResult, WaitersResult } from './processes/memory.ts';
 import { isLong } from './seed.ts';
@@ -14,7 +14,6 @@ describe('the memory that locks take', () => {
     const args = [what, redis.server.port, count].map(String);
     const script = startScript(join(__dirname, 'processes/memory.ts'), {
       args,
-      execArgv: plainTypeScript,
       timeoutMs: 600_000,
     });
     const result = await script.once<T>();
