@@ -5,7 +5,7 @@ import { isLong } from '../fault/seed.ts';
 import { play, schedule, type World } from '../helpers/deadlock-play.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 
-/** Every fault that was put in to try them was found by some hundreds. */
+/** Mistakes that were made to try them were found by some hundreds, or not by ten thousands either. */
 const schedules = isLong ? 20_000 : 2_500;
 
 // A false alarm would be a ring of which no moment had all; one that is overlooked would be there at the end.
