@@ -47,8 +47,16 @@ export class ScopedBatch implements BatchHold {
   readonly waitUntil = (promise: PromiseLike<unknown>): void => {
     checkValue('what waitUntil is given', promise, promised);
     const settled = Promise.resolve(promise).then(ignore, ignore);
-    // A rejection is told once.
-    for (const [index, hold] of this.#inOrder.entries()) hold.waitUntil(index === 0 ? promise : settled);
+    const errors: unknown[] = [];
+    for (const [index, hold] of this.#inOrder.entries()) {
+      try {
+        // A rejection is told once.
+        hold.waitUntil(index === 0 ? promise : settled);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw worstOf(errors);
   };
 
   readonly release = (): Promise<void> => {

@@ -73,7 +73,9 @@ export class ScopedHold implements Hold {
   get waitUntil(): (promise: PromiseLike<unknown>) => void {
     return (promise) => {
       checkValue('what waitUntil is given', promise, promised);
+      // Also where it comes too late: its rejection is to be told.
       this.#home.postpone(this, promise);
+      if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
     };
   }
 

@@ -72,7 +72,7 @@ export interface Hold extends AsyncDisposable {
   /**
    * Postpones the automatic release of this hold, at the end of its request or job, until `promise` has settled. Also
    * counts when it is called in the same turn in which the response was ended. A rejection is reported as a `warning`
-   * event, never thrown.
+   * event, never thrown. Throws `LockNotHeldError` where the hold was released already: the work goes on without the lock.
    */
   waitUntil(promise: PromiseLike<unknown>): void;
   /**

@@ -151,6 +151,21 @@ describe('the hold of a batch', () => {
     expect(warnings).toEqual([expect.objectContaining({ code: 'LOCK_WAIT_UNTIL', cause: new Error('work') })]);
   });
 
+  it('outlives its job as far as it is held, and says that a part was released before', async () => {
+    const { job } = setUp();
+    const own = job();
+    const batch = await batchOf(own);
+    await own.in(() => lock.release('a'));
+    let finish: () => void = () => {};
+    const work = new Promise<void>((resolve) => (finish = resolve));
+    expect(() => batch.waitUntil(work)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_NOT_HELD', key: 'a' }));
+    const over = own.end();
+    expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, true, true]);
+    finish();
+    await over;
+    expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, false, false]);
+  });
+
   it('is given back with its job, newest first', async () => {
     const setup = setUp();
     const released = setup.events('released');

@@ -1,4 +1,4 @@
-import { currentTrace, LockConfigError, lock } from '../../src/core/index.ts';
+import { currentTrace, LockConfigError, LockNotHeldError, lock } from '../../src/core/index.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();
@@ -40,6 +40,20 @@ describe('waitUntil', () => {
     await clock.settle();
     expect(hold.isHeld()).toBe(false);
     expect(own.in(() => currentTrace())?.isOver).toBe(true);
+  });
+
+  it('says so where it comes too late, and takes the promise all the same', async () => {
+    const setup = setUp();
+    const warnings = setup.events('warning');
+    const own = setup.job();
+    const hold = await own.in(() => lock.acquire('key'));
+    await hold.release();
+    expect(() => hold.waitUntil(Promise.reject(new Error('work')))).toThrow(LockNotHeldError);
+    await own.end();
+    expect(() => hold.waitUntil(Promise.resolve())).toThrow(LockNotHeldError);
+    await setup.clock.settle();
+    expect(warnings).toEqual([expect.objectContaining({ code: 'LOCK_WAIT_UNTIL', cause: new Error('work') })]);
+    expect(await setup.store.remains()).toEqual([]);
   });
 
   it.each([
