@@ -4,7 +4,7 @@ import { deadlock } from './deadlock.mjs';
 import { expressMemory } from './express-memory.mjs';
 import { expressRedis } from './express-redis.mjs';
 import { handOff } from './hand-off.mjs';
-import { hotKey } from './hot-key.mjs';
+import { hotKey, hotKeyFar } from './hot-key.mjs';
 import { hotKeyProcesses } from './hot-key-processes.mjs';
 import { oneAtATime } from './one-at-a-time.mjs';
 import { reEntry } from './re-entry.mjs';
@@ -20,6 +20,7 @@ export const scenarios = [
   batch,
   reEntry,
   hotKey,
+  hotKeyFar,
   hotKeyProcesses,
   handOff,
   deadlock,
