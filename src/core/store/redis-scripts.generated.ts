@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'b7d0bcf4519a4db3f1ea29617cd67bfda1f45d3d',
+  sha1: '95484ce74262bed7ced5aa92fd18664ab9729093',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -16,7 +16,7 @@ local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
 redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + 3600000)
 return fence
 end
-if q == 113 and g == 45 and (mark == 119 or mark == 87) then
+if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
@@ -25,17 +25,27 @@ local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+
 local line = string.find(text, '\\n', 35, true)
 local isOnly = not line or string.byte(text, line + 1) == 35
 if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
+local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
+if q == 113 then
 local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
 local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
 if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
-local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
-if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
-redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
-local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
-if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, ahead, 0} end
-return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+if redis.pcall('ZADD', KEYS[2], 'NX', place, member) == 1 then
+redis.call('ZINCRBY', KEYS[2], 1, ownMark)
+ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
 end
 end
+elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('EXISTS', KEYS[2]) == 0 then
+local spanMs = math.ceil(livenessMs * 1.1)
+if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
+redis.call('PEXPIRE', KEYS[2], spanMs)
+redis.call('SET', KEYS[1], string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18), 'KEEPTTL')
+ahead = 0
+end
+end
+if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs, endMs, 1, ahead, 0} end
+if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
 end
 end
 local record, queue = KEYS[1], KEYS[2]

@@ -25,8 +25,8 @@ if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[
   return fence
 end
 
--- Another is the only one to write, and others wait: most calls on a key in demand end here, in the same way as below.
-if q == 113 and g == 45 and (mark == 119 or mark == 87) then
+-- Another is the only one to write, and has a live lease: most calls on a key in demand end here, in the same way as below.
+if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
   -- From the fence on.
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
@@ -36,18 +36,30 @@ if q == 113 and g == 45 and (mark == 119 or mark == 87) then
   local line = string.find(text, '\n', 35, true)
   local isOnly = not line or string.byte(text, line + 1) == 35
   if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
-    local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
-    local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
-    if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
-      local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
-      -- At maxmemory it is refused for a poll, too, which adds nothing: below, a poll is told apart first.
-      if redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
-        redis.call('ZINCRBY', KEYS[2], 1, ':o' .. ownOwner)
-        local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
-        if mark == 119 or process ~= ownProcess then return {'queued', atMs, endMs, 1, ahead, 0} end
-        return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+    local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+    local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
+    -- What adds something may be refused at maxmemory: below, that is told.
+    if q == 113 then
+      local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
+      local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
+      if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
+        if redis.pcall('ZADD', KEYS[2], 'NX', place, member) == 1 then
+          redis.call('ZINCRBY', KEYS[2], 1, ownMark)
+          ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
+        end
+      end
+    elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('EXISTS', KEYS[2]) == 0 then
+      -- The first to wait.
+      local spanMs = math.ceil(livenessMs * 1.1)
+      if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
+        redis.call('PEXPIRE', KEYS[2], spanMs)
+        -- The lease's own time to live has an hour to spare.
+        redis.call('SET', KEYS[1], string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18), 'KEEPTTL')
+        ahead = 0
       end
     end
+    if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs, endMs, 1, ahead, 0} end
+    if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
   end
 end
 --@include _shared
