@@ -24,6 +24,8 @@ module.exports = {
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
   },
   globalSetup: '<rootDir>/test/helpers/global-setup.ts',
-  testTimeout: 30_000,
-  maxWorkers: 2,
+  testSequencer: '<rootDir>/test/helpers/longest-first.cjs',
+  testTimeout: 60_000,
+  // On two cores: suites that wait for servers, processes and leases leave one to others half of their time.
+  maxWorkers: 3,
 };

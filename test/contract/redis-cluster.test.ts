@@ -23,7 +23,7 @@ describe('on a cluster', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await startRedisCluster();
-  }, 60_000);
+  }, 120_000);
   afterAll(() => cluster.stop());
 
   for (const [version, connect] of Object.entries(clients)) {

@@ -69,5 +69,5 @@ describe('batches of overlapping keys, in any orders, in several processes', () 
       }),
       { numRuns: 150 },
     );
-  }, 60_000);
+  });
 });

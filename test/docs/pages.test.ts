@@ -11,7 +11,7 @@ watchLeaks();
 
 const runner = join(__dirname, 'run-block.ts');
 /** How long a block may take. */
-const blockMs = 20_000;
+const blockMs = 50_000;
 const marks = ['prelude', 'in', 'server', 'output'];
 
 // How blocks are marked is told in CONTRIBUTING.md.

@@ -6,7 +6,7 @@ import { createLocks, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type Script, type ScriptResult, startScript } from '../helpers/processes.ts';
 
-const patienceMs = 20_000;
+const patienceMs = 50_000;
 const examples = join(__dirname, '../../examples');
 
 /** Where an example's file is. */

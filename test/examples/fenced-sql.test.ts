@@ -6,7 +6,7 @@ watchLeaks();
 
 describe('fenced-sql.ts', () => {
   it("refuses the late write of a paused holder, though the newer one has only read, and keeps the newer one's", async () => {
-    const { code, stdout } = await runScript(exampleFile('fenced-sql/fenced-sql.ts'), { timeoutMs: 28_000 });
+    const { code, stdout } = await runScript(exampleFile('fenced-sql/fenced-sql.ts'), { timeoutMs: 55_000 });
     const lines = stdout.trim().split('\n');
     expect(lines.map((line) => line.replace(/, its fence is \d+/, ''))).toEqual([
       'slow: reads 10 units',

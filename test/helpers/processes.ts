@@ -11,7 +11,7 @@ export interface ScriptOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What compiles the file: by default what starts in half of the time of `tsx`, and knows CommonJS only. */
   readonly execArgv?: readonly string[];
-  /** After this long the process is killed; 20 s by default. */
+  /** After this long the process is killed; 50 s by default. */
   readonly timeoutMs?: number;
 }
 
@@ -33,7 +33,7 @@ export interface Script {
   /** The lines of the standard output, from the first one. */
   lines(): AsyncIterable<string>;
   kill(signal: NodeJS.Signals): void;
-  /** Sends SIGTERM, after two seconds SIGKILL, and awaits the exit. */
+  /** Sends SIGTERM, after ten seconds SIGKILL, and awaits the exit. */
   stop(): Promise<ScriptResult>;
 }
 
@@ -42,7 +42,7 @@ export const tsx: readonly string[] = ['--import', 'tsx'];
 
 const plainTypeScript = ['--require', require.resolve('./plain-typescript.cjs')];
 const root = join(__dirname, '../..');
-const stopMs = 2_000;
+const stopMs = 10_000;
 
 /** Runs a TypeScript file in a process of its own until it ends; rejects when it takes too long. */
 export async function runScript(file: string, options: ScriptOptions = {}): Promise<ScriptResult> {
@@ -57,7 +57,7 @@ export function startScript(file: string, options: ScriptOptions = {}): Script {
     execArgv: [...(options.execArgv ?? plainTypeScript)],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
-  const exited = result(child, file, options.timeoutMs ?? 20_000);
+  const exited = result(child, file, options.timeoutMs ?? 50_000);
   // Whoever reads a line or a message sees the end there; `exited` may stay unread.
   exited.catch(() => {});
   return {

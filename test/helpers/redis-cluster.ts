@@ -30,7 +30,7 @@ const args = [
   ...['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'],
 ];
 const slots = 16_384;
-const hangMs = 25_000;
+const hangMs = 50_000;
 
 /** Starts the servers, makes a cluster of them, and resolves when it serves every slot. */
 export async function startRedisCluster(): Promise<RedisCluster> {

@@ -22,7 +22,7 @@ export interface SentinelGroup {
 }
 
 const name = 'main';
-const hangMs = 30_000;
+const hangMs = 60_000;
 const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'];
 
 /** How often Sentinels look, ask and tell; and a busy machine is not taken for a clock that jumps. */

@@ -22,7 +22,7 @@ export interface RedisServer {
   readonly port: number;
   readonly pid: number;
   readonly url: string;
-  /** Ends the process (SIGTERM, after two seconds SIGKILL), awaits its exit and removes its folder. */
+  /** Ends the process (SIGTERM, after ten seconds SIGKILL), awaits its exit and removes its folder. */
   stop(): Promise<void>;
   /** Sends the signal (SIGKILL by default) and awaits the exit. */
   kill(signal?: NodeJS.Signals): Promise<void>;
@@ -33,8 +33,8 @@ export interface RedisServer {
   resume(): void;
 }
 
-const stopMs = 2_000;
-const readyMs = 10_000;
+const stopMs = 10_000;
+const readyMs = 30_000;
 const attempts = 5;
 
 /** Starts a Redis server and resolves when it answered a PING. */

@@ -12,8 +12,8 @@ import { ManualClock } from './manual-clock.ts';
 import { createServerOf, isHttp2, type Protocol } from './protocols.ts';
 import { RawClient } from './raw-client.ts';
 
-const settleMs = 3_000;
-const patienceMs = 20_000;
+const settleMs = 10_000;
+const patienceMs = 50_000;
 
 export interface StageOptions extends LocksOptions {
   /** Whether the application has no `traceContext` of the stage's. */

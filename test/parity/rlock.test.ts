@@ -125,7 +125,7 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
       expect(await told).toBeInstanceOf(LockLostError);
       await stopped();
     });
-  }, 30_000);
+  });
 
   it('re-entry raises the count and refreshes the lease', async () => {
     const one = service();

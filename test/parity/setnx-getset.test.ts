@@ -66,7 +66,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
     // All of them saw the same record: none, or one whose holder's time is past.
     const fair = { readers: 5, records: 1, granted: 1, refused: 4, isWinnerHolder: true, isFenceHigher: true };
     expect(rounds.filter((round) => !isDeepStrictEqual(round, fair))).toEqual([]);
-  }, 60_000);
+  }, 120_000);
 
   async function compete(adapters: readonly CasAdapter[], id: string, rounds: number): Promise<object[]> {
     const race = new Race(adapters.length);

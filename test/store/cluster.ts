@@ -74,7 +74,7 @@ export class ClusterStage extends Stage {
 /** Call it in a `describe`. */
 export function useCluster(): ClusterStage {
   const stage = new ClusterStage();
-  beforeAll(() => stage.start(), 60_000);
+  beforeAll(() => stage.start(), 120_000);
   afterAll(() => stage.stop());
   beforeEach(async () => {
     await stage.cluster.callPrimaries('FLUSHALL');

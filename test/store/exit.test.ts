@@ -8,7 +8,7 @@ watchLeaks();
 
 describe('a process that has closed its locks and its clients ends by itself', () => {
   const run = (...ports: number[]) =>
-    runScript(join(__dirname, 'exit-client.ts'), { args: ports.map(String), timeoutMs: 25_000 });
+    runScript(join(__dirname, 'exit-client.ts'), { args: ports.map(String), timeoutMs: 50_000 });
 
   it('while no server is there, and while one of a quorum is not', async () => {
     const redis = new RedisNodes();
@@ -17,5 +17,5 @@ describe('a process that has closed its locks and its clients ends by itself', (
     expect(alone).toEqual({ code: 0, stdout: 'ERR_LOCK_STORE', stderr: '' });
     expect(quorum).toEqual({ code: 0, stdout: 'granted', stderr: '' });
     await redis.stop();
-  }, 30_000);
+  });
 });

@@ -182,7 +182,7 @@ describe('processes that contend for a key on a quorum', () => {
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const reader = redis.client(journal.port);
     const args = [journal.port, leaseMs, ...redis.servers.map(({ port }) => port)].map(String);
-    const clients = [1, 2].map(() => startScript(join(__dirname, 'quorum-waiter.ts'), { args, timeoutMs: 60_000 }));
+    const clients = [1, 2].map(() => startScript(join(__dirname, 'quorum-waiter.ts'), { args, timeoutMs: 120_000 }));
     await until(async () => (await reader.llen('journal')) > 15);
     await redis.servers[0]!.kill();
     const results = await Promise.all(clients.map(({ exited }) => exited));
@@ -195,14 +195,14 @@ describe('processes that contend for a key on a quorum', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
     await redis.stop();
     await journal.stop();
-  }, 90_000);
+  }, 150_000);
 
   it('never hold it at once, and have rising fences, while a server is killed', async () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const args = [journal, ...redis.servers].map(({ port }) => String(port));
     const file = join(__dirname, 'quorum-client.ts');
-    const clients = [1, 2, 3].map(() => startScript(file, { args, timeoutMs: 60_000 }));
+    const clients = [1, 2, 3].map(() => startScript(file, { args, timeoutMs: 120_000 }));
     const reader = redis.client(journal.port);
     await until(async () => (await reader.llen('journal')) > 15);
     await redis.servers[0]!.kill();
@@ -220,5 +220,5 @@ describe('processes that contend for a key on a quorum', () => {
     for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
     await redis.stop();
     await journal.stop();
-  }, 90_000);
+  }, 150_000);
 });

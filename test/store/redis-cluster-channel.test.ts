@@ -8,7 +8,7 @@ import { useCluster } from './cluster.ts';
 import { until } from './redis.ts';
 
 watchLeaks();
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 describe('the channel of a store on a cluster', () => {
   const stage = useCluster();

@@ -10,7 +10,7 @@ import { until } from './redis.ts';
 import { Rush } from './rush.ts';
 
 watchLeaks();
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 const record = `reenlock:{${key}}:lock`;
 

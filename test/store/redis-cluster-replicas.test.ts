@@ -8,7 +8,7 @@ import { type ClusterOptions, useCluster } from './cluster.ts';
 import { until } from './redis.ts';
 
 watchLeaks();
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 describe('on a cluster, a store that waits for a replica', () => {
   const stage = useCluster();

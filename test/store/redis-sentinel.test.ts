@@ -12,7 +12,7 @@ import { until } from './redis.ts';
 import { Rush } from './rush.ts';
 
 watchLeaks();
-jest.setTimeout(90_000);
+jest.setTimeout(180_000);
 
 /** The figures of the guide; they are not promised. */
 function say(figures: string): void {

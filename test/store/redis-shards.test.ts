@@ -14,7 +14,7 @@ import { type ClusterOptions, connected, useCluster } from './cluster.ts';
 import { until } from './redis.ts';
 
 watchLeaks();
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 const record = `reenlock:{${key}}:lock`;
 

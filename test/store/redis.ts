@@ -51,7 +51,7 @@ export function useRedis(args: readonly string[] = []): RedisStage {
   return stage;
 }
 
-const hangMs = 20_000;
+const hangMs = 50_000;
 /** The longest pause between two looks; after a short wait it is a tenth of that. */
 const restMs = 20;
 
