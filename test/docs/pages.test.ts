@@ -2,7 +2,7 @@ import { basename, join } from 'node:path';
 import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
-import { runScript, type Script, startScript } from '../helpers/processes.ts';
+import { runScript, type Script, startScript, tsx } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { blocksOf } from './markdown.ts';
 import { type Module, pages, Workshop } from './workshop.ts';
@@ -51,7 +51,7 @@ describe('the guide pages', () => {
       // They are there for as long as all the others may take.
       const timeoutMs = blockMs * (others.length + 1);
       running = servers.map((server) =>
-        startScript(server.path, { env: { ...env, PORT: String(ports.get(server)) }, timeoutMs }),
+        startScript(server.path, { execArgv: tsx, env: { ...env, PORT: String(ports.get(server)) }, timeoutMs }),
       );
       await Promise.all(running.map(address));
     });
@@ -67,7 +67,7 @@ describe('the guide pages', () => {
 
     it.each(others.map((module) => [titleOf(module), module] as const))('%s', async (_, { path, marks, output }) => {
       const args = [path, ...(marks.in === undefined ? [] : [marks.in])];
-      const { code, stdout, stderr } = await runScript(runner, { args, env, timeoutMs: blockMs });
+      const { code, stdout, stderr } = await runScript(runner, { args, env, execArgv: tsx, timeoutMs: blockMs });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toBe(output ?? '');
     });
@@ -85,9 +85,10 @@ it('a block in a job finds its trace, and one in anything else is an error', asy
   try {
     const code = "import { lock } from 'reenlock';\nconsole.log((await lock.acquire('key')).key);\n";
     const path = workshop.write('block.ts', code);
-    expect(await runScript(runner, { args: [path, 'job'] })).toEqual({ code: 0, stdout: 'key\n', stderr: '' });
-    expect((await runScript(runner, { args: [path] })).stderr).toContain('ERR_LOCK_SCOPE');
-    expect((await runScript(runner, { args: [path, 'request'] })).stderr).toContain('not in a request');
+    const run = (...where: string[]) => runScript(runner, { args: [path, ...where], execArgv: tsx });
+    expect(await run('job')).toEqual({ code: 0, stdout: 'key\n', stderr: '' });
+    expect((await run()).stderr).toContain('ERR_LOCK_SCOPE');
+    expect((await run('request')).stderr).toContain('not in a request');
   } finally {
     workshop.remove();
   }
