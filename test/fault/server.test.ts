@@ -25,6 +25,15 @@ const refusalOf = (acquired: Promise<RemoteHold>): Promise<Refusal> =>
     (refusal: Refusal) => refusal,
   );
 
+const isServed = (client: Client): Promise<boolean> =>
+  client
+    .acquire('order:44', { waitMs: 0 })
+    .then((hold) => hold.release())
+    .then(
+      () => true,
+      () => false,
+    );
+
 const waiting = (lab: Lab, count: number) => until(async () => (await lab.known(key)).waiters.length === count);
 
 describe('when the server is killed and starts again', () => {
@@ -232,6 +241,8 @@ describe('when the server refuses', () => {
       const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
       expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
       await restarted;
+      // A client that found the server loading may leave it alone for longer than a call waits.
+      for (const client of [a, b]) await until(() => isServed(client));
       expect((await first.look()).isHeld).toBe(true);
       await first.release();
       await (await waiter).release();
