@@ -115,6 +115,8 @@ describe('on a cluster', () => {
           }
         },
         { errors: {} },
+        // None in time: whatever gets lost stays lost.
+        60_000,
       );
     });
   });
@@ -203,15 +205,14 @@ async function underLoad(
   ids: readonly string[],
   trouble: (rush: Rush) => Promise<void>,
   expected: object,
+  pollMs = 100,
 ): Promise<void> {
   const clients: Cluster[] = [];
   const processes: Locks[] = [];
   for (let i = 0; i < 2; i++) {
     const client = await stage.connect();
     clients.push(client);
-    processes.push(
-      createLocks({ store: new RedisStore({ client }), pollMs: 100, waitMs: 20_000, storeTimeoutMs: 5_000 }),
-    );
+    processes.push(createLocks({ store: new RedisStore({ client }), pollMs, waitMs: 20_000, storeTimeoutMs: 5_000 }));
   }
   const rush = new Rush(processes, ids, 3);
   try {

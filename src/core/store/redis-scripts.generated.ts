@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '95484ce74262bed7ced5aa92fd18664ab9729093',
+  sha1: '50fb3ad19b851734a0826b5a234266e2255ec6ab',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -97,6 +97,9 @@ end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
+local function allowGrowth()
+redis.call('PEXPIRE', record, hourMs)
+end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -112,8 +115,9 @@ local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
 parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
 parts[#parts + 1] = receipts
-redis.call('DEL', record)
+allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
 end
 local function sweepQueue()
@@ -337,7 +341,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '2641fc1425e80b092ca14061e73d90aa25a658cb',
+  sha1: '7e5e52b045e27e8d0f2fc43ddd2b4ac2b1f162a6',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -389,6 +393,9 @@ end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
+local function allowGrowth()
+redis.call('PEXPIRE', record, hourMs)
+end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -404,8 +411,9 @@ local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
 parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
 parts[#parts + 1] = receipts
-redis.call('DEL', record)
+allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
 end
 local function sweepQueue()
@@ -584,7 +592,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '8d5d9fd6b0bf64b45ba34889bebe657a4f08c8e7',
+  sha1: '3d02e7cf10c7396a7bd667e90bf6724a7fe89198',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -700,6 +708,9 @@ end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
+local function allowGrowth()
+redis.call('PEXPIRE', record, hourMs)
+end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -715,8 +726,9 @@ local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
 parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
 parts[#parts + 1] = receipts
-redis.call('DEL', record)
+allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
 end
 local function sweepQueue()
@@ -884,8 +896,8 @@ end
 local rememberMs = tonumber(amount)
 if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
+remembering = redis.call('ZCOUNT', queue, '(' .. digits(nowUs), '+inf') > 0
 redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
-remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0
 end
 if rememberMs > 0 then
 if flag == '1' and status ~= 'absent' then
@@ -900,7 +912,7 @@ local letter = string.sub(status, 1, 1)
 if flag ~= '2' and #receipts <= 1500 then
 receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
 else
-redis.call('DEL', record)
+allowGrowth()
 redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
 keepQueue(rememberMs)
 remembering = true
@@ -919,7 +931,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '190101a9f8e4c83876303764a44057955fb0d7b0',
+  sha1: 'b8586fd4321877eeec4ecbbba168408b07b4721b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -971,6 +983,9 @@ end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
+local function allowGrowth()
+redis.call('PEXPIRE', record, hourMs)
+end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -986,8 +1001,9 @@ local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
 parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
 end
 parts[#parts + 1] = receipts
-redis.call('DEL', record)
+allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
 end
 local function sweepQueue()
@@ -1147,17 +1163,19 @@ return {'lost', nowMs}`,
 
 export const setEdge: RedisScript = {
   name: 'set-edge',
-  sha1: '84382583b22c6ed23fe11d7fa21b906c0be4e7d6',
+  sha1: 'ee1cead31e4cbc23698acbe1b103686c4c37fdd3',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttlMs = tonumber(ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
 if ttlMs == 0 then
 redis.call('ZREM', KEYS[1], ARGV[1])
-else
-redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
-if redis.call('PTTL', KEYS[1]) < ttlMs then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+return 1
 end
+local leftMs = redis.call('PTTL', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], math.max(leftMs, ttlMs))
+redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
+if leftMs < 0 then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
 return 1`,
 };
 

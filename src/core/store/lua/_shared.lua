@@ -78,8 +78,13 @@ local function suspend(name)
   if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 
--- Deleted before it is set, so that it works at maxmemory. The last fence outlives the last hold by an hour, so that it
--- rises even where the clock is set back.
+-- At maxmemory, what grows is allowed only after another write. That one deletes nothing: in a cluster, on a server that a
+-- slot moves away from, no key can be made that is not there, nor looked at.
+local function allowGrowth()
+  redis.call('PEXPIRE', record, hourMs)
+end
+
+-- The last fence outlives the last hold by an hour, so that it rises even where the clock is set back.
 local function writeRecord()
   local latest = math.max(nowMs, math.ceil(last / 1000))
   if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -96,8 +101,9 @@ local function writeRecord()
     parts[#parts + 1] = '\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
   end
   parts[#parts + 1] = receipts
-  redis.call('DEL', record)
+  allowGrowth()
   redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+  if not waiting then return end
   for name in pairs(lapsed) do suspend(name) end
 end
 

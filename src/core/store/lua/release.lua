@@ -10,8 +10,8 @@
 -- Returns now alone where it held, and no other claim of the process is open; else
 --   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
 --   process. `expired`: the lease was over, but nobody had taken the key.
--- Safe to repeat: it removes once, and what is remembered keeps the first answer. The first write is always a removal,
---   so that it works at maxmemory.
+-- Safe to repeat: it removes once, and what is remembered keeps the first answer. The first write is always one that is
+--   allowed at maxmemory.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
@@ -111,8 +111,8 @@ local rememberMs = tonumber(amount)
 -- Nothing was there and nothing can come: a repeat finds the same.
 if status == 'absent' and flag ~= '2' then rememberMs = 0 end
 if remembering then
+  remembering = redis.call('ZCOUNT', queue, '(' .. digits(nowUs), '+inf') > 0
   redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
-  remembering = redis.call('ZCOUNT', queue, digits(goneFrom), '+inf') > 0
 end
 if rememberMs > 0 then
   if flag == '1' and status ~= 'absent' then
@@ -127,8 +127,7 @@ if rememberMs > 0 then
   if flag ~= '2' and #receipts <= 1500 then
     receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
   else
-    -- Deleted first, so that it works at maxmemory; written again below.
-    redis.call('DEL', record)
+    allowGrowth()
     redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
     keepQueue(rememberMs)
     remembering = true

@@ -6,11 +6,14 @@
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttlMs = tonumber(ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
 if ttlMs == 0 then
   redis.call('ZREM', KEYS[1], ARGV[1])
-else
-  redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
-  if redis.call('PTTL', KEYS[1]) < ttlMs then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+  return 1
 end
+-- Nothing is deleted before something is there that stays: see allowGrowth() in _shared.lua, which this is, too.
+local leftMs = redis.call('PTTL', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], math.max(leftMs, ttlMs))
+redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])
+if leftMs < 0 then redis.call('PEXPIRE', KEYS[1], ttlMs) end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
 return 1
