@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '50fb3ad19b851734a0826b5a234266e2255ec6ab',
+  sha1: '9a3a29413ce1093fd38715196924818ecf904c0a',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -36,7 +36,7 @@ redis.call('ZINCRBY', KEYS[2], 1, ownMark)
 ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
 end
 end
-elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('EXISTS', KEYS[2]) == 0 then
+elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('ZCARD', KEYS[2]) == 0 then
 local spanMs = math.ceil(livenessMs * 1.1)
 if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
 redis.call('PEXPIRE', KEYS[2], spanMs)

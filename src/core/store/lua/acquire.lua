@@ -48,7 +48,7 @@ if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
           ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
         end
       end
-    elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('EXISTS', KEYS[2]) == 0 then
+    elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and redis.call('ZCARD', KEYS[2]) == 0 then
       -- The first to wait.
       local spanMs = math.ceil(livenessMs * 1.1)
       if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
