@@ -1,5 +1,7 @@
-import { createLocks, LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
+import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
+import { buildLocks } from '../../src/core/locks.ts';
 import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../src/core/store/store.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
 
 /** Fails releases until it is mended. */
 class BrokenStore extends MemoryStore {
@@ -13,21 +15,23 @@ class BrokenStore extends MemoryStore {
 
 describe('a hold whose lease was extended', () => {
   it('is given back when the store comes back, though its first lease is long over', async () => {
-    const store = new BrokenStore();
-    const locks = createLocks({ store, leaseMs: 20, storeTimeoutMs: 20 });
+    const clock = new ManualClock();
+    const store = new BrokenStore({ clock });
+    const locks = buildLocks({ store, leaseMs: 20, storeTimeoutMs: 20 }, clock);
     await runInTrace(
       async () => {
         const hold = await lock.acquire('key', { renew: false });
         await hold.extend(60_000);
-        await expect(hold.release()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+        const released = expect(hold.release()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+        await clock.advance(1_000);
+        await released;
       },
       { locks },
     );
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect((await store.inspect('key')).holds).toHaveLength(1);
     store.isBroken = false;
-    const isFree = async (): Promise<boolean> => (await store.inspect('key')).holds.length === 0;
-    while (!(await isFree())) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(await isFree()).toBe(true);
+    await clock.advance(10_000);
+    expect((await store.inspect('key')).holds).toEqual([]);
     await locks.close();
   });
 });
