@@ -69,6 +69,11 @@ export class ScopedBatch implements BatchHold {
     return this.#released;
   };
 
+  /** As each of its holds has it. */
+  assertOpen(): void {
+    for (const hold of this.#inOrder) hold.assertOpen();
+  }
+
   /** Postpones the automatic release until the function that comes back is called. */
   keep(): () => void {
     const settle = this.#inOrder.map((hold) => hold.keep());

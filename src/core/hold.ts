@@ -1,5 +1,6 @@
-import { LockLostError, LockNotHeldError } from './errors.ts';
+import { LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { Grant } from './grant.ts';
+import { scopeIsOver } from './interruption.ts';
 import type { Keeper } from './keeper.ts';
 import { Outcome } from './outcome.ts';
 import type { Hold } from './types.ts';
@@ -7,6 +8,7 @@ import { checkValue, milliseconds, promised, type Rule } from './validate.ts';
 
 /** Where a hold lives: it ends there, and is given back there at the latest. */
 export interface HoldHome {
+  readonly hasEnded: boolean;
   forget(hold: ScopedHold): void;
   keep(hold: ScopedHold): () => void;
   postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void;
@@ -86,6 +88,16 @@ export class ScopedHold implements Hold {
   /** Releases it where nobody waits for that. */
   giveBack(): void {
     this.#giveBack();
+  }
+
+  /**
+   * Throws where it was given back before whoever acquired it could have it: a scope may end in the very turn of a grant,
+   * or between that and the turn in which it is told.
+   */
+  assertOpen(): void {
+    if (this.#released === undefined) return;
+    const { key } = this;
+    throw this.#home.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
   }
 
   /** Postpones the automatic release until the function that comes back is called. */

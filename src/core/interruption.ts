@@ -53,5 +53,5 @@ export class Interruption {
   }
 }
 
-const scopeIsOver =
+export const scopeIsOver =
   'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the answer; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';

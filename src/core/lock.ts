@@ -9,7 +9,7 @@ import { lockInfo } from './lock-info.ts';
 import { currentRuntime } from './locks.ts';
 import { acquireRules, checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
-import type { Soon } from './soon.ts';
+import { after, type Soon } from './soon.ts';
 import type { LockStore } from './store/store.ts';
 import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
 import { callable, checkOptions, checkValue } from './validate.ts';
@@ -25,7 +25,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     ofCall === undefined ? [name, ofLock] : targetOf(key, { ...ofLock, ...checkAcquireOptions(ofCall, where) }, where);
   return {
     key: name.key,
-    acquire: (ofCall) => rejecting(() => acquireNow(...target(ofCall, 'acquire'))),
+    acquire: (ofCall) => rejecting(() => handed(acquireNow(...target(ofCall, 'acquire')))),
     tryAcquire: (ofCall) => rejecting(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
     run: (routine, ofCall) => rejecting(() => runNow(checkedRoutine(routine, 'run'), ...target(ofCall, 'run'))),
     release: () => rejecting(() => releaseNewest(name)),
@@ -39,7 +39,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
 
 /** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
 export const lock: LockFunctions = {
-  acquire: (key, options) => rejecting(() => acquireNow(...targetOf(key, options, 'acquire'))),
+  acquire: (key, options) => rejecting(() => handed(acquireNow(...targetOf(key, options, 'acquire')))),
   tryAcquire: (key, options) => rejecting(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
     rejecting(() => runNow(checkedRoutine(routine, 'run'), ...targetOf(key, options, 'run'))),
@@ -116,7 +116,16 @@ function acquireNow(name: LockName, options: AcquireOptions): Soon<ScopedHold> {
 }
 
 async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null> {
-  return (await acquire(ownScope(name), name, options, 'try')) ?? null;
+  const hold = await acquire(ownScope(name), name, options, 'try');
+  hold?.assertOpen();
+  return hold ?? null;
+}
+
+/** What was acquired, and is still held when it is told. */
+async function handed(acquired: Soon<ScopedHold>): Promise<ScopedHold> {
+  const hold = await acquired;
+  hold.assertOpen();
+  return hold;
 }
 
 function runNow<T>(routine: (hold: Hold) => T | PromiseLike<T>, name: LockName, options: AcquireOptions): Promise<T> {
@@ -131,7 +140,9 @@ async function acquireAllNow(
   const checked = checkAcquireOptions(options, where);
   const names = checkedNames(keys, checked.category);
   const scope = ownScope(names[0] as LockName);
-  return new ScopedBatch(names, await new Batch(scope, names, checked, 'code').acquire());
+  const batch = new ScopedBatch(names, await new Batch(scope, names, checked, 'code').acquire());
+  batch.assertOpen();
+  return batch;
 }
 
 function runAllNow<T>(
@@ -147,9 +158,12 @@ async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   routine: (hold: H) => T | PromiseLike<T>,
   releaseKept: (hold: H, value: T) => Promise<void>,
 ): Promise<T> {
-  const hold = await acquired;
-  // Also where the answer is sent, or the job's promise settles, before the routine's.
-  const settled = hold.keep();
+  // Also where the answer is sent, or the job's promise settles, before the routine's; or has been, in this turn.
+  const keep = (hold: H): [H, () => void] => {
+    hold.assertOpen();
+    return [hold, hold.keep()];
+  };
+  const [hold, settled] = await after(acquired, keep);
   let value: T;
   try {
     value = await routine(hold);

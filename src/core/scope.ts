@@ -78,6 +78,11 @@ export class Scope implements Trace, HoldHome {
     return this.#state === 'over';
   }
 
+  /** Whether its work is done; what `waitUntil` postpones may go on. */
+  get hasEnded(): boolean {
+    return this.#state !== 'open';
+  }
+
   get hasClientLeft(): boolean {
     return this.#abortReason !== undefined && this.#abortReason !== overReason;
   }

@@ -1,4 +1,4 @@
-import { createLocks, type Hold, type Locks, lock, runInTrace } from 'reenlock';
+import { createLocks, type Hold, LockScopeError, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
 
 /** A promise, and the function that settles it. */
 function gate(): { opened: Promise<void>; open: () => void } {
@@ -64,4 +64,41 @@ describe('lock.run in a scope that ends before its routine', () => {
     expect(await tryNow('two')).not.toBeNull();
     expect(await tryNow('three')).not.toBeNull();
   });
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
+    'never runs it without the lock, %d turns of promises before the end',
+    async (turns) => {
+      const store = new LateStore();
+      const late = createLocks({ store });
+      await runInTrace(() => lock.run('warm', () => undefined), { locks: late });
+      const seen: boolean[] = [];
+      let running: Promise<unknown> | undefined;
+      const { opened, open } = gate();
+      store.answers = opened;
+      await runInTrace(
+        async () => {
+          running = lock.run('key', (hold) => void seen.push(hold.isHeld()));
+          open();
+          for (let i = 0; i < turns; i++) await undefined;
+        },
+        { locks: late },
+      );
+      const error = await running?.catch((reason: unknown) => reason);
+      expect([error, seen]).toEqual(seen.length > 0 ? [undefined, [true]] : [expect.any(LockScopeError), []]);
+      await late.close({ drainMs: 0 });
+    },
+  );
 });
+
+/** It answers an acquire later. */
+class LateStore extends MemoryStore {
+  answers: Promise<void> = Promise.resolve();
+
+  override async acquire(
+    ...args: Parameters<MemoryStore['acquire']>
+  ): Promise<Awaited<ReturnType<MemoryStore['acquire']>>> {
+    const answer = await super.acquire(...args);
+    await this.answers;
+    return answer;
+  }
+}

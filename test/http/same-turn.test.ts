@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createRequire } from 'node:module';
 import { id as rTracerId } from 'cls-rtracer';
 import express, { type RequestHandler } from 'express';
-import { createLocks, currentTrace, type Locks, MemoryStore } from 'reenlock';
+import { createLocks, currentTrace, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -77,5 +77,26 @@ describe.each([
     await supertest(app).get('/').expect(500);
     expect(errors).toEqual(['of the handler']);
     expect((await store.inspect('k')).holds).toEqual([]);
+  });
+
+  it('what is run right after the answer has the lock, and what is acquired there is refused: it would be over', async () => {
+    await runInTrace(() => lock.run('warm', () => undefined), { locks });
+    const told: unknown[] = [];
+    const app = traced().get('/', async (_req, res) => {
+      res.send();
+      const outcomes = [
+        lock.run('ran', async (hold) => {
+          await new Promise(setImmediate);
+          return hold.isHeld();
+        }),
+        lock.acquire('acquired'),
+        lock.tryAcquire('tried'),
+      ].map((outcome) => Promise.resolve<unknown>(outcome).catch((error: { code: string }) => error.code));
+      told.push(...(await Promise.all(outcomes)));
+    });
+    await supertest(app).get('/').expect(200);
+    while (told.length === 0) await new Promise(setImmediate);
+    expect(told).toEqual([true, 'ERR_LOCK_SCOPE', 'ERR_LOCK_SCOPE']);
+    for (const key of ['ran', 'acquired', 'tried']) expect((await store.inspect(key)).holds).toEqual([]);
   });
 });
