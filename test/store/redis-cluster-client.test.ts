@@ -64,7 +64,7 @@ describe("the application's Cluster", () => {
       stage.cluster.call(server, 'PUBSUB', 'SHARDNUMSUB', `${slot}:${two.name}`);
     const { primary } = await stage.cluster.serversOf(slot);
     await until(async () => String(await listeners(primary)).endsWith(',1'));
-    await lines[1].ask({ livenessMs: 2 * longMs });
+    await lines[1].ask();
     await two.leave();
     await until(async () => String(await listeners(primary)).endsWith(',0'));
     await lines[0].release();

@@ -109,7 +109,7 @@ describe('on a cluster, messages', () => {
     await lines[1].wait();
     await lines[2].wait();
     if (!right.includes('-ssubscribe')) await listens(two);
-    await lines[1].ask({ livenessMs: 2 * longMs });
+    await lines[1].ask();
     await handOn(lines[0], lines[1], two);
     await handOn(lines[1], lines[2], one);
   });
@@ -141,7 +141,7 @@ describe('on a cluster, messages', () => {
       const before = await primary();
       await Promise.all([listens(one), listens(two)]);
       // From now on the server knows that they listen there.
-      for (const line of [lines[2], lines[3]]) await line.ask({ livenessMs: 2 * longMs });
+      for (const line of [lines[2], lines[3]]) await line.ask();
       await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
         await handOn(lines[0], lines[1], two);
         const to = await stage.elsewhere(record);
@@ -177,13 +177,30 @@ describe('on a cluster, messages', () => {
     await lines[0].hold();
     for (const line of lines.slice(1)) await line.wait();
     await Promise.all([listens(one), listens(two)]);
-    for (const line of [lines[1], lines[2]]) await line.ask({ livenessMs: 2 * longMs });
+    for (const line of [lines[1], lines[2]]) await line.ask();
     await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
     await handOn(lines[0], lines[1], two);
     await handOn(lines[1], lines[2], one);
     await lines[3].ask();
     await listens(two);
     await handOn(lines[2], lines[3], two);
+  });
+
+  it('find a process whose connection was lost, once it has asked, in its turn', async () => {
+    await use('ioredis 6');
+    const [one, two] = [await stage.process(), await stage.process()];
+    const [holder, first, second] = [one.line(), two.line(), one.line()];
+    await holder.hold();
+    await first.wait();
+    await second.wait();
+    await listens(two);
+    await first.ask();
+    const server = await primary();
+    await stage.cluster.call(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await until(async () => (await listeners(server, two)) === 0);
+    expect(await first.ask()).toMatchObject({ status: 'queued' });
+    await handOn(holder, first, two);
+    expect((await stage.order()).waiters).toEqual([second.holdId]);
   });
 
   describe('a process that listened, asked again, and listens no more', () => {
@@ -196,7 +213,7 @@ describe('on a cluster, messages', () => {
       const dead = await gone.line().wait();
       const next = await process.line().wait();
       await Promise.all([listens(gone), listens(process)]);
-      await dead.ask({ livenessMs: 2 * longMs });
+      await dead.ask();
       await gone.leave();
       const server = await primary();
       await until(async () => (await listeners(server, gone)) === 0);

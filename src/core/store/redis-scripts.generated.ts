@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '9a3a29413ce1093fd38715196924818ecf904c0a',
+  sha1: '2aab73589bc3805d669838f8acc04cb098a47e72',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -271,9 +271,10 @@ end
 local function keepLive()
 local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
-if known[1] and not known[2] and known[1] - nowMs >= tonumber(livenessMs) then return end
-redis.call('ZREM', queue, ':p' .. caller)
 local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
+local isSaid = known[1] and not known[2] and known[1] % 1 == mark
+if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
+redis.call('ZREM', queue, ':p' .. caller)
 redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
 if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
 keepQueue(spanMs)
