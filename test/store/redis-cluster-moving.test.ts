@@ -22,6 +22,8 @@ interface Step {
   readonly name: string;
   readonly waiters: number;
   readonly isReader?: true;
+  /** Of the first waiter. */
+  readonly claimMs?: number;
   readonly before?: (play: Play) => Promise<unknown>;
   readonly call: (play: Play) => Promise<unknown>;
   readonly reply: unknown;
@@ -154,6 +156,7 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
     {
       name: 'a hand-over after a claim of another process has lapsed',
       waiters: 2,
+      claimMs: shortMs,
       before: async ({ holder }) => {
         await holder.release();
         await elapse(shortMs);
@@ -180,12 +183,12 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
 
   it.each(steps)(
     '$name is what it is elsewhere',
-    async ({ waiters: count, isReader, before, call, reply, holds, left }) => {
+    async ({ waiters: count, isReader, claimMs = longMs, before, call, reply, holds, left }) => {
       const [process, other] = [await stage.process(), await stage.process()];
       const holder = process.line('holder', { claimMs: longMs });
       const { fence } = await holder.hold();
       const mode = isReader ? 'read' : 'write';
-      const first = await other.line(undefined, { mode, claimMs: before === undefined ? longMs : shortMs }).wait();
+      const first = await other.line(undefined, { mode, claimMs }).wait();
       const waiters = count === 1 ? [first] : [first, await process.line(undefined, { mode }).wait()];
       const play = { holder, waiters, process, fence };
       await before?.(play);
