@@ -256,16 +256,20 @@ describe('on a cluster, messages', () => {
       clients.push(client);
       await connected(client);
       const duplicates = client.nodes().map((node) => jest.spyOn(node, 'duplicate'));
+      /** All that was sent before is answered. */
+      const answered = async (): Promise<void> => {
+        const opened = duplicates.flatMap(({ mock }) => mock.results).map(({ value }) => value as Redis);
+        await Promise.all(opened.filter(({ status }) => status === 'ready').map((connection) => connection.ping()));
+      };
       /** Time for one look, and for the answers to its pings. */
       const look = async (): Promise<void> => {
         await clock.advance(5_000);
-        const opened = duplicates.flatMap(({ mock }) => mock.results).map(({ value }) => value as Redis);
-        await Promise.all(opened.filter(({ status }) => status === 'ready').map((connection) => connection.ping()));
+        await answered();
       };
       const shards = new RedisShards(client, clock);
       const messages: StoreMessage[] = [];
       shards.open('process', (message) => void messages.push(message));
-      return { clock, look, shards, messages };
+      return { clock, answered, look, shards, messages };
     }
 
     async function channels(server?: RedisServer): Promise<string[]> {
@@ -387,16 +391,42 @@ describe('on a cluster, messages', () => {
       await until(async () => (await channels()).length === 0);
     });
 
+    it.each(Object.keys(versions))(
+      'stay where a server is asked for one whose slot it has lost (%s)',
+      async (version) => {
+        const other = 'reenlock:{other}:lock';
+        const from = await primary();
+        if ((await stage.cluster.serversOf(other)).primary.port !== from.port)
+          await stage.cluster.moveSlot(other, from);
+        const { answered, look, shards } = await start({}, version);
+        shards.listen(other, 'process', longMs);
+        await until(async () => (await channels(from)).length === 1);
+        await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+        shards.listen(record, 'process', longMs);
+        await answered();
+        shards.listen(other, 'process', longMs);
+        await look();
+        await look();
+        expect(await channels(from)).toEqual([`${other}:process`]);
+        shards.close('process');
+        await until(async () => (await channels(from)).length === 0);
+      },
+    );
+
     it('go with a slot: those of the other slots stay, or come back, when the server ends one of them', async () => {
       const other = 'reenlock:{other}:lock';
       const from = await primary();
       if ((await stage.cluster.serversOf(other)).primary.port !== from.port) await stage.cluster.moveSlot(other, from);
-      const { shards, messages } = await start();
+      const { answered, look, shards, messages } = await start();
       shards.listen(record, 'process', longMs);
       shards.listen(other, 'process', longMs);
       await until(async () => (await channels(from)).length === 2);
       await stage.cluster.moveSlot(record, await stage.elsewhere(record));
       await until(async () => (await channels(from)).length === 1);
+      await answered();
+      await look();
+      await look();
+      expect(await channels(from)).toEqual([`${other}:process`]);
       const client = clients[0]!;
       await client.get(record);
       shards.listen(record, 'process', longMs);

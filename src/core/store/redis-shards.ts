@@ -72,27 +72,34 @@ export class RedisShards {
       this.#channels.set(name, channel);
     }
     channel.untilMs = Math.max(channel.untilMs, this.#nowMs + forMs);
-    const nodeKey = this.#cluster.slots[channel.slot]?.[0];
+    this.#timer ??= this.#lookLater();
+    const nodeKey = this.#placeOf(channel);
     if (nodeKey === undefined || nodeKey === channel.nodeKey) return;
     this.#unsubscribe(name, channel);
     this.#subscribe(name, channel, nodeKey);
-    this.#timer ??= this.#lookLater();
   }
 
   get #nowMs(): number {
     return this.#clock.now().monoMs;
   }
 
+  /** The primary of its slot; nowhere while that is left alone. */
+  #placeOf({ slot }: Channel): string | undefined {
+    const nodeKey = this.#cluster.slots[slot]?.[0];
+    if (nodeKey === undefined || (this.#pausedUntilMs.get(nodeKey) ?? 0) > this.#nowMs) return undefined;
+    return nodeKey;
+  }
+
   #subscribe(name: string, channel: Channel, nodeKey: string): void {
-    if ((this.#pausedUntilMs.get(nodeKey) ?? 0) > this.#nowMs) return;
     const connection = this.#connections.get(nodeKey) ?? this.#connect(nodeKey);
     if (connection === undefined) return;
     channel.nodeKey = nodeKey;
-    connection.redis.ssubscribe(name).catch(() => {
+    connection.redis.ssubscribe(name).catch((error: Error) => {
       // Lost, or closed.
       if (this.#connections.get(nodeKey) !== connection) return;
       if (channel.nodeKey === nodeKey) channel.nodeKey = undefined;
-      this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
+      // It still has the others.
+      if (!error.message.startsWith('MOVED ')) this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
     });
   }
 
@@ -181,7 +188,7 @@ export class RedisShards {
     const used = new Set<string | undefined>();
     for (const [name, channel] of this.#channels) {
       if (channel.untilMs <= this.#nowMs) this.#drop(name, channel);
-      else used.add(channel.nodeKey);
+      else used.add(channel.nodeKey ?? this.#placeOf(channel));
     }
     for (const [nodeKey, connection] of [...this.#connections]) {
       if (!used.has(nodeKey)) this.#disconnect(nodeKey);
