@@ -1,4 +1,5 @@
 import type { LockMode } from '../types.ts';
+import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './memory-queue.ts';
 import type { AcquireTerms, HoldRequest, StoreGrant } from './store.ts';
 
 /** A hold in memory. */
@@ -9,17 +10,6 @@ export interface MemoryHold {
   isClaim: boolean;
   /** Whether its fence rose after it was granted: it may be renewed with the fence that it got. */
   isRaised: boolean;
-}
-
-interface MemoryWaiter {
-  readonly request: HoldRequest;
-  readonly sinceMs: number;
-}
-
-interface MemoryProcess {
-  liveUntilMs: number;
-  /** `suspended`: passed over until it polls. `owed`: it polled since, and is granted the next time without being asked for. */
-  state: 'live' | 'suspended' | 'owed';
 }
 
 /** What one call on a lock needs from its surroundings. */
@@ -38,9 +28,6 @@ export interface LockImage {
   readonly processes: readonly (readonly [name: string, process: MemoryProcess])[];
 }
 
-/** Each degree of priority counts like this much waiting. */
-const degreeMs = 10_000;
-
 /** What came of a hand-off. */
 interface HandOff {
   readonly granted: readonly MemoryHold[];
@@ -48,22 +35,22 @@ interface HandOff {
   readonly isBlocked: boolean;
 }
 
-/** One lock: its holds, its queue and the processes that wait in it. */
+const nothing: HandOff = { granted: [], isBlocked: false };
+const nobody: ReadonlyMap<string, MemoryWaiter> = new Map();
+
+/** One lock: its holds, and its queue while anybody waits. */
 export class MemoryLock {
   readonly holds: Map<string, MemoryHold> = new Map();
-  readonly queue: Map<string, MemoryWaiter> = new Map();
-  readonly #processes = new Map<string, MemoryProcess>();
-  /** How many waiters an owner has: the queue is only searched for more of them where there are any. */
-  readonly #waitersOf = new Map<string, number>();
-  /** No waiter's place is behind this one. */
-  #lastPlace = Number.NEGATIVE_INFINITY;
+  #queue: MemoryQueue | undefined;
 
   /** The lock of which this is the image; the image must not be used any more. */
   static of(image: LockImage): MemoryLock {
     const lock = new MemoryLock();
     for (const hold of image.holds) lock.holds.set(hold.request.holdId, hold);
-    for (const waiter of image.queue) lock.#push(waiter);
-    for (const [name, process] of image.processes) lock.#processes.set(name, process);
+    if (image.queue.length === 0) return lock;
+    lock.#queue = new MemoryQueue();
+    for (const waiter of image.queue) lock.#queue.add(waiter);
+    for (const [name, process] of image.processes) lock.#queue.processes.set(name, process);
     return lock;
   }
 
@@ -71,12 +58,17 @@ export class MemoryLock {
   get image(): LockImage {
     const queue = [...this.queue.values()];
     const waiting = new Set(queue.map(({ request }) => request.process));
-    const processes = [...this.#processes].filter(([name]) => waiting.has(name));
+    const processes = [...(this.#queue?.processes ?? [])].filter(([name]) => waiting.has(name));
     return { holds: [...this.holds.values()], queue, processes };
   }
 
+  /** Who waits, by hold id, in order. */
+  get queue(): ReadonlyMap<string, MemoryWaiter> {
+    return this.#queue?.waiters ?? nobody;
+  }
+
   get isUnused(): boolean {
-    return this.holds.size === 0 && this.queue.size === 0;
+    return this.holds.size === 0 && this.#queue === undefined;
   }
 
   /** The last fence, which all holds have; undefined where nobody holds. */
@@ -113,35 +105,26 @@ export class MemoryLock {
     for (const [holdId, hold] of this.holds) {
       if (hold.endMs > nowMs) continue;
       this.holds.delete(holdId);
-      if (hold.isClaim) this.#suspend(hold.request.process);
+      if (hold.isClaim) this.#queue?.suspend(hold.request.process);
     }
   }
 
+  /** The process of a waiter has polled. */
   markLive(process: string, untilMs: number): void {
-    const known = this.#processes.get(process);
-    const state = known === undefined || known.state === 'live' ? 'live' : 'owed';
-    this.#processes.set(process, { liveUntilMs: Math.max(untilMs, known?.liveUntilMs ?? 0), state });
+    this.#queue?.markLive(process, untilMs);
   }
 
   /** Answers how many waiters are before it. */
   enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): number {
-    this.markLive(request.process, nowMs + terms.livenessMs);
-    return this.#push({ request, sinceMs: nowMs });
+    this.#queue ??= new MemoryQueue();
+    this.#queue.markLive(request.process, nowMs + terms.livenessMs);
+    return this.#queue.add({ request, sinceMs: nowMs });
   }
 
   dequeue(holdId: string): boolean {
-    const waiter = this.queue.get(holdId);
-    if (waiter === undefined) return false;
-    this.queue.delete(holdId);
-    const { owner } = waiter.request;
-    const others = (this.#waitersOf.get(owner) ?? 1) - 1;
-    if (others === 0) this.#waitersOf.delete(owner);
-    else this.#waitersOf.set(owner, others);
-    if (this.queue.size === 0) {
-      this.#processes.clear();
-      this.#lastPlace = Number.NEGATIVE_INFINITY;
-    }
-    return true;
+    const wasThere = this.#queue?.remove(holdId) === true;
+    if (this.#queue?.waiters.size === 0) this.#queue = undefined;
+    return wasThere;
   }
 
   /** Grants what the holds admit. */
@@ -156,14 +139,14 @@ export class MemoryLock {
    * the next writer.
    */
   handOff(context: LockContext): HandOff {
+    if (this.#queue === undefined) return nothing;
     const granted: MemoryHold[] = [];
     const paid: MemoryProcess[] = [];
     let next = this.#nextLive(context);
     while (next !== undefined && this.admits(next.owner, next.mode)) {
-      const process = this.#processes.get(next.process);
+      const process = this.#queue.processes.get(next.process);
       if (process?.state === 'owed') paid.push(process);
-      const isAlone = this.#waitersOf.get(next.owner) === 1;
-      for (const request of isAlone ? [next] : [next, ...this.#othersWithOwner(next)]) {
+      for (const request of [next, ...this.#queue.besides(next)]) {
         if (!this.admits(request.owner, request.mode)) continue;
         this.dequeue(request.holdId);
         granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
@@ -185,20 +168,6 @@ export class MemoryLock {
     return claims;
   }
 
-  /** Answers how many are before it. */
-  #push(waiter: MemoryWaiter): number {
-    const { holdId, owner } = waiter.request;
-    const place = placeOf(waiter);
-    // Most come last; whoever is behind is put there again.
-    const behind = place < this.#lastPlace ? [...this.queue.values()].filter((other) => placeOf(other) > place) : [];
-    for (const other of behind) this.queue.delete(other.request.holdId);
-    this.queue.set(holdId, waiter);
-    for (const other of behind) this.queue.set(other.request.holdId, other);
-    this.#lastPlace = Math.max(this.#lastPlace, place);
-    this.#waitersOf.set(owner, (this.#waitersOf.get(owner) ?? 0) + 1);
-    return this.queue.size - behind.length - 1;
-  }
-
   /** The last fence; a new one where nobody holds, and where a writer joins readers. */
   #fenceFor(mode: LockMode, context: LockContext): number {
     const { fence } = this;
@@ -211,14 +180,9 @@ export class MemoryLock {
     return next;
   }
 
-  #othersWithOwner(first: HoldRequest): HoldRequest[] {
-    const requests = [...this.queue.values()].map(({ request }) => request);
-    return requests.filter((request) => request.owner === first.owner && request !== first);
-  }
-
   #nextLive(context: LockContext): HoldRequest | undefined {
     for (const { request } of this.queue.values()) {
-      const process = this.#processes.get(request.process);
+      const process = this.#queue?.processes.get(request.process);
       if (process === undefined || process.liveUntilMs <= context.nowMs) {
         this.dequeue(request.holdId);
       } else if (request.process === context.caller || process.state === 'owed') {
@@ -230,15 +194,6 @@ export class MemoryLock {
     }
     return undefined;
   }
-
-  #suspend(process: string): void {
-    const known = this.#processes.get(process);
-    if (known !== undefined) known.state = 'suspended';
-  }
-}
-
-function placeOf({ request, sinceMs }: MemoryWaiter): number {
-  return sinceMs - request.priority * degreeMs;
 }
 
 export function asGrant(hold: MemoryHold): StoreGrant {
