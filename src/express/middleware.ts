@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { expressMiddleware } from 'cls-rtracer';
+import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
+import { bindsListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
@@ -52,8 +53,8 @@ export function traceContext(options?: TraceContextOptions): Guard {
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
     checkNext(next, 'express');
-    tracing.open(req, res, watchOptions);
-    runInRequest(req, () => trace(req, res, next));
+    const { scope } = tracing.open(req, res, watchOptions);
+    runInRequest(req, () => (bindsListeners(req, res) ? runWithId(next, scope.traceId) : trace(req, res, next)));
   };
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { learnListeners } from './bound-listeners.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './socket-close.ts';
 
@@ -153,7 +154,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#tellEnd(res);
-    const wasEnded = this.#isEnded || this.#wasEndedUnseen(res);
+    const wasEnded = this.#isEnded || this.#wasEndedUnseen(req, res);
     this.#isEnded = wasEnded || (socket !== undefined && wasDestroyedHere(req, res)) || this.#isPiped();
     this.#sources = undefined;
     this.#look();
@@ -163,8 +164,9 @@ export class ResponseWatch implements SocketListener, EndListener {
   }
 
   /** Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen. */
-  #wasEndedUnseen(res: ServerResponse): boolean {
+  #wasEndedUnseen(req: IncomingMessage, res: ServerResponse): boolean {
     wrapResponse(res, this);
+    learnListeners(req, res);
     return res.writableEnded === true;
   }
 
