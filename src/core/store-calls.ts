@@ -54,7 +54,8 @@ export class StoreCalls {
     const pending = new PendingCall(operation, ms, sent.monoMs + ms, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
-    answered.then(
+    // A foreign promise may call back from inside its own code, twice, or throw.
+    Promise.resolve(answered).then(
       (reply) => {
         this.#pending.delete(pending);
         onReply(reply);

@@ -1,4 +1,4 @@
-import { LockStoreError, lock } from '../../src/core/index.ts';
+import { createLocks, LockStoreError, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -111,4 +111,27 @@ describe('a cancelling', () => {
     expect(setup.store.calls.map((call) => call.operation)).toEqual(['subscribe', 'acquire', 'release']);
     expect(await setup.store.remains()).toEqual([]);
   });
+});
+
+it('a store whose promise throws when it is listened to has failed as any other', async () => {
+  const store = new MemoryStore();
+  const locks = createLocks({ store });
+  const foreign = {
+    // biome-ignore lint/suspicious/noThenProperty: that is what is tested.
+    then(): never {
+      throw new Error('not connected');
+    },
+  };
+  await runInTrace(
+    async () => {
+      const hold = await lock.acquire('held');
+      jest.spyOn(store, 'acquire').mockReturnValueOnce(foreign);
+      await expect(lock.acquire('key')).rejects.toBeInstanceOf(LockStoreError);
+      jest.spyOn(store, 'release').mockReturnValueOnce(foreign);
+      await hold.release();
+      expect((await store.inspect('held')).holds).toEqual([]);
+    },
+    { locks },
+  );
+  await locks.close();
 });
