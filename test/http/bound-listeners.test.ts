@@ -85,18 +85,38 @@ describe.each([
     },
   );
 
-  it.each(['off', 'removeListener'] as const)('is what it was to others, and `%s` removes it', async (method) => {
+  it.each(
+    (['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const).flatMap((add) => [
+      [add, 'off' as const],
+      [add, 'removeListener' as const],
+    ]),
+  )('by `%s` is what it was to others, and `%s` removes it', async (add, remove) => {
     const listener = jest.fn();
     await drawn(traced(), (emitter) => {
       const added = jest.fn();
-      emitter.once('newListener', added).on('drawn', listener);
-      expect(added).toHaveBeenCalledWith('drawn', listener);
+      emitter.once('newListener', added)[add]('drawn', listener);
+      expect(added.mock.calls).toEqual([['drawn', listener]]);
       expect(emitter.listeners('drawn')).toEqual([listener]);
-      emitter[method]('drawn', listener);
+      expect(emitter.listenerCount('drawn', listener)).toBe(1);
+      emitter[remove]('drawn', listener);
       expect(emitter.listenerCount('drawn')).toBe(0);
       expect(() => emitter.on('drawn', undefined as never)).toThrow('"listener"');
     });
     expect(listener).not.toHaveBeenCalled();
+  });
+
+  it('by `once` is called once, also where it emits the event itself, or is taken raw and called', async () => {
+    const seen: unknown[] = [];
+    await drawn(traced(), (emitter) => {
+      emitter.once('drawn', (depth: number | undefined) => seen.push(depth) && emitter.emit('drawn', 2));
+      emitter.emit('drawn', 1);
+      emitter.once('raw', () => seen.push('raw'));
+      const [raw] = emitter.rawListeners('raw');
+      raw?.();
+      raw?.();
+      expect(emitter.listenerCount('raw')).toBe(0);
+    });
+    expect(seen).toEqual([1, 'raw', 1, 'raw']);
   });
 
   it('leaves neither of them a property of its own', async () => {

@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import type { EventEmitter } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import { currentScope, processState, runInScope } from '../context.ts';
@@ -12,12 +13,14 @@ interface Traced {
 }
 
 type Listener = (...args: unknown[]) => void;
-type Add = (this: object, event: string | symbol, listener: Listener) => unknown;
+/** With `listener` as Node knows it of its own: what it stands for, to whoever asks for it or removes it. */
+type Bound = Listener & { listener?: Listener };
+type Event = string | symbol;
+type Add = (this: EventEmitter, event: Event, listener: Listener) => unknown;
 type Methods = Record<(typeof methods)[number], Add>;
 type RequestOf = (emitter: object) => IncomingMessage | undefined;
 
-/** All others (`once`, `prependOnceListener`) call one of these. */
-const methods = ['on', 'addListener', 'prependListener'] as const;
+const methods = ['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const;
 
 const prototypes = new WeakSet<object>();
 const binding = new WeakSet<Add>();
@@ -43,35 +46,57 @@ export function learnListeners(req: IncomingMessage, res: ServerResponse): void 
 }
 
 function isBinding(emitter: object): boolean {
-  const { on, addListener, prependListener } = emitter as Methods;
-  return binding.has(on) && binding.has(addListener) && binding.has(prependListener);
+  return methods.every((name) => binding.has((emitter as Methods)[name]));
 }
 
 function learn(emitter: object, nodes: object, requestOf: RequestOf): void {
   const shared = frameworkPrototype(emitter, nodes);
   if (shared === undefined || prototypes.has(shared)) return;
   prototypes.add(shared);
-  for (const name of methods) put(shared as Methods, name, requestOf);
+  const { on, prependListener } = shared as Methods;
+  put(shared as Methods, ['on', 'addListener', 'prependListener'], requestOf);
+  put(shared as Methods, ['once'], requestOf, on);
+  put(shared as Methods, ['prependOnceListener'], requestOf, prependListener);
 }
 
-function put(shared: Methods, name: keyof Methods, requestOf: RequestOf): void {
-  const original = shared[name];
-  const add: Add = function (this, event, listener) {
-    return original.call(this, event, bound(requestOf(this), this, listener));
-  };
-  binding.add(add);
-  shared[name] = add;
+/**
+ * What is to be called once is added by `ordinary`: Node's `once` would put a function of its own around the one that is
+ * bound, and so no longer find the one that both stand for when it is to remove it.
+ */
+function put(shared: Methods, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
+  for (const name of names) {
+    const original = shared[name];
+    const add: Add = function (this, event, listener) {
+      const run = bound(requestOf(this), this, listener);
+      if (run === undefined) return original.call(this, event, listener);
+      if (ordinary === undefined) return original.call(this, event, run);
+      return ordinary.call(this, event, onlyOnce(this, event, run));
+    };
+    binding.add(add);
+    shared[name] = add;
+  }
 }
 
-/** When the work is over, what listens is nobody's: Node itself then waits for what is left of the request. */
-function bound(req: IncomingMessage | undefined, emitter: object, listener: Listener): Listener {
+/** Undefined where the work is over: then it is nobody's, as what Node itself adds to wait for the rest of the request. */
+function bound(req: IncomingMessage | undefined, emitter: EventEmitter, listener: Listener): Bound | undefined {
   const traced = req && (processState().requests.get(req) as Traced | undefined);
-  if (traced === undefined || traced.watch.isOver || typeof listener !== 'function') return listener;
+  if (traced === undefined || traced.watch.isOver || typeof listener !== 'function') return undefined;
   const resource = resourceOf(traced.scope);
-  const run: Listener & { listener?: Listener } = resource.runInAsyncScope.bind(resource, listener, emitter);
-  // Node looks there for what it is to remove.
+  const run: Bound = resource.runInAsyncScope.bind(resource, listener, emitter);
   run.listener = listener;
   return run;
+}
+
+function onlyOnce(emitter: EventEmitter, event: Event, run: Bound): Bound {
+  let isOver = false;
+  const first: Bound = (...args) => {
+    if (isOver) return;
+    isOver = true;
+    emitter.removeListener(event, first);
+    return run(...args);
+  };
+  first.listener = run.listener as Listener;
+  return first;
 }
 
 function resourceOf(scope: Scope): AsyncResource {
