@@ -19,7 +19,7 @@ describe('when processes are killed or stopped', () => {
   });
   afterEach(() => lab.stop());
 
-  const waiting = (count: number) => until(async () => (await lab.known(key)).waiters.length === count);
+  const waiting = (count: number) => until(async () => (await lab.waiters(key)).length === count);
 
   /** Acquires of one process, in the order of the queue. */
   async function queue(client: Client, count: number): Promise<Promise<RemoteHold>[]> {

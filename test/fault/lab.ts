@@ -91,6 +91,15 @@ export class Lab {
     };
   }
 
+  /** Who waits for a key, in order, and has been told so: what disturbs its call sooner is an error. */
+  async waiters(key: string): Promise<string[]> {
+    const { waiters } = await this.known(key);
+    const told = new Set(
+      this.history.flatMap((entry) => (entry.kind === 'queued' ? [`${entry.owner} ${entry.key}`] : [])),
+    );
+    return waiters.filter((owner) => told.has(`${owner} ${key}`));
+  }
+
   /**
    * Ends all clients, each of which must end by itself, looks that nothing is left on the server, and checks the history.
    * Answers the history.

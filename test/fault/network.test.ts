@@ -31,7 +31,7 @@ describe('when the network fails', () => {
   });
   afterEach(() => lab.stop());
 
-  const waiting = (...owners: string[]) => until(async () => (await lab.known(key)).waiters.join() === owners.join());
+  const waiting = (...owners: string[]) => until(async () => (await lab.waiters(key)).join() === owners.join());
 
   /** One that holds and one that waits, in processes of their own. */
   async function contest(): Promise<[first: RemoteHold, second: Promise<RemoteHold>, a: Client, b: Client]> {

@@ -34,7 +34,7 @@ const isServed = (client: Client): Promise<boolean> =>
       () => false,
     );
 
-const waiting = (lab: Lab, count: number) => until(async () => (await lab.known(key)).waiters.length === count);
+const waiting = (lab: Lab, count: number) => until(async () => (await lab.waiters(key)).length === count);
 
 describe('when the server is killed and starts again', () => {
   it('with appendfsync always it knows every hold: one owner at a time throughout', () =>
@@ -219,35 +219,39 @@ describe('when the server refuses', () => {
     }),
   );
 
-  it('while it loads its data (LOADING), nobody is let in, and all goes on when it has', () =>
-    inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
-      const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
-      for (const client of [a, b]) client.disturbed();
-      const first = await a.acquire(key);
-      await lab.admin.eval("for i = 1, 12000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
-      const waiter = b.acquire(key, { waitMs: 20_000 });
-      await waiting(lab, 1);
-      await lab.server.kill();
-      const restarted = lab.server.restart();
-      const hasty = lab.admin.duplicate({ enableReadyCheck: false, retryStrategy: () => 5 });
-      hasty.on('error', () => {});
-      await until(() =>
-        hasty.exists('any').then(
-          () => false,
-          (error: Error) => error.message.startsWith('LOADING'),
-        ),
-      );
-      hasty.disconnect();
-      const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
-      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
-      await restarted;
-      // A client that found the server loading may leave it alone for longer than a call waits.
-      for (const client of [a, b]) await until(() => isServed(client));
-      expect((await first.look()).isHeld).toBe(true);
-      await first.release();
-      await (await waiter).release();
-      await lab.end();
-    }));
+  it(
+    'while it loads its data (LOADING), nobody is let in, and all goes on when it has',
+    () =>
+      inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
+        const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
+        for (const client of [a, b]) client.disturbed();
+        const first = await a.acquire(key, { leaseMs: 120_000 });
+        await lab.admin.eval("for i = 1, 12000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
+        const waiter = b.acquire(key);
+        await waiting(lab, 1);
+        await lab.server.kill();
+        const restarted = lab.server.restart();
+        const hasty = lab.admin.duplicate({ enableReadyCheck: false, retryStrategy: () => 5 });
+        hasty.on('error', () => {});
+        await until(() =>
+          hasty.exists('any').then(
+            () => false,
+            (error: Error) => error.message.startsWith('LOADING'),
+          ),
+        );
+        hasty.disconnect();
+        const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
+        expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
+        await restarted;
+        // A client that found the server loading may leave it alone for longer than a call waits.
+        for (const client of [a, b]) await until(() => isServed(client));
+        expect((await first.look()).isHeld).toBe(true);
+        await first.release();
+        await (await waiter).release();
+        await lab.end();
+      }),
+    120_000,
+  );
 
   it('SCRIPT FLUSH costs one more round trip, and nothing else', () =>
     inLab([], async (lab) => {
