@@ -1,7 +1,7 @@
 import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
+import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
 import { problemOf } from '../core/http/problem.ts';
 import {
   runInRequest,
@@ -75,15 +75,17 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};
 
-  async function enter(ctx: C): Promise<readonly Hold[] | undefined> {
+  async function enter(ctx: C): Promise<Entered | undefined> {
     if (skip !== undefined && (await skip(ctx))) return undefined;
     return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx));
   }
 
   async function pass(ctx: C, next: Next): Promise<void> {
-    let holds: readonly Hold[] | undefined;
+    let holds: Entered | undefined;
     try {
       holds = await enter(ctx);
+      // Where nobody awaits this, the request may have ended in the turns since the grant.
+      for (const hold of holds ?? []) hold.assertOpen();
     } catch (error) {
       const refusal = guard.refusal(error, ctx.res);
       if (refusal === undefined || handler === undefined) throw error;

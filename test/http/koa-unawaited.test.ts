@@ -73,6 +73,30 @@ describe.each([koa3, koa2])('middleware above a guard that does not await it ($n
     stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
   });
 
+  it.each(Array.from({ length: 12 }, (_, turns) => turns))(
+    'since it forgot to, and the guard gets its key %d turns of promises later: no handler runs without it',
+    async (turns) => {
+      const stage = await Stage.start(framework, (app, stage) => {
+        const forgetful = framework.middleware((call, next) => {
+          (next() as Promise<void>).catch((error) => stage.note(error.code)).finally(() => stage.note('over'));
+          call.send('forgot');
+        });
+        const slowKey = async (): Promise<string> => {
+          for (let i = 0; i < turns; i++) await undefined;
+          return 'k';
+        };
+        app.route('/first', forgetful, framework.lockOn(slowKey), () => {
+          if (!getLock('k').isHeld()) stage.note('unlocked');
+        });
+        app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+      });
+      await stage.get('/before', 'before');
+      await stage.get('/first', 'first');
+      await stage.until('over');
+      expect(stage.journal).not.toContain('unlocked');
+    },
+  );
+
   it('since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
     const stage = await Stage.start(framework, (app, stage) => {
       const forgetful = framework.middleware((_, next) => {

@@ -19,7 +19,7 @@ import { checkedName, checkedNames } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { Scope } from '../scope.ts';
 import { after, type Soon, settle } from '../soon.ts';
-import type { AcquireOptions, Hold } from '../types.ts';
+import type { AcquireOptions } from '../types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../validate.ts';
 import type { ResponseWatch } from './response-end.ts';
 import { tracedRequest } from './trace-request.ts';
@@ -46,6 +46,9 @@ export interface CommonGuardOptions extends AcquireOptions {
    */
   readonly passOnStoreError?: boolean | undefined;
 }
+
+/** What a request has when its guard lets it in; none, where it passes without. */
+export type Entered = readonly ScopedHold[];
 
 /** The options that each framework types for itself. */
 interface FrameworkOptions {
@@ -88,16 +91,16 @@ export class RequestGuard {
    * Acquires for a request, all keys or none: in the same turn, where the store answers at once. Answers no hold at all
    * where the request passes without. Fails with a `LockError`.
    */
-  enter(req: IncomingMessage, keys: LockKeys): Soon<readonly Hold[]> {
+  enter(req: IncomingMessage, keys: LockKeys): Soon<Entered> {
     const traced = tracedRequest(req);
     const scope = traced?.scope ?? currentScope();
     if (scope === undefined) throw noScope();
     const asked = this.#names(keys);
     // Most guards have one key, and need none of what a batch does.
     const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
-    const refused = (error: unknown, givenBack: Promise<unknown>): Promise<readonly Hold[]> =>
+    const refused = (error: unknown, givenBack: Promise<unknown>): Promise<Entered> =>
       this.#refused(scope, batch?.names ?? asked, error, givenBack);
-    const entered = (holds: readonly ScopedHold[]): Soon<readonly Hold[]> => {
+    const entered = (holds: Entered): Soon<Entered> => {
       // Right after the grant: its handler must not begin.
       if (scope.hasClientLeft) {
         const givenBack = Promise.allSettled(holds.map((hold) => hold.release()));
@@ -119,7 +122,7 @@ export class RequestGuard {
     names: readonly LockName[],
     error: unknown,
     givenBack: Promise<unknown>,
-  ): Promise<readonly Hold[]> {
+  ): Promise<Entered> {
     let refusal = error;
     if (this.#passesOnStoreError && error instanceof LockStoreError) {
       await givenBack;
@@ -131,7 +134,7 @@ export class RequestGuard {
     throw refusal;
   }
 
-  #watch(watch: ResponseWatch, holds: readonly ScopedHold[]): void {
+  #watch(watch: ResponseWatch, holds: Entered): void {
     if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(watch.closed);
     else watch.beforeEnd((res) => warnOfEventStream(res, holds));
   }
@@ -158,7 +161,7 @@ export class RequestGuard {
 }
 
 /** Says that a request passes without its locks: each time as an event, once as a warning. */
-function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): readonly Hold[] {
+function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): Entered {
   warnOnce('LOCK_PASSED', 'The lock store failed: requests pass without the lock where `passOnStoreError` is set');
   runtime.events.emit('passed', { keys: names.map((name) => name.key), traceId, error });
   return [];
