@@ -231,6 +231,23 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
+  it.each(['reconnecting', 'connecting', 'connect', 'ready'])(
+    'ends for all at once, whatever becomes of its connection: it is `%s`',
+    async (state) => {
+      const client = stage.connect();
+      const duplicate = jest.spyOn(client, 'duplicate');
+      const channel = new RedisChannel(client, 'grants:');
+      const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})];
+      const connection = duplicate.mock.results[0]?.value as Redis;
+      const changed = once(connection, state);
+      connection.stream.destroy();
+      await changed;
+      await Promise.all(ends.map((end) => end()));
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    },
+  );
+
   it('leaves no rejection behind when it ends while it subscribes again', async () => {
     const client = stage.connect({ db: 1 });
     const duplicate = jest.spyOn(client, 'duplicate');

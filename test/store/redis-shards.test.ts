@@ -186,7 +186,7 @@ describe('on a cluster, messages', () => {
     await handOn(lines[2], lines[3], two);
   });
 
-  it('find a process whose connection was lost, once it has asked, in its turn', async () => {
+  it('pass nobody over whose connection was lost, and who has asked since', async () => {
     await use('ioredis 6');
     const [one, two] = [await stage.process(), await stage.process()];
     const [holder, first, second] = [one.line(), two.line(), one.line()];
@@ -199,8 +199,9 @@ describe('on a cluster, messages', () => {
     await stage.cluster.call(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub');
     await until(async () => (await listeners(server, two)) === 0);
     expect(await first.ask()).toMatchObject({ status: 'queued' });
-    await handOn(holder, first, two);
-    expect((await stage.order()).waiters).toEqual([second.holdId]);
+    await holder.release();
+    // Its other connection may have been to the same server: what comes of the message is not said here.
+    expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [second.holdId] });
   });
 
   describe('a process that listened, asked again, and listens no more', () => {

@@ -71,7 +71,15 @@ export class RedisChannel {
     const connection = this.#connection;
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
-      await this.#inTime(connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : [])));
+      const ended = connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : []));
+      // What was in force went with the connection, and a client that is closed before it has another never answers.
+      if (connection.status === 'reconnecting') ended.catch(() => undefined);
+      else {
+        await this.#inTime(ended).catch((error: Error) => {
+          // Closed meanwhile by the last, which is an end as well.
+          if (this.#connection === connection) throw error;
+        });
+      }
       return;
     }
     this.#connection = undefined;
