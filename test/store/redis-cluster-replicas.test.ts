@@ -1,4 +1,4 @@
-import type { Cluster } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
@@ -157,6 +157,23 @@ describe('on a cluster, a store that waits for a replica', () => {
     await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     expect(failures).toEqual([]);
     expect(line.request.unanswered).toBe(1);
+  });
+
+  it('looks again which server has the slot, where it gets no connection to the one that had it', async () => {
+    await use();
+    const refused: Redis[] = [];
+    for (const node of client.nodes('master')) {
+      const duplicate = node.duplicate.bind(node);
+      jest.spyOn(node, 'duplicate').mockImplementationOnce((options) => {
+        const connection = duplicate({ ...options, port: 1 });
+        refused.push(connection);
+        return connection;
+      });
+    }
+    const line = stage.deafProcess().line();
+    expect((await line.ask()).status).toBe('granted');
+    expect(refused).toHaveLength(1);
+    expect(line.request.unanswered).toBe(0);
   });
 
   it('goes on with the replica that took over in agreement', async () => {

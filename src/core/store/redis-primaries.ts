@@ -48,10 +48,16 @@ export class RedisPrimaries {
       const nodeKey = cluster.slots[slot]?.[0];
       const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
       if (nodeKey !== undefined && primary !== undefined) {
+        let isLent = false;
+        const lent = (connection: Redis): Promise<T> => {
+          isLent = true;
+          return work(connection);
+        };
         try {
-          return await this.#poolOf(nodeKey, primary).run(work);
+          return await this.#poolOf(nodeKey, primary).run(lent);
         } catch (error) {
-          if (!isElsewhere(error)) throw error;
+          // The client may not know yet that a server is gone.
+          if (isLent && !isElsewhere(error)) throw error;
           failure = error;
         }
       }
