@@ -414,6 +414,25 @@ describe('on a cluster, messages', () => {
       },
     );
 
+    it('end in time also where the slot of another one has moved meanwhile', async () => {
+      const [other, kept] = ['reenlock:{other}:lock', 'reenlock:{third}:lock'] as const;
+      const from = await primary();
+      for (const each of [other, kept])
+        if ((await stage.cluster.serversOf(each)).primary.port !== from.port) await stage.cluster.moveSlot(each, from);
+      const { look, shards } = await start();
+      for (const each of [record, other, kept]) shards.listen(each, 'process', 7_000);
+      await until(async () => (await channels(from)).length === 3);
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      await until(async () => (await channels(from)).length === 2);
+      shards.listen(kept, 'process', longMs);
+      await look();
+      await look();
+      await until(async () => (await channels(from)).length === 1);
+      expect(await channels(from)).toEqual([`${kept}:process`]);
+      shards.close('process');
+      await until(async () => (await channels(from)).length === 0);
+    });
+
     it('go with a slot: those of the other slots stay, or come back, when the server ends one of them', async () => {
       const other = 'reenlock:{other}:lock';
       const from = await primary();

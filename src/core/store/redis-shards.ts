@@ -115,6 +115,8 @@ export class RedisShards {
   }
 
   #drop(name: string, channel: Channel): void {
+    // Forgotten with another one, whose slot has moved, it may still be in force.
+    channel.nodeKey ??= this.#placeOf(channel);
     this.#unsubscribe(name, channel);
     this.#channels.delete(name);
   }
