@@ -96,9 +96,10 @@ export class Releases {
     let hasFailed = false;
     const onReply = (reply: ReleaseReply): void => {
       const settle = hasFailed ? ignore : onStatus(reply.status);
-      // Whom the lock was handed to goes on first: others wait for it.
+      // Whom the lock was handed to goes on first: others wait for it. It is told a turn later than it is granted.
       this.#onReply(request.id, sent, reply);
-      settle();
+      if (reply.claims.length > 0) queueMicrotask(settle);
+      else settle();
     };
     const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });
     this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {

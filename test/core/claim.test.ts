@@ -17,6 +17,19 @@ describe('a claim', () => {
     return second;
   };
 
+  it('in the reply to a release is told before that is: others wait for who has it', async () => {
+    const setup = setUp();
+    const told: string[] = [];
+    const turn = async (name: string) => {
+      const hold = await lock.acquire('key');
+      told.push(name);
+      await hold.release();
+      told.push(`${name} released`);
+    };
+    await Promise.all(['first', 'second'].map((name) => setup.job().in(() => turn(name))));
+    expect(told).toEqual(['first', 'second', 'first released', 'second released']);
+  });
+
   it('is renewed a third of it after the grant, and becomes the full lease', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
