@@ -177,16 +177,21 @@ describe('a quorum of real servers', () => {
 });
 
 describe('processes that contend for a key on a quorum', () => {
-  it('and wait for it get it one after the other, without an error, while a server is killed', async () => {
+  it('and wait for it get it one after the other, without another error than a loss, while a server is killed', async () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const reader = redis.client(journal.port);
-    const args = [journal.port, leaseMs, ...redis.servers.map(({ port }) => port)].map(String);
+    // A busy machine may keep a process waiting for longer than the short lease.
+    const args = [journal.port, 10_000, ...redis.servers.map(({ port }) => port)].map(String);
     const clients = [1, 2].map(() => startScript(join(__dirname, 'quorum-waiter.ts'), { args, timeoutMs: 120_000 }));
     await until(async () => (await reader.llen('journal')) > 15);
     await redis.servers[0]!.kill();
     const results = await Promise.all(clients.map(({ exited }) => exited));
-    expect(results).toEqual(clients.map(() => ({ code: 0, stdout: 'waited', stderr: '' })));
+    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
+    const told = results.map(({ stdout }) => JSON.parse(stdout) as { hasWaited: boolean; lost: number });
+    expect(told.map(({ hasWaited }) => hasWaited)).toEqual([true, true]);
+    // Who stood on that server and one other, as the third was not free yet, has lost its quorum with it, and is told.
+    expect(told.reduce((sum, { lost }) => sum + lost, 0)).toBeLessThanOrEqual(1);
 
     const lines = await reader.lrange('journal', 0, -1);
     expect(lines).toHaveLength(2 * 2 * 3 * 8);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { createLocks, lock, runInTrace } from 'reenlock';
+import { createLocks, isLockError, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { OldRedisStore } from '../helpers/redis-nodes.ts';
@@ -20,6 +20,7 @@ async function main(): Promise<void> {
   const store = new QuorumStore({ stores, nodeTimeoutMs: 500, maxLeaseMs: leaseMs });
   const locks = createLocks({ store, leaseMs, waitMs: 60_000, storeTimeoutMs: 4_000 });
   let waits = 0;
+  let lost = 0;
   locks.on('waiting', () => {
     waits += 1;
   });
@@ -31,12 +32,17 @@ async function main(): Promise<void> {
     });
   };
   const job = async (): Promise<void> => {
-    for (let left = turns; left > 0; left--) await runInTrace(turn, { locks });
+    for (let left = turns; left > 0; left--) {
+      await runInTrace(turn, { locks }).catch((error: unknown) => {
+        if (!isLockError(error) || error.code !== 'ERR_LOCK_LOST') throw error;
+        lost += 1;
+      });
+    }
   };
   await Promise.all(Array.from({ length: jobs }, job));
   await locks.close();
   for (const client of [journal, ...clients]) client.disconnect();
-  process.stdout.write(waits > 0 ? 'waited' : 'never waited');
+  process.stdout.write(JSON.stringify({ hasWaited: waits > 0, lost }));
 }
 
 void main();
