@@ -3,6 +3,7 @@ import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
 import { readMessage } from './redis-replies.ts';
+import { subscriberOptions } from './redis-subscriber.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from './store.ts';
 
 const pingEveryMs = 5_000;
@@ -96,20 +97,7 @@ export class RedisChannel {
   }
 
   #open(): Redis {
-    const options = {
-      // Channels are named in full by the scripts: a key prefix must not be put before them.
-      keyPrefix: '',
-      maxRetriesPerRequest: null,
-      // It would leave the rejection unhandled, which ends the process, where the connection is closed meanwhile.
-      autoResubscribe: false,
-      // For the same reason, no other database is selected: channels belong to none.
-      db: 0,
-      lazyConnect: false,
-      enableOfflineQueue: true,
-      // A ping that was given up would pass for one that was answered.
-      commandTimeout: undefined,
-      retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000),
-    };
+    const options = { ...subscriberOptions, retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000) };
     const client = this.#client;
     const connection = isCluster(client)
       ? connectToNode(client, options, () => this.#clock.jitter())

@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { primaryOf, slotOf } from './redis-cluster.ts';
 import { readMessage } from './redis-replies.ts';
+import { subscriberOptions } from './redis-subscriber.ts';
 import type { StoreListener } from './store.ts';
 
 const lookEveryMs = 5_000;
@@ -123,16 +124,10 @@ export class RedisShards {
 
   #connect(nodeKey: string): Connection | undefined {
     const redis = primaryOf(this.#cluster, nodeKey)?.duplicate({
-      keyPrefix: '',
-      maxRetriesPerRequest: null,
-      autoResubscribe: false,
-      db: 0,
-      lazyConnect: false,
-      enableOfflineQueue: true,
+      ...subscriberOptions,
       // It is a command that an ioredis 5 may send when a subscription has forbidden it already.
       enableReadyCheck: false,
       readOnly: false,
-      commandTimeout: undefined,
       retryStrategy: () => null,
     });
     if (redis === undefined) return undefined;
