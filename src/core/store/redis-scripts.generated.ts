@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '2aab73589bc3805d669838f8acc04cb098a47e72',
+  sha1: '5aaad95d6fdf549e84c8441299320810c44f23f1',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -40,7 +40,10 @@ elseif tonumber(maxWaiters) > 0 and not string.find(ARGV[2], '{', 16, true) and 
 local spanMs = math.ceil(livenessMs * 1.1)
 if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
 redis.call('PEXPIRE', KEYS[2], spanMs)
-redis.call('SET', KEYS[1], string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18), 'KEEPTTL')
+local rest = line or #text + 1
+local alone = string.byte(wants) == 119 and '\\n?' .. member .. ' ' .. atMs + spanMs or ''
+local record = string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18, rest - 1) .. alone .. string.sub(text, rest)
+redis.call('SET', KEYS[1], record, 'KEEPTTL')
 ahead = 0
 end
 end
@@ -69,6 +72,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local isAlone = false
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -87,6 +91,8 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+local line = string.find(text, '\\n?', 19, true)
+isAlone = line ~= nil and line < from
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -323,7 +329,7 @@ place = digits(nowUs - priority * 10000000 - 10000000000000000)
 redis.call('ZADD', queue, place, ownMember)
 if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
 keepLive()
-if not waiting then
+if not waiting or isAlone then
 waiting = true
 writeRecord()
 end
@@ -342,7 +348,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '7e5e52b045e27e8d0f2fc43ddd2b4ac2b1f162a6',
+  sha1: '72b26dd9b2263662934e4311973c2cb1a6965b6b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -366,6 +372,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local isAlone = false
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -384,6 +391,8 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+local line = string.find(text, '\\n?', 19, true)
+isAlone = line ~= nil and line < from
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -593,12 +602,20 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '3d02e7cf10c7396a7bd667e90bf6724a7fe89198',
+  sha1: 'dce233496c0c3cb701c4452259f4e4cf37b5953b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
-local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
-(#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
+local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
+local process, owner, id, claimMs, liveMs
+if isOnly and #text >= over then
+local newline, mark = string.byte(text, over, over + 1)
+isOnly = newline == 10 and (mark == 35 or mark == 63)
+if isOnly and mark == 63 then
+process, owner, id, claimMs, liveMs, over = string.match(text, '^(%S+) (%S+) (%S+) w (%d+) 0 (%d+)()', over + 2)
+isOnly = over ~= nil
+end
+end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
 if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
@@ -609,14 +626,11 @@ rest = string.sub(text, over)
 else
 local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
 local from = string.find(text, own, over, true)
-if from ~= over or string.find(text, '\\n', over + 1, true) then
-rest = string.sub(text, over)
-from = string.find(rest, own, 1, true)
+rest = string.sub(text, over, (from or 0) - 1)
 while from do
-local to = string.find(rest, '\\n', from + 1, true)
-rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
-from = string.find(rest, own, 1, true)
-end
+local to = string.find(text, '\\n', from + 1, true)
+from = to and string.find(text, own, to, true)
+rest = rest .. (to and string.sub(text, to, (from or 0) - 1) or '')
 end
 rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
 end
@@ -627,31 +641,39 @@ if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed'
 return atMs
 end
 elseif q == 113 and g == 45 and endMs > atMs then
+local isLast, isLive, first = true, liveMs and tonumber(liveMs) > atMs, nil
+if not id then
 local page = redis.call('ZRANGE', KEYS[2], 0, 1)
-local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
+first = page[1] or ''
+isLast = not page[2] or string.sub(page[2], 1, 1) == ':'
+process, owner, id, claimMs = string.match(first, '^(%S+) (%S+) (%S+) w (%d+) ')
 local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
-if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
+liveMs = known[1]
+isLive = liveMs and tonumber(liveMs) > atMs and not known[2] and known[3] == '1'
+end
+if isLive then
 local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
 local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
 local inSlot = channel and string.find(channel, '{', 1, true) and KEYS[1] .. ':' .. process
 local listeners
 if channel and not inSlot then
 listeners = redis.call('PUBSUB', 'NUMSUB', channel)[2]
-elseif inSlot and known[1] % 1 > 0 then
+elseif inSlot and liveMs % 1 > 0 then
 listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', inSlot)[2]
 end
 if listeners ~= 0 then
-local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
-local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
-if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
+local ends = atMs + claimMs .. ''
+local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+if text >= fence then fence = string.format('%.0f', string.sub(text, 1, 16) + 1) end
+if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], first, ':o' .. owner) end
 local hold = '\\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
 local record = fence .. (isLast and '--' or 'q-') .. hold .. rest
-if ends <= endMs then
+if atMs + claimMs <= endMs then
 redis.call('SET', KEYS[1], record, 'KEEPTTL')
 else
 redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
 end
-if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
+if isOwn then return {'released', atMs, id, fence, ends} end
 local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends
 local heard = inSlot and tonumber(redis.pcall('SPUBLISH', inSlot, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end
@@ -681,6 +703,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local isAlone = false
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -699,6 +722,8 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+local line = string.find(text, '\\n?', 19, true)
+isAlone = line ~= nil and line < from
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -932,7 +957,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'b8586fd4321877eeec4ecbbba168408b07b4721b',
+  sha1: '4496a3f28125b43244811334546b71d2b59d7230',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -956,6 +981,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local isAlone = false
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -974,6 +1000,8 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+local line = string.find(text, '\\n?', 19, true)
+isAlone = line ~= nil and line < from
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms

@@ -6,10 +6,12 @@
 --   since each costs the client more than its reading costs here; with a brace in the prefix, this is a cluster, where a
 --   process may also listen to '<record>:<process>', in the lock's own slot
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
---                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold: "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after
---                 it was granted, in capitals for a claim; and a line a release that is remembered here:
---                 "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from the time of the
---                 fence on. All holds have the last fence; where any is a writer's, one owner.
+--                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold:
+--                 "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after it was granted, in capitals
+--                 for a claim; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>", which
+--                 goes with the next write of the record, and before another is queued; and a line a release that is
+--                 remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from
+--                 the time of the fence on. All holds have the last fence; where any is a writer's, one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
 --                 ':p'<process> -> live until; in a cluster the fraction says on which server it listened in this slot
 --                 when that was written, 0 is none; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
@@ -44,6 +46,8 @@ end
 
 -- The record: holds that expired are left out. Processes that let a claim lapse are suspended by the next write of it.
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+-- Whether the record names who waits alone.
+local isAlone = false
 local lapsed = {}
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
@@ -62,6 +66,8 @@ if text then
   end
   last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
   waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
+  local line = string.find(text, '\n?', 19, true)
+  isAlone = line ~= nil and line < from
 end
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".

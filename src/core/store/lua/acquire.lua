@@ -53,8 +53,11 @@ if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
       local spanMs = math.ceil(livenessMs * 1.1)
       if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .. ownProcess) == 3 then
         redis.call('PEXPIRE', KEYS[2], spanMs)
+        local rest = line or #text + 1
+        local alone = string.byte(wants) == 119 and '\n?' .. member .. ' ' .. atMs + spanMs or ''
+        local record = string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18, rest - 1) .. alone .. string.sub(text, rest)
         -- The lease's own time to live has an hour to spare.
-        redis.call('SET', KEYS[1], string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18), 'KEEPTTL')
+        redis.call('SET', KEYS[1], record, 'KEEPTTL')
         ahead = 0
       end
     end
@@ -134,7 +137,7 @@ elseif not isQueued then
     redis.call('ZADD', queue, place, ownMember)
     if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
     keepLive()
-    if not waiting then
+    if not waiting or isAlone then
       waiting = true
       writeRecord()
     end

@@ -15,10 +15,20 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
--- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end here, in the same way as below.
+-- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end
+-- here, in the same way as below.
 local over = 35 + #ARGV[1]
-local isOnly = text and string.find(text, ARGV[1], 35, true) == 35 and
-  (#text < over or string.byte(text, over + 1) == 35 and string.byte(text, over) == 10)
+local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
+local process, owner, id, claimMs, liveMs
+if isOnly and #text >= over then
+  local newline, mark = string.byte(text, over, over + 1)
+  isOnly = newline == 10 and (mark == 35 or mark == 63)
+  -- One waits alone: what would be asked of the queue is here.
+  if isOnly and mark == 63 then
+    process, owner, id, claimMs, liveMs, over = string.match(text, '^(%S+) (%S+) (%S+) w (%d+) 0 (%d+)()', over + 2)
+    isOnly = over ~= nil
+  end
+end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
 if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
@@ -28,16 +38,14 @@ if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   if ms == '0' then
     rest = string.sub(text, over)
   else
+    -- In place of the earlier ones of the same process.
     local own = '\n#' .. string.match(ARGV[1], '^%S+ ')
     local from = string.find(text, own, over, true)
-    if from ~= over or string.find(text, '\n', over + 1, true) then
-      rest = string.sub(text, over)
-      from = string.find(rest, own, 1, true)
-      while from do
-        local to = string.find(rest, '\n', from + 1, true)
-        rest = string.sub(rest, 1, from - 1) .. (to and string.sub(rest, to) or '')
-        from = string.find(rest, own, 1, true)
-      end
+    rest = string.sub(text, over, (from or 0) - 1)
+    while from do
+      local to = string.find(text, '\n', from + 1, true)
+      from = to and string.find(text, own, to, true)
+      rest = rest .. (to and string.sub(text, to, (from or 0) - 1) or '')
     end
     rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
   end
@@ -49,10 +57,17 @@ if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
       return atMs
     end
   elseif q == 113 and g == 45 and endMs > atMs then
-    local page = redis.call('ZRANGE', KEYS[2], 0, 1)
-    local process, owner, id, claimMs = string.match(page[1] or '', '^(%S+) (%S+) (%S+) w (%d+) ')
-    local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
-    if known[1] and tonumber(known[1]) > atMs and not known[2] and known[3] == '1' then
+    local isLast, isLive, first = true, liveMs and tonumber(liveMs) > atMs, nil
+    if not id then
+      local page = redis.call('ZRANGE', KEYS[2], 0, 1)
+      first = page[1] or ''
+      isLast = not page[2] or string.sub(page[2], 1, 1) == ':'
+      process, owner, id, claimMs = string.match(first, '^(%S+) (%S+) (%S+) w (%d+) ')
+      local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process, ':o' .. owner) or {}
+      liveMs = known[1]
+      isLive = liveMs and tonumber(liveMs) > atMs and not known[2] and known[3] == '1'
+    end
+    if isLive then
       local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
       local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
       -- As judge() and tell() do it; who is found unreachable is judged below.
@@ -60,21 +75,22 @@ if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
       local listeners
       if channel and not inSlot then
         listeners = redis.call('PUBSUB', 'NUMSUB', channel)[2]
-      elseif inSlot and known[1] % 1 > 0 then
+      elseif inSlot and liveMs % 1 > 0 then
         listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', inSlot)[2]
       end
       if listeners ~= 0 then
-        local ends, isLast = atMs + claimMs, not page[2] or string.sub(page[2], 1, 1) == ':'
-        local fence = string.format('%.0f', math.max(string.sub(text, 1, 16) + 1, time[1] * 1000000 + time[2]))
-        if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], page[1], ':o' .. owner) end
+        local ends = atMs + claimMs .. ''
+        local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+        if text >= fence then fence = string.format('%.0f', string.sub(text, 1, 16) + 1) end
+        if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], first, ':o' .. owner) end
         local hold = '\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
         local record = fence .. (isLast and '--' or 'q-') .. hold .. rest
-        if ends <= endMs then
+        if atMs + claimMs <= endMs then
           redis.call('SET', KEYS[1], record, 'KEEPTTL')
         else
           redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
         end
-        if isOwn then return {'released', atMs, id, tonumber(fence), ends} end
+        if isOwn then return {'released', atMs, id, fence, ends} end
         local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends
         local heard = inSlot and tonumber(redis.pcall('SPUBLISH', inSlot, message))
         if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end

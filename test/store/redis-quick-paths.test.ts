@@ -1,0 +1,171 @@
+import { readAcquire, readGrant, readRelease, readRenew } from '../../src/core/store/redis-replies.ts';
+import { acquire, forceRelease, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
+import type { RedisClient, RedisScript } from '../../src/core/store/redis-scripts.ts';
+import { isLong, printSeed, seed, seeded } from '../fault/seed.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { until, useRedis } from './redis.ts';
+
+watchLeaks();
+printSeed('redis-quick-paths');
+
+const scripts = { acquire, forceRelease, release, renew };
+
+/** Scripts whose time is set by the test, with and without the paths on which most calls end early. */
+const kinds = ['quick', 'general'] as const;
+type Kind = (typeof kinds)[number];
+
+const prefix: Readonly<Record<Kind, string>> = { quick: 'quick:', general: 'general:' };
+const leaseMs = 30_000;
+const livenessMs = 5_000;
+const plays = isLong ? 1_000 : 30;
+
+interface Step {
+  readonly name: keyof typeof scripts;
+  readonly names: string;
+  /** Up to the channels. */
+  readonly terms: string;
+  readonly extra: readonly string[];
+}
+
+/** One lock, in both kinds: the same steps must lead to the same. */
+class Twins {
+  readonly #client: RedisClient;
+  readonly #key: string;
+
+  constructor(client: RedisClient, key: string) {
+    this.#client = client;
+    this.#key = key;
+  }
+
+  async take(kind: Kind, { name, names, terms, extra }: Step): Promise<unknown> {
+    const keys = [`${prefix[kind]}{${this.#key}}:lock`, `${prefix[kind]}{${this.#key}}:queue`];
+    const args = [names, `${terms} ${prefix[kind]}`, ...extra];
+    const reply = await this.#client.eval(sourceOf(scripts[name], kind), 2, ...keys, ...args);
+    if (name === 'renew') return readRenew(reply);
+    if (name === 'release') return readRelease(reply);
+    if (name === 'forceRelease') return Number(reply);
+    if (!Array.isArray(reply)) return readGrant(holdIdOf(names), Number(reply), Number(terms.slice(2, 14)));
+    return readAcquire(holdIdOf(names), reply);
+  }
+
+  /** What is kept of the lock, written in one way. */
+  async state(kind: Kind): Promise<unknown> {
+    const lock = `${prefix[kind]}{${this.#key}}`;
+    const [text, queue] = await Promise.all([
+      this.#client.get(`${lock}:lock`),
+      this.#client.zrange(`${lock}:queue`, '0', '-1', 'WITHSCORES'),
+    ]);
+    const [head = '', ...lines] = (text ?? '').split('\n');
+    const ends = (end: string): string => String(Number(head.slice(0, 13)) + Number(end));
+    const plain = lines.filter((line) => !line.startsWith('?'));
+    return { head, lines: plain.map((line) => line.replace(/(?<=^\w)\+\d+/, ends)), queue };
+  }
+
+  /** Whether both are kept for at least as long as what they say counts. */
+  async isKept(nowMs: number): Promise<boolean> {
+    const records = kinds.map((kind) => `${prefix[kind]}{${this.#key}}:lock`);
+    const state = (await this.state('general')) as { lines: string[] };
+    const lastMs = Math.max(nowMs, ...state.lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0)));
+    const left = await Promise.all(records.map((record) => this.#client.pttl(record)));
+    return left.every((ms) => ms === -2 || ms >= lastMs - nowMs);
+  }
+}
+
+/** With the time from a key, and on request without what is before the part that the scripts share. */
+function sourceOf({ source }: RedisScript, kind: Kind): string {
+  const [time = '', text = '', ...rest] = source.split('\n');
+  const shared = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
+  if (time !== "local time = redis.call('TIME')" || shared < 0) throw new Error('The scripts begin in another way');
+  const body = kind === 'quick' ? rest : rest.slice(shared);
+  return ["local time = redis.call('HMGET', 'now', 's', 'us')", text, ...body].join('\n');
+}
+
+function holdIdOf(names: string): string {
+  return names.split(' ')[2] ?? '';
+}
+
+describe('the quick paths of the scripts', () => {
+  const redis = useRedis();
+  let subscriber: RedisClient;
+
+  beforeEach(() => {
+    subscriber = redis.connect();
+  });
+
+  afterEach(() => subscriber.disconnect());
+
+  it.each([1, 2, 3])('answer, keep and tell the same as the general ones, order %i', async (part) => {
+    const client = redis.client;
+    const dice = seeded(seed + part);
+    const roll = (sides: number): number => Math.floor(dice() * sides);
+    const told: Record<Kind, string[]> = { quick: [], general: [] };
+    subscriber.on('message', (channel: string, message: string) => {
+      const kind = channel.startsWith(prefix.quick) ? 'quick' : 'general';
+      told[kind].push(`${channel.slice(prefix[kind].length)}: ${message}`);
+    });
+    // The third one is a process that nobody hears from.
+    for (const kind of kinds) {
+      await subscriber.subscribe(...['pa', 'pb', 'freed', 'end'].map((name) => `${prefix[kind]}${name}`));
+    }
+
+    let nowUs = 1_700_000_000_000_000;
+    for (let play = 0; play < plays; play++) {
+      const twins = new Twins(client, `lock-${part}-${play}`);
+      const wishes: Wish[] = [];
+      let fence = '1';
+      for (let i = 0; i < 60; i++) {
+        // Mostly soon after; but leases, claims and liveness end, and the clock may be set back.
+        nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
+        await client.hset('now', 's', String(Math.floor(nowUs / 1e6)), 'us', String(nowUs % 1e6));
+        const step = nextStep(roll, wishes, fence);
+        const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
+        expect({ i, step, reply: quick }).toEqual({ i, step, reply: general });
+        const [ours, theirs] = await Promise.all(kinds.map((kind) => twins.state(kind)));
+        expect({ i, step, state: ours }).toEqual({ i, step, state: theirs });
+        expect(await twins.isKept(nowUs / 1_000)).toBe(true);
+        fence = (ours as { head: string }).head.slice(0, 16) || fence;
+      }
+    }
+
+    for (const kind of kinds) await client.publish(`${prefix[kind]}end`, 'end');
+    await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
+    expect(told.quick).toEqual(told.general);
+    expect(told.quick.length).toBeGreaterThan(50);
+  });
+});
+
+/** A hold as its calls name it: its wish is always the same. */
+interface Wish {
+  readonly names: string;
+  readonly wants: string;
+}
+
+/** Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. */
+function nextStep(roll: (sides: number) => number, wishes: Wish[], fence: string): Step {
+  const dice = roll(20);
+  const known = wishes[wishes.length - 1 - roll(4)];
+  if (dice < 9 || known === undefined) {
+    const wish = roll(5) === 0 && known !== undefined ? known : newWish(roll, wishes);
+    const lease = String(roll(5) === 0 ? 2_000 : leaseMs).padStart(12, '0');
+    const most = roll(8) === 0 ? roll(3) : 1_000;
+    const least = String(Number(fence) + roll(2) * 10_000_000).padStart(16, '0');
+    const terms = `${wish.wants[0]}+${lease} ${roll(6) === 0 ? 0 : 1} ${wish.wants} ${most} ${livenessMs}`;
+    return { name: 'acquire', names: wish.names, terms, extra: roll(12) === 0 ? [least] : [] };
+  }
+  const { names, wants } = known;
+  if (dice < 17) {
+    const rememberMs = [leaseMs, leaseMs, leaseMs, 0, 4_000_000][roll(5)];
+    const terms = `${rememberMs} ${[1, 1, 1, 1, 0, 2][roll(6)]} ${wants} 0 0`;
+    return { name: 'release', names, terms, extra: roll(6) === 0 ? ['the lock'] : [] };
+  }
+  if (dice < 19) return { name: 'renew', names, terms: `${leaseMs} 0 ${wants} 0 0`, extra: [String(Number(fence))] };
+  return { name: 'forceRelease', names: '- - -', terms: `${Number(fence)} 0 w 0 0 0 0`, extra: [] };
+}
+
+function newWish(roll: (sides: number) => number, wishes: Wish[]): Wish {
+  const process = roll(7) === 0 ? 'pc' : `p${'ab'[roll(2)]}`;
+  const wants = `${roll(8) === 0 ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
+  const wish = { names: `${process} o${roll(5)} h${wishes.length}`, wants };
+  wishes.push(wish);
+  return wish;
+}
