@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { afterRound } from '../clock.ts';
 import type { LockStoreError } from '../errors.ts';
 import type { RedisOrCluster } from './redis-cluster.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
@@ -27,6 +28,9 @@ export class RedisScripts {
   readonly #client: RedisClient;
   readonly #connections: RedisConnections;
   #held: RedisClient['stream'] | undefined;
+  /** Of a turn that is over, and still corked. */
+  #corked: RedisClient['stream'] | undefined;
+  #canWait = false;
   #calls = 0;
 
   constructor(client: RedisOrCluster) {
@@ -46,7 +50,7 @@ export class RedisScripts {
     keys = 2,
     onRefused?: () => void,
   ): Promise<T> {
-    this.#holdBack();
+    this.#holdBack(script);
     const then = this.#connections.now();
     const failed = (cause: unknown): LockStoreError => {
       // After a connection was lost, an earlier copy of the call may have been applied before this one was refused.
@@ -74,12 +78,14 @@ export class RedisScripts {
    * call of a turn is written at once: often it is the only one, or one that others wait for. Before there is a connection,
    * there is nothing to hold back, and the many of a cluster are left alone.
    */
-  #holdBack(): void {
+  #holdBack(script: RedisScript): void {
     this.#calls += 1;
     const held = this.#held;
     if (held === undefined) this.#beginTurn();
-    else if (this.#calls === 2) held.cork();
-    else if (this.#calls % callsPerWrite === 0) {
+    else if (this.#calls === 2) {
+      held.cork();
+      this.#canWait = script.name === 'acquire';
+    } else if (this.#calls % callsPerWrite === 0) {
       held.uncork();
       held.cork();
     }
@@ -88,11 +94,25 @@ export class RedisScripts {
   #beginTurn(): void {
     const { stream } = this.#client;
     if (stream === undefined) return;
+    this.#letGo();
     this.#held = stream;
     this.#calls = 1;
     process.nextTick(() => {
       this.#held = undefined;
-      if (this.#calls > 1) stream.uncork();
+      if (this.#calls < 2) return;
+      this.#corked = stream;
+      if (this.#calls === 2 && this.#canWait) afterRound(() => this.#letGo());
+      else this.#letGo();
     });
+  }
+
+  /**
+   * Writes what is still held back: at the latest with the next turn's first call, or when this round of the event loop is
+   * over. So long waits an acquire that comes with one other call, as when a lock is given back and its former holder asks
+   * anew: written right behind the release, it would be read with that, whose answer would then wait for both.
+   */
+  #letGo(): void {
+    this.#corked?.uncork();
+    this.#corked = undefined;
   }
 }
