@@ -71,6 +71,8 @@ export class WaitQueue {
   isInDoubt = false;
   /** What was left of the holder's lease at the last answer. */
   freeInMs = 0;
+  /** The hold id that was granted last: until it is renewed or released, replies tell of its claim again. */
+  grantedId: string | undefined;
   readonly #clock: Clock;
   readonly #pause: Pause;
   readonly #onDue: (queue: WaitQueue) => void;
@@ -128,6 +130,7 @@ export class WaitQueue {
 
   /** A waiter was granted: its turn, where it did not overtake those before it with its owner. */
   came(waiter: Waiter): void {
+    this.grantedId = waiter.ask.request.holdId;
     if (waiter === this.oldest) this.#turns.came(waiter);
   }
 

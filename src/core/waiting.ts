@@ -85,16 +85,17 @@ export class Waiting {
     const waiter = new Waiter(ask, startedAt);
     this.asked.begin();
     if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
-    else {
-      const subscribed = this.#subscription.ensure(this.#settings.storeTimeoutMs / 2);
-      void subscribed.then(() => this.#beginLate(waiter));
-    }
+    else void this.#subscription.ensure(this.#settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
   }
 
   /** Grants to this process ride in the replies of any call on their key. */
   takeClaims(id: string, sent: Instant, reply: Reply): void {
-    this.#queues.get(id)?.see({ sent, nowMs: reply.nowMs });
-    for (const grant of reply.claims) this.#offer(grant);
+    const queue = this.#queues.get(id);
+    queue?.see({ sent, nowMs: reply.nowMs });
+    for (const grant of reply.claims) {
+      if (grant.holdId === queue?.grantedId) this.#releases.giveLate(grant.holdId);
+      else this.#offer(grant);
+    }
   }
 
   /** What the store's stream tells this process. */
@@ -194,7 +195,7 @@ export class Waiting {
     };
     this.#events.emit('waiting', eventOf(waiter));
     const early = this.#early.take(request.holdId);
-    if (early !== undefined) this.#offer(early.grant, early.receivedAt);
+    if (early !== undefined) this.#offer(early.grant, this.#clock.now(), early.receivedAt);
     // A job that was told to stop still gets what is free, and that may have been on its way.
     if (interruption.waitError !== undefined) giveUp(interruption.waitError);
     this.#deadlocks.look(waiter);
@@ -236,14 +237,14 @@ export class Waiting {
   }
 
   /** A grant that came by message, or in the reply to another call. */
-  #offer(grant: StoreGrant, receivedAt: Instant = this.#clock.now()): void {
+  #offer(grant: StoreGrant, now: Instant = this.#clock.now(), receivedAt = now): void {
     const waiter = this.#waiters.get(grant.holdId);
     const queue = waiter && this.#queues.get(waiter.ask.request.id);
     if (waiter === undefined || queue === undefined) {
       if (!this.#releases.giveLate(grant.holdId)) this.#early.keep(grant, receivedAt);
       return;
     }
-    const granted = grantedByMessage(grant, queue.latest, receivedAt, this.#clock.now(), waiter.ask.request.claimMs);
+    const granted = grantedByMessage(grant, queue.latest, receivedAt, now, waiter.ask.request.claimMs);
     if (granted === undefined) void this.#polls.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }

@@ -71,12 +71,11 @@ export function readMessage(text: string): StoreMessage | undefined {
 
 function readClaims(reply: readonly Item[], from: number): readonly StoreGrant[] {
   if (reply.length <= from) return none;
-  return rows(reply.slice(from), 3).map(([holdId, fence, end]) => ({
-    holdId: String(holdId),
-    fence: Number(fence),
-    endMs: Number(end),
-    isClaim: true,
-  }));
+  const claims: StoreGrant[] = [];
+  for (let i = from; i < reply.length; i += 3) {
+    claims.push({ holdId: String(reply[i]), fence: Number(reply[i + 1]), endMs: Number(reply[i + 2]), isClaim: true });
+  }
+  return claims;
 }
 
 const none: readonly StoreGrant[] = [];
