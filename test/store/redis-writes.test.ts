@@ -1,0 +1,126 @@
+import { setImmediate as afterRound } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { useRedis } from './redis.ts';
+
+watchLeaks();
+
+/** Each write to the server, as the scripts' hold ids that it has. */
+type Writes = string[][];
+
+describe('the calls of one turn', () => {
+  const stage = useRedis();
+  let client: Redis;
+  let writes: Writes;
+  let asks: Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
+
+  beforeEach(async () => {
+    client = stage.connect();
+    const store = new RedisStore({ client });
+    const of = (name: string) => ({
+      id: name,
+      holdId: `hold-${name}`,
+      owner: 'owner',
+      process: 'process',
+      mode: 'write' as const,
+      priority: 0,
+      claimMs: 3_000,
+      unanswered: 0,
+    });
+    const terms = { leaseMs: 30_000, queue: true, maxWaiters: 10, livenessMs: 5_000 };
+    asks = {
+      acquire: (name) => store.acquire(of(name), terms),
+      release: (name) => store.release(of(name), { tombstoneMs: 30_000 }),
+      renew: (name) => store.renew(of(name), { fence: 1, leaseMs: 30_000 }),
+    };
+    // Both are known to the server: each is one EVALSHA.
+    for (const name of ['acquire', 'renew', 'release'] as const) await asks[name]('known');
+    writes = seen(client);
+  });
+
+  afterEach(() => client.disconnect());
+
+  it('are written at once, where it is one', async () => {
+    const answer = asks.acquire('a');
+    expect(writes).toEqual([['a']]);
+    await answer;
+  });
+
+  it('are two where an acquire comes behind a release: it is written when the round of the event loop is over', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a']]);
+    await afterRound();
+    expect(writes).toEqual([['a'], ['b']]);
+    await Promise.all(answers);
+  });
+
+  it.each(['release', 'renew'] as const)(
+    'are not held back for longer than the turn where a %s is second',
+    async (name) => {
+      const answers = [asks.acquire('a'), asks[name]('b')];
+      expect(writes).toEqual([['a']]);
+      await nextTick();
+      expect(writes).toEqual([['a'], ['b']]);
+      await Promise.all(answers);
+    },
+  );
+
+  it('are written together at the end of the turn, but for the first, where they are more', async () => {
+    const answers = ['a', 'b', 'c', 'd'].map((name) => asks.acquire(name));
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b', 'c', 'd']]);
+    await Promise.all(answers);
+  });
+
+  it('are written at the latest before the first one of the next turn, which is not held back', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    await nextTick();
+    answers.push(asks.release('c'));
+    expect(writes).toEqual([['a'], ['b'], ['c']]);
+    await afterRound();
+    expect(writes).toHaveLength(3);
+    await Promise.all(answers);
+  });
+
+  it('are in no way held back after a connection that was lost meanwhile', async () => {
+    const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
+    await nextTick();
+    client.disconnect(true);
+    await lost;
+    await client.ping();
+    writes = seen(client);
+    const answer = asks.acquire('c');
+    expect(writes).toEqual([['c']]);
+    await answer;
+  });
+});
+
+/** Seen below the stream, where what is corked has not come yet. */
+function seen(client: Redis): Writes {
+  const writes: Writes = [];
+  const socket = client.stream as unknown as Record<
+    '_write' | '_writev',
+    (chunks: unknown, ...rest: unknown[]) => void
+  >;
+  const { _write: write, _writev: writev } = socket;
+  const note = (chunks: readonly string[]): void => {
+    writes.push(chunks.flatMap((chunk) => Array.from(chunk.matchAll(/hold-(\w+)/g), ([, name = '']) => name)));
+  };
+  socket._write = function (chunk, ...rest) {
+    note([String(chunk)]);
+    write.call(this, chunk, ...rest);
+  };
+  socket._writev = function (chunks, ...rest) {
+    note((chunks as { chunk: unknown }[]).map(({ chunk }) => String(chunk)));
+    writev.call(this, chunks, ...rest);
+  };
+  return writes;
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
