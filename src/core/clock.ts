@@ -47,10 +47,11 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
-/** Runs a function at the end of this round of the event loop, after all of its input. */
-export function afterRound(run: () => void): void {
-  setImmediate(run);
-}
+/**
+ * Runs a function at the end of this round of the event loop, after all of its input. Read here once: an application's
+ * tests may put a function of their own in its place.
+ */
+export const afterRound: (run: () => void) => void = setImmediate;
 
 /** Resolves when the work has settled, however, or after `ms`. */
 export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {

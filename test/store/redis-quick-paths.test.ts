@@ -108,21 +108,19 @@ describe('the quick paths of the scripts', () => {
       await subscriber.subscribe(...['pa', 'pb', 'freed', 'end'].map((name) => `${prefix[kind]}${name}`));
     }
 
-    let nowUs = 1_700_000_000_000_000;
+    const clock = new ScriptClock(client, roll);
     for (let play = 0; play < plays; play++) {
       const twins = new Twins(client, `lock-${part}-${play}`);
       const wishes: Wish[] = [];
       let fence = '1';
       for (let i = 0; i < 60; i++) {
-        // Mostly soon after; but leases, claims and liveness end, and the clock may be set back.
-        nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
-        await client.hset('now', 's', String(Math.floor(nowUs / 1e6)), 'us', String(nowUs % 1e6));
+        const nowMs = await clock.goOn();
         const step = nextStep(roll, wishes, fence);
         const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
         expect({ i, step, reply: quick }).toEqual({ i, step, reply: general });
         const [ours, theirs] = await Promise.all(kinds.map((kind) => twins.state(kind)));
         expect({ i, step, state: ours }).toEqual({ i, step, state: theirs });
-        expect(await twins.isKept(nowUs / 1_000)).toBe(true);
+        expect(await twins.isKept(nowMs)).toBe(true);
         fence = (ours as { head: string }).head.slice(0, 16) || fence;
       }
     }
@@ -132,7 +130,72 @@ describe('the quick paths of the scripts', () => {
     expect(told.quick).toEqual(told.general);
     expect(told.quick.length).toBeGreaterThan(50);
   });
+
+  it.each([4, 5, 6])(
+    'name who waits alone, and nobody who does not, though queues get lost, order %i',
+    async (part) => {
+      const client = redis.client;
+      const dice = seeded(seed + part);
+      const roll = (sides: number): number => Math.floor(dice() * sides);
+      const clock = new ScriptClock(client, roll);
+      let named = 0;
+      for (let play = 0; play < 2 * plays; play++) {
+        const twins = new Twins(client, `lock-${part}-${play}`);
+        const lock = `${prefix.quick}{lock-${part}-${play}}`;
+        const wishes: Wish[] = [];
+        const released = new Set<string>();
+        let fence = '1';
+        let isNamed = false;
+        for (let i = 0; i < 60; i++) {
+          await clock.goOn();
+          if (isNamed && roll(4) === 0) await client.del(`${lock}:queue`);
+          const step = nextStep(roll, wishes, fence);
+          await twins.take('quick', step);
+          if (step.name === 'release') released.add(step.names);
+          if (step.name === 'acquire') released.delete(step.names);
+          const text = (await client.get(`${lock}:lock`)) ?? '';
+          const queue = await client.zrange(`${lock}:queue`, '0', '-1');
+          const alone = /\n\?((\S+) (\S+) \S+ \S \d+ \S+) \d+/.exec(text);
+          isNamed = alone !== null;
+          if (alone !== null) {
+            named += 1;
+            const [, waiter, process, owner] = alone;
+            const whole = [`:o${owner}`, `:p${process}`, waiter];
+            expect([[], whole.sort()]).toContainEqual(queue.sort());
+          }
+          const holders = Array.from(text.matchAll(/\n\w\S+ (\S+ \S+ \S+)/g), ([, names]) => names);
+          expect({ i, step, holders: holders.filter((names = '') => released.has(names)) }).toEqual({
+            i,
+            step,
+            holders: [],
+          });
+          fence = text.slice(0, 16) || fence;
+        }
+      }
+      expect(named).toBeGreaterThan(30);
+    },
+  );
 });
+
+/** The time that the scripts see. */
+class ScriptClock {
+  readonly #client: RedisClient;
+  readonly #roll: (sides: number) => number;
+  #nowUs = 1_700_000_000_000_000;
+
+  constructor(client: RedisClient, roll: (sides: number) => number) {
+    this.#client = client;
+    this.#roll = roll;
+  }
+
+  /** Mostly by little; but leases, claims and liveness end, and the clock may be set back. Answers the time in ms. */
+  async goOn(): Promise<number> {
+    const roll = this.#roll;
+    this.#nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
+    await this.#client.hset('now', 's', String(Math.floor(this.#nowUs / 1e6)), 'us', String(this.#nowUs % 1e6));
+    return this.#nowUs / 1_000;
+  }
+}
 
 /** A hold as its calls name it: its wish is always the same. */
 interface Wish {

@@ -70,6 +70,18 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.client.smembers(keys.lock)).toEqual(['member']);
   });
 
+  it('grant nothing to a waiter that has given up after its queue was evicted', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const waiter = process.line();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.queue);
+    expect((await waiter.release()).status).toBe('absent');
+    expect((await holder.release()).claims).toEqual([]);
+    expect((await stage.order()).holds).toEqual([]);
+  });
+
   it('grant a waiter once, also where thousands before it are passed over', async () => {
     const process = await stage.process();
     const holder = process.line();

@@ -9,32 +9,18 @@ watchLeaks();
 /** Each write to the server, as the scripts' hold ids that it has. */
 type Writes = string[][];
 
+type Asks = Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
+
 describe('the calls of one turn', () => {
   const stage = useRedis();
   let client: Redis;
   let writes: Writes;
-  let asks: Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
+  let asks: Asks;
 
   beforeEach(async () => {
     client = stage.connect();
-    const store = new RedisStore({ client });
-    const of = (name: string) => ({
-      id: name,
-      holdId: `hold-${name}`,
-      owner: 'owner',
-      process: 'process',
-      mode: 'write' as const,
-      priority: 0,
-      claimMs: 3_000,
-      unanswered: 0,
-    });
-    const terms = { leaseMs: 30_000, queue: true, maxWaiters: 10, livenessMs: 5_000 };
-    asks = {
-      acquire: (name) => store.acquire(of(name), terms),
-      release: (name) => store.release(of(name), { tombstoneMs: 30_000 }),
-      renew: (name) => store.renew(of(name), { fence: 1, leaseMs: 30_000 }),
-    };
-    // Both are known to the server: each is one EVALSHA.
+    asks = asksOf(new RedisStore({ client }));
+    // They are known to the server: each is one EVALSHA.
     for (const name of ['acquire', 'renew', 'release'] as const) await asks[name]('known');
     writes = seen(client);
   });
@@ -57,16 +43,18 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it.each(['release', 'renew'] as const)(
-    'are not held back for longer than the turn where a %s is second',
-    async (name) => {
-      const answers = [asks.acquire('a'), asks[name]('b')];
-      expect(writes).toEqual([['a']]);
-      await nextTick();
-      expect(writes).toEqual([['a'], ['b']]);
-      await Promise.all(answers);
-    },
-  );
+  it.each([
+    ['acquire', 'acquire'],
+    ['acquire', 'release'],
+    ['release', 'release'],
+    ['release', 'renew'],
+  ] as const)('are not held back for longer than the turn where they are to %s and to %s', async (first, second) => {
+    const answers = [asks[first]('a'), asks[second]('b')];
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b']]);
+    await Promise.all(answers);
+  });
 
   it('are written together at the end of the turn, but for the first, where they are more', async () => {
     const answers = ['a', 'b', 'c', 'd'].map((name) => asks.acquire(name));
@@ -86,6 +74,20 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
+  it('are those of all stores on the connection: none holds back what another one sends first', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    await nextTick();
+    answers.push(asksOf(new RedisStore({ client })).release('c'));
+    expect(writes).toEqual([['a'], ['b'], ['c']]);
+    await Promise.all(answers);
+  });
+
+  it("do not wait for what an application's test has put in the place of setImmediate", async () => {
+    jest.spyOn(globalThis, 'setImmediate').mockImplementation((() => undefined) as never);
+    await Promise.all([asks.release('a'), asks.acquire('b')]);
+    jest.restoreAllMocks();
+  });
+
   it('are in no way held back after a connection that was lost meanwhile', async () => {
     const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
     await nextTick();
@@ -98,6 +100,25 @@ describe('the calls of one turn', () => {
     await answer;
   });
 });
+
+function asksOf(store: RedisStore): Asks {
+  const of = (name: string) => ({
+    id: name,
+    holdId: `hold-${name}`,
+    owner: 'owner',
+    process: 'process',
+    mode: 'write' as const,
+    priority: 0,
+    claimMs: 3_000,
+    unanswered: 0,
+  });
+  const terms = { leaseMs: 30_000, queue: true, maxWaiters: 10, livenessMs: 5_000 };
+  return {
+    acquire: (name) => store.acquire(of(name), terms),
+    release: (name) => store.release(of(name), { tombstoneMs: 30_000 }),
+    renew: (name) => store.renew(of(name), { fence: 1, leaseMs: 30_000 }),
+  };
+}
 
 /** Seen below the stream, where what is corked has not come yet. */
 function seen(client: Redis): Writes {

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '5aaad95d6fdf549e84c8441299320810c44f23f1',
+  sha1: '67284fdf727a94ec94c3f75a6d1aedef40cac56f',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -72,7 +72,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
-local isAlone = false
+local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -91,8 +91,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-local line = string.find(text, '\\n?', 19, true)
-isAlone = line ~= nil and line < from
+alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -329,7 +328,7 @@ place = digits(nowUs - priority * 10000000 - 10000000000000000)
 redis.call('ZADD', queue, place, ownMember)
 if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
 keepLive()
-if not waiting or isAlone then
+if not waiting or alone then
 waiting = true
 writeRecord()
 end
@@ -348,7 +347,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '72b26dd9b2263662934e4311973c2cb1a6965b6b',
+  sha1: 'd81074df1fbdaf862c440aaee7e9b61b5d82b030',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -372,7 +371,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
-local isAlone = false
+local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -391,8 +390,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-local line = string.find(text, '\\n?', 19, true)
-isAlone = line ~= nil and line < from
+alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -602,7 +600,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'dce233496c0c3cb701c4452259f4e4cf37b5953b',
+  sha1: '128deacc33648f916d46e992fc6f4ed2c7ce51c9',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -703,7 +701,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
-local isAlone = false
+local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -722,8 +720,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-local line = string.find(text, '\\n?', 19, true)
-isAlone = line ~= nil and line < from
+alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -946,7 +943,7 @@ end
 end
 if waiting and admits('', 'r') then
 handOn()
-elseif status ~= 'absent' or rememberMs > 0 then
+elseif status ~= 'absent' or rememberMs > 0 or alone == names then
 writeRecord()
 end
 if ARGV[3] and #holds == 0 and status ~= 'absent' then
@@ -957,7 +954,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '4496a3f28125b43244811334546b71d2b59d7230',
+  sha1: '7eb682684017c5f59e9a8e261f0ff46289b352bb',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -981,7 +978,7 @@ local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+)
 return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
-local isAlone = false
+local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
@@ -1000,8 +997,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-local line = string.find(text, '\\n?', 19, true)
-isAlone = line ~= nil and line < from
+alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms

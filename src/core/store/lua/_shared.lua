@@ -46,8 +46,8 @@ end
 
 -- The record: holds that expired are left out. Processes that let a claim lapse are suspended by the next write of it.
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
--- Whether the record names who waits alone.
-local isAlone = false
+-- Who waits alone, where the record names it.
+local alone
 local lapsed = {}
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
@@ -66,8 +66,7 @@ if text then
   end
   last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
   waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-  local line = string.find(text, '\n?', 19, true)
-  isAlone = line ~= nil and line < from
+  alone = string.match(string.sub(text, 19, from - 1), '\n%?(%S+ %S+ %S+)')
 end
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".

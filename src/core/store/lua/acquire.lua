@@ -137,7 +137,7 @@ elseif not isQueued then
     redis.call('ZADD', queue, place, ownMember)
     if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
     keepLive()
-    if not waiting or isAlone then
+    if not waiting or alone then
       waiting = true
       writeRecord()
     end

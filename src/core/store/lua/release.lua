@@ -152,7 +152,8 @@ end
 
 if waiting and admits('', 'r') then
   handOn()
-elseif status ~= 'absent' or rememberMs > 0 then
+elseif status ~= 'absent' or rememberMs > 0 or alone == names then
+  -- A waiter may be named whose queue was evicted.
   writeRecord()
 end
 if ARGV[3] and #holds == 0 and status ~= 'absent' then
