@@ -51,15 +51,15 @@ export class RedisWrites {
       this.#stream = undefined;
       if (this.#calls < 2) return;
       this.#corked = stream;
-      if (this.#calls === 2 && this.#canWait) afterRound(() => this.#letGo());
+      if (this.#calls === 2 && this.#canWait) afterRound(() => afterRound(() => this.#letGo()));
       else this.#letGo();
     });
   }
 
   /**
-   * Writes what is still held back: at the latest with the next turn's first call, or when this round of the event loop is
+   * Writes what is still held back: at the latest with the next turn's first call, or when two rounds of the event loop are
    * over. So long waits an acquire that comes alone behind a release, as when a lock's former holder asks anew: written
-   * at once, it would be read with the release, whose answer would then wait for both.
+   * at once, it would be read with the release by a server that first had to be woken, and that answers both together.
    */
   #letGo(): void {
     this.#corked?.uncork();
