@@ -12,7 +12,8 @@ export const handOff = {
   title: 'Hand-off from process to process',
   what:
     'One process holds, another waits; from just before the call that releases to the acquire resolved in the other. ' +
-    'They take turns, 20 times a round, or for a quarter of a second, after 3,000 turns, or six seconds, to get warm. Bare publish is no lock: from publish to message.',
+    'They take turns, 20 times a round, or for a quarter of a second, after 3,000 turns, or six seconds, to get warm. ' +
+    'Bare publish is no lock: from publish to message.',
   contenders: ['bare publish', 'subscribe-and-retry', 'redlock', 'redlock 5ms', 'redis-semaphore', 'reenlock'],
   columns: { p50Us: 'p50 µs' },
   reference: { name: 'bare publish', column: 'p50Us' },

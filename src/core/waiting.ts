@@ -73,8 +73,7 @@ export class Waiting {
     this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
     this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
-    const liveMs = this.#livenessMs;
-    this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, liveMs, outcome.failed);
+    this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, this.#livenessMs, outcome.failed);
   }
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */

@@ -14,7 +14,7 @@ export class RedisWrites {
   #stream: Redis['stream'] | undefined;
   /** Of a turn that is over, and still corked. */
   #corked: Redis['stream'] | undefined;
-  #first: string | undefined;
+  /** Whether the turn's second call may be written later; said of its first one, and then of both. */
   #canWait = false;
   #calls = 0;
 
@@ -23,9 +23,9 @@ export class RedisWrites {
   }
 
   /**
-   * Called before each call, with the name of its script. The first one of a turn is written at once: often it is the only one, or one that others wait
-   * for. The others are written together at the end of the turn. Before there is a connection, there is nothing to hold
-   * back, and the many of a cluster are left alone: of a `Cluster`, the `stream` is undefined.
+   * Called before each call, with the name of its script. The first one of a turn is written at once: often it is the only
+   * one, or one that others wait for. The others are written together at the end of the turn. Before there is a connection,
+   * there is nothing to hold back, and the many of a cluster are left alone: of a `Cluster`, the `stream` is undefined.
    */
   next(name: string): void {
     this.#calls += 1;
@@ -33,7 +33,7 @@ export class RedisWrites {
     if (stream === undefined) this.#beginTurn(name);
     else if (this.#calls === 2) {
       stream.cork();
-      this.#canWait = this.#first === 'release' && name === 'acquire';
+      this.#canWait &&= name === 'acquire';
     } else if (this.#calls % callsPerWrite === 0) {
       stream.uncork();
       stream.cork();
@@ -45,7 +45,7 @@ export class RedisWrites {
     if (stream === undefined) return;
     this.#letGo();
     this.#stream = stream;
-    this.#first = first;
+    this.#canWait = first === 'release';
     this.#calls = 1;
     process.nextTick(() => {
       this.#stream = undefined;
