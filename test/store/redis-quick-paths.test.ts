@@ -27,6 +27,13 @@ interface Step {
   readonly extra: readonly string[];
 }
 
+interface State {
+  /** The last fence and the flags. */
+  readonly head: string;
+  readonly lines: readonly string[];
+  readonly queue: readonly string[];
+}
+
 /** One lock, in both kinds: the same steps must lead to the same. */
 class Twins {
   readonly #client: RedisClient;
@@ -37,10 +44,15 @@ class Twins {
     this.#key = key;
   }
 
+  keys(kind: Kind): Readonly<Record<'lock' | 'queue', string>> {
+    const name = `${prefix[kind]}{${this.#key}}`;
+    return { lock: `${name}:lock`, queue: `${name}:queue` };
+  }
+
   async take(kind: Kind, { name, names, terms, extra }: Step): Promise<unknown> {
-    const keys = [`${prefix[kind]}{${this.#key}}:lock`, `${prefix[kind]}{${this.#key}}:queue`];
+    const { lock, queue } = this.keys(kind);
     const args = [names, `${terms} ${prefix[kind]}`, ...extra];
-    const reply = await this.#client.eval(sourceOf(scripts[name], kind), 2, ...keys, ...args);
+    const reply = await this.#client.eval(sourceOf(scripts[name], kind), 2, lock, queue, ...args);
     if (name === 'renew') return readRenew(reply);
     if (name === 'release') return readRelease(reply);
     if (name === 'forceRelease') return Number(reply);
@@ -49,11 +61,11 @@ class Twins {
   }
 
   /** What is kept of the lock, written in one way. */
-  async state(kind: Kind): Promise<unknown> {
-    const lock = `${prefix[kind]}{${this.#key}}`;
+  async state(kind: Kind): Promise<State> {
+    const keys = this.keys(kind);
     const [text, queue] = await Promise.all([
-      this.#client.get(`${lock}:lock`),
-      this.#client.zrange(`${lock}:queue`, '0', '-1', 'WITHSCORES'),
+      this.#client.get(keys.lock),
+      this.#client.zrange(keys.queue, '0', '-1', 'WITHSCORES'),
     ]);
     const [head = '', ...lines] = (text ?? '').split('\n');
     const ends = (end: string): string => String(Number(head.slice(0, 13)) + Number(end));
@@ -62,11 +74,9 @@ class Twins {
   }
 
   /** Whether both are kept for at least as long as what they say counts. */
-  async isKept(nowMs: number): Promise<boolean> {
-    const records = kinds.map((kind) => `${prefix[kind]}{${this.#key}}:lock`);
-    const state = (await this.state('general')) as { lines: string[] };
-    const lastMs = Math.max(nowMs, ...state.lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0)));
-    const left = await Promise.all(records.map((record) => this.#client.pttl(record)));
+  async areKept({ lines }: State, nowMs: number): Promise<boolean> {
+    const lastMs = Math.max(nowMs, ...lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0)));
+    const left = await Promise.all(kinds.map((kind) => this.#client.pttl(this.keys(kind).lock)));
     return left.every((ms) => ms === -2 || ms >= lastMs - nowMs);
   }
 }
@@ -78,6 +88,14 @@ function sourceOf({ source }: RedisScript, kind: Kind): string {
   if (time !== "local time = redis.call('TIME')" || shared < 0) throw new Error('The scripts begin in another way');
   const body = kind === 'quick' ? rest : rest.slice(shared);
   return ["local time = redis.call('HMGET', 'now', 's', 'us')", text, ...body].join('\n');
+}
+
+/** A number below the one that is given, at random. */
+type Roll = (sides: number) => number;
+
+function rollOf(part: number): Roll {
+  const random = seeded(seed + part);
+  return (sides) => Math.floor(random() * sides);
 }
 
 function holdIdOf(names: string): string {
@@ -96,8 +114,7 @@ describe('the quick paths of the scripts', () => {
 
   it.each([1, 2, 3])('answer, keep and tell the same as the general ones, order %i', async (part) => {
     const client = redis.client;
-    const dice = seeded(seed + part);
-    const roll = (sides: number): number => Math.floor(dice() * sides);
+    const roll = rollOf(part);
     const told: Record<Kind, string[]> = { quick: [], general: [] };
     subscriber.on('message', (channel: string, message: string) => {
       const kind = channel.startsWith(prefix.quick) ? 'quick' : 'general';
@@ -118,10 +135,10 @@ describe('the quick paths of the scripts', () => {
         const step = nextStep(roll, wishes, fence);
         const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
         expect({ i, step, reply: quick }).toEqual({ i, step, reply: general });
-        const [ours, theirs] = await Promise.all(kinds.map((kind) => twins.state(kind)));
+        const [ours, theirs] = await Promise.all([twins.state('quick'), twins.state('general')]);
         expect({ i, step, state: ours }).toEqual({ i, step, state: theirs });
-        expect(await twins.isKept(nowMs)).toBe(true);
-        fence = (ours as { head: string }).head.slice(0, 16) || fence;
+        expect(await twins.areKept(ours, nowMs)).toBe(true);
+        fence = ours.head.slice(0, 16) || fence;
       }
     }
 
@@ -135,33 +152,32 @@ describe('the quick paths of the scripts', () => {
     'name who waits alone, and nobody who does not, though queues get lost, order %i',
     async (part) => {
       const client = redis.client;
-      const dice = seeded(seed + part);
-      const roll = (sides: number): number => Math.floor(dice() * sides);
+      const roll = rollOf(part);
       const clock = new ScriptClock(client, roll);
       let named = 0;
       for (let play = 0; play < 2 * plays; play++) {
         const twins = new Twins(client, `lock-${part}-${play}`);
-        const lock = `${prefix.quick}{lock-${part}-${play}}`;
+        const { lock, queue } = twins.keys('quick');
         const wishes: Wish[] = [];
         const released = new Set<string>();
         let fence = '1';
         let isNamed = false;
         for (let i = 0; i < 60; i++) {
           await clock.goOn();
-          if (isNamed && roll(4) === 0) await client.del(`${lock}:queue`);
+          if (isNamed && roll(4) === 0) await client.del(queue);
           const step = nextStep(roll, wishes, fence);
           await twins.take('quick', step);
           if (step.name === 'release') released.add(step.names);
           if (step.name === 'acquire') released.delete(step.names);
-          const text = (await client.get(`${lock}:lock`)) ?? '';
-          const queue = await client.zrange(`${lock}:queue`, '0', '-1');
+          const text = (await client.get(lock)) ?? '';
+          const members = await client.zrange(queue, '0', '-1');
           const alone = /\n\?((\S+) (\S+) \S+ \S \d+ \S+) \d+/.exec(text);
           isNamed = alone !== null;
           if (alone !== null) {
             named += 1;
             const [, waiter, process, owner] = alone;
             const whole = [`:o${owner}`, `:p${process}`, waiter];
-            expect([[], whole.sort()]).toContainEqual(queue.sort());
+            expect([[], whole.sort()]).toContainEqual(members.sort());
           }
           const holders = Array.from(text.matchAll(/\n\w\S+ (\S+ \S+ \S+)/g), ([, names]) => names);
           expect({ i, step, holders: holders.filter((names = '') => released.has(names)) }).toEqual({
@@ -180,10 +196,10 @@ describe('the quick paths of the scripts', () => {
 /** The time that the scripts see. */
 class ScriptClock {
   readonly #client: RedisClient;
-  readonly #roll: (sides: number) => number;
+  readonly #roll: Roll;
   #nowUs = 1_700_000_000_000_000;
 
-  constructor(client: RedisClient, roll: (sides: number) => number) {
+  constructor(client: RedisClient, roll: Roll) {
     this.#client = client;
     this.#roll = roll;
   }
@@ -204,7 +220,7 @@ interface Wish {
 }
 
 /** Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. */
-function nextStep(roll: (sides: number) => number, wishes: Wish[], fence: string): Step {
+function nextStep(roll: Roll, wishes: Wish[], fence: string): Step {
   const dice = roll(20);
   const known = wishes[wishes.length - 1 - roll(4)];
   if (dice < 9 || known === undefined) {
@@ -225,7 +241,7 @@ function nextStep(roll: (sides: number) => number, wishes: Wish[], fence: string
   return { name: 'forceRelease', names: '- - -', terms: `${Number(fence)} 0 w 0 0 0 0`, extra: [] };
 }
 
-function newWish(roll: (sides: number) => number, wishes: Wish[]): Wish {
+function newWish(roll: Roll, wishes: Wish[]): Wish {
   const process = roll(7) === 0 ? 'pc' : `p${'ab'[roll(2)]}`;
   const wants = `${roll(8) === 0 ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
   const wish = { names: `${process} o${roll(5)} h${wishes.length}`, wants };

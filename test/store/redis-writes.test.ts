@@ -86,8 +86,7 @@ describe('the calls of one turn', () => {
 
   it("do not wait for what an application's test has put in the place of setImmediate", async () => {
     jest.spyOn(globalThis, 'setImmediate').mockImplementation((() => undefined) as never);
-    await Promise.all([asks.release('a'), asks.acquire('b')]);
-    jest.restoreAllMocks();
+    await Promise.all([asks.release('a'), asks.acquire('b')]).finally(() => jest.restoreAllMocks());
   });
 
   it('are in no way held back after a connection that was lost meanwhile', async () => {

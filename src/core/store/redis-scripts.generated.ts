@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '67284fdf727a94ec94c3f75a6d1aedef40cac56f',
+  sha1: 'cfa2dd9db6a40a8975f995cb7b73a6dd7441f7a2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -76,9 +76,8 @@ local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-for kind, sign, ends, process, owner, id in string.gmatch(
-string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
-) do
+local lines = string.sub(text, 19, from - 1)
+for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
 local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
@@ -91,7 +90,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
+alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -347,7 +346,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'd81074df1fbdaf862c440aaee7e9b61b5d82b030',
+  sha1: '6581f93d4a3f8b6a37c155c8d0b4c550e331e30f',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -375,9 +374,8 @@ local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-for kind, sign, ends, process, owner, id in string.gmatch(
-string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
-) do
+local lines = string.sub(text, 19, from - 1)
+for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
 local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
@@ -390,7 +388,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
+alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -600,7 +598,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '128deacc33648f916d46e992fc6f4ed2c7ce51c9',
+  sha1: '06d80660d68b416f748fbd2dbde7088d9c94847c',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -705,9 +703,8 @@ local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-for kind, sign, ends, process, owner, id in string.gmatch(
-string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
-) do
+local lines = string.sub(text, 19, from - 1)
+for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
 local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
@@ -720,7 +717,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
+alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -954,7 +951,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '7eb682684017c5f59e9a8e261f0ff46289b352bb',
+  sha1: '543159e662f0aef20c17285ca0a4b995aeb0f114',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -982,9 +979,8 @@ local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-for kind, sign, ends, process, owner, id in string.gmatch(
-string.sub(text, 19, from - 1), '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
-) do
+local lines = string.sub(text, 19, from - 1)
+for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
 local isClaim = kind == string.upper(kind)
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
@@ -997,7 +993,7 @@ end
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(string.sub(text, 19, from - 1), '\\n%?(%S+ %S+ %S+)')
+alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms

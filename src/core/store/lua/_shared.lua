@@ -51,9 +51,8 @@ local alone
 local lapsed = {}
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
-  for kind, sign, ends, process, owner, id in string.gmatch(
-    string.sub(text, 19, from - 1), '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)'
-  ) do
+  local lines = string.sub(text, 19, from - 1)
+  for kind, sign, ends, process, owner, id in string.gmatch(lines, '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
     local isClaim = kind == string.upper(kind)
     ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
     if ends > nowMs then
@@ -66,7 +65,7 @@ if text then
   end
   last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
   waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-  alone = string.match(string.sub(text, 19, from - 1), '\n%?(%S+ %S+ %S+)')
+  alone = string.match(lines, '\n%?(%S+ %S+ %S+)')
 end
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
