@@ -59,18 +59,40 @@ export const waiters = {
   quickRounds: 3,
   quickSize: { turns: 1_000 },
 
-  async open(names, { redis, size }) {
-    const workers = new Map();
-    for (const name of names) {
-      const worker = await startWorker('curve', { port: redis.port });
-      await worker.call('turns', { key: `warm-up:${name}`, waiters: numberOf(name), ...size });
-      workers.set(name, worker);
-    }
-    return { workers, close: () => Promise.all([...workers.values()].map((worker) => worker.close())) };
-  },
+  open: (names, context) => openWorkers(names, context, 'turns', 'waiters'),
   measure: ({ workers }, name, { key, size }) =>
     workers.get(name).call('turns', { key, waiters: numberOf(name), ...size }),
   targets: ({ names, ratio }) => [
     atMost(`µs a turn, ${names.at(-1)}, × 2 waiters`, ratio(names.at(-1), '2 waiters', 'turnUs'), 1.25),
   ],
 };
+
+export const readers = {
+  name: 'readers',
+  title: 'The cost of a hold to read, by how many others read',
+  what: 'Acquire and release to read, one at a time, while so many other scopes of the process hold the key to read.',
+  isCurve: true,
+  contenders: ['1 reader', '10 readers', '100 readers', '1,000 readers'],
+  columns: { oneUs: 'p50 µs' },
+  reference: { name: '1 reader', column: 'oneUs' },
+  rounds: 10,
+  size: { count: 500 },
+  quickRounds: 3,
+  quickSize: { count: 100 },
+
+  open: (names, context) => openWorkers(names, context, 'reads', 'readers'),
+  measure: ({ workers }, name, { key, size }) =>
+    workers.get(name).call('reads', { key, readers: numberOf(name), ...size }),
+  targets: ({ ratio }) => [atMost('p50, 100 readers, × 1 reader', ratio('100 readers', '1 reader', 'oneUs'), 1.5)],
+};
+
+/** A process for each row, warm. */
+async function openWorkers(names, { redis, size }, what, count) {
+  const workers = new Map();
+  for (const name of names) {
+    const worker = await startWorker('curve', { port: redis.port });
+    await worker.call(what, { key: `warm-up:${name}`, [count]: numberOf(name), ...size });
+    workers.set(name, worker);
+  }
+  return { workers, close: () => Promise.all([...workers.values()].map((worker) => worker.close())) };
+}

@@ -1,5 +1,5 @@
 import { batch } from './batch.mjs';
-import { keys, waiters } from './curves.mjs';
+import { keys, readers, waiters } from './curves.mjs';
 import { deadlock } from './deadlock.mjs';
 import { expressMemory } from './express-memory.mjs';
 import { expressRedis } from './express-redis.mjs';
@@ -26,6 +26,7 @@ export const scenarios = [
   deadlock,
   keys,
   waiters,
+  readers,
   expressMemory,
   expressRedis,
 ];

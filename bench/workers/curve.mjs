@@ -59,11 +59,42 @@ await serve(async ({ port }) => {
     return { turnUs: tookUs / turns };
   }
 
+  /** So many cycles to read, one at a time, while so many others read. */
+  async function reads({ key, readers, count }) {
+    let leave;
+    const over = new Promise((resolve) => {
+      leave = resolve;
+    });
+    const held = [];
+    const others = [];
+    for (let n = 0; n < readers; n += 1) {
+      held.push(
+        new Promise((resolve) => {
+          const read = () => {
+            resolve();
+            return over;
+          };
+          others.push(runInTrace(() => lock.run(key, read, { mode: 'read' }), { locks }));
+        }),
+      );
+    }
+    await Promise.all(held);
+    const tookUs = [];
+    for (let n = 0; n < count; n += 1) {
+      const fromUs = nowUs();
+      await runInTrace(() => lock.run(key, () => {}, { mode: 'read' }), { locks });
+      tookUs.push(nowUs() - fromUs);
+    }
+    leave();
+    await Promise.all(others);
+    return { oneUs: median(tookUs) };
+  }
+
   async function close() {
     await locks.close();
     await client.quit();
   }
-  return { use, cycles, turns, close };
+  return { use, cycles, turns, reads, close };
 });
 
 function wide(width, loop) {

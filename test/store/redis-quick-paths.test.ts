@@ -69,8 +69,17 @@ class Twins {
     ]);
     const [head = '', ...lines] = (text ?? '').split('\n');
     const ends = (end: string): string => String(Number(head.slice(0, 13)) + Number(end));
-    const plain = lines.filter((line) => !line.startsWith('?'));
+    const plain = lines.filter((line) => !/^[?!]/.test(line));
     return { head, lines: plain.map((line) => line.replace(/(?<=^\w)\+\d+/, ends)), queue };
+  }
+
+  /** The end that none of the readers' is said to be before, with their kinds and ends; undefined where nothing is said. */
+  async shared(): Promise<Shared | undefined> {
+    const text = (await this.#client.get(this.keys('quick').lock)) ?? '';
+    const said = /^(\S+)\n!(\d{13})(?=\n)/.exec(text);
+    if (said === null) return undefined;
+    const holds = Array.from(text.matchAll(/\n([a-z])(\S+)/gi), ([, kind, ends]) => ({ kind, ends: Number(ends) }));
+    return { flags: said[1]?.slice(16) ?? '', earliest: Number(said[2]), holds };
   }
 
   /** Whether both are kept for at least as long as what they say counts. */
@@ -79,6 +88,12 @@ class Twins {
     const left = await Promise.all(kinds.map((kind) => this.#client.pttl(this.keys(kind).lock)));
     return left.every((ms) => ms === -2 || ms >= lastMs - nowMs);
   }
+}
+
+interface Shared {
+  readonly flags: string;
+  readonly earliest: number;
+  readonly holds: readonly { readonly kind: string | undefined; readonly ends: number }[];
 }
 
 /** With the time from a key, and on request without what is before the part that the scripts share. */
@@ -112,7 +127,13 @@ describe('the quick paths of the scripts', () => {
 
   afterEach(() => subscriber.disconnect());
 
-  it.each([1, 2, 3])('answer, keep and tell the same as the general ones, order %i', async (part) => {
+  it.each([
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [7, 4],
+    [8, 7],
+  ])('answer, keep and tell the same as the general ones, order %i, %i of 8 to read', async (part, readers) => {
     const client = redis.client;
     const roll = rollOf(part);
     const told: Record<Kind, string[]> = { quick: [], general: [] };
@@ -126,18 +147,26 @@ describe('the quick paths of the scripts', () => {
     }
 
     const clock = new ScriptClock(client, roll);
+    let groups = 0;
     for (let play = 0; play < plays; play++) {
       const twins = new Twins(client, `lock-${part}-${play}`);
       const wishes: Wish[] = [];
       let fence = '1';
       for (let i = 0; i < 60; i++) {
         const nowMs = await clock.goOn();
-        const step = nextStep(roll, wishes, fence);
+        const step = nextStep(roll, wishes, fence, readers);
         const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
         expect({ i, step, reply: quick }).toEqual({ i, step, reply: general });
         const [ours, theirs] = await Promise.all([twins.state('quick'), twins.state('general')]);
         expect({ i, step, state: ours }).toEqual({ i, step, state: theirs });
         expect(await twins.areKept(ours, nowMs)).toBe(true);
+        const shared = await twins.shared();
+        if (shared !== undefined) {
+          groups += 1;
+          expect(shared.flags[0]).toBe('-');
+          expect(shared.holds).not.toEqual([]);
+          for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
+        }
         fence = ours.head.slice(0, 16) || fence;
       }
     }
@@ -145,7 +174,40 @@ describe('the quick paths of the scripts', () => {
     for (const kind of kinds) await client.publish(`${prefix[kind]}end`, 'end');
     await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
     expect(told.quick).toEqual(told.general);
-    expect(told.quick.length).toBeGreaterThan(50);
+    expect(told.quick.length).toBeGreaterThan(readers > 4 ? 10 : 50);
+    expect(groups > plays).toBe(readers > 1);
+  });
+
+  it('know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
+    const clock = new ScriptClock(redis.client, () => 1);
+    const twins = new Twins(redis.client, 'readers');
+    const steps: Step[] = [];
+    const add = (name: Step['name'], hold: string, terms: string, ...extra: string[]): void => {
+      steps.push({ name, names: `pa o${hold[0]} h${hold}`, terms, extra });
+    };
+    const read = (hold: string, ms: number): void => {
+      add('acquire', hold, `r+${String(ms).padStart(12, '0')} 1 r 3000 0 1000 ${livenessMs}`);
+    };
+    const release = (hold: string): void => add('release', hold, `${leaseMs} 1 r 3000 0 0 0`);
+    for (const hold of ['10', '20', '30']) read(hold, leaseMs);
+    release('1');
+    add('renew', '10', `${leaseMs} 0 r 3000 0 0 0`, '1');
+    read('40', 7_200_000);
+    add('renew', '20', '14400000 0 r 3000 0 0 0', String(1_700_000_000_000_001));
+    for (const hold of ['40', '30', '10', '20']) release(hold);
+
+    const left: number[] = [];
+    for (const step of steps) {
+      await clock.goOn();
+      const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
+      expect({ step, reply: quick }).toEqual({ step, reply: general });
+      const [ours, theirs] = await Promise.all([twins.state('quick'), twins.state('general')]);
+      expect({ step, state: ours }).toEqual({ step, state: theirs });
+      left.push(await redis.client.pttl(twins.keys('quick').lock));
+    }
+    expect(left[5]).toBeGreaterThan(10_000_000);
+    expect(left[6]).toBeGreaterThan(17_000_000);
+    expect(left[8]).toBeGreaterThan(17_000_000);
   });
 
   it.each([4, 5, 6])(
@@ -220,11 +282,11 @@ interface Wish {
 }
 
 /** Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. */
-function nextStep(roll: Roll, wishes: Wish[], fence: string): Step {
+function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1): Step {
   const dice = roll(20);
   const known = wishes[wishes.length - 1 - roll(4)];
   if (dice < 9 || known === undefined) {
-    const wish = roll(5) === 0 && known !== undefined ? known : newWish(roll, wishes);
+    const wish = roll(5) === 0 && known !== undefined ? known : newWish(roll, wishes, readers);
     const lease = String(roll(5) === 0 ? 2_000 : leaseMs).padStart(12, '0');
     const most = roll(8) === 0 ? roll(3) : 1_000;
     const least = String(Number(fence) + roll(2) * 10_000_000).padStart(16, '0');
@@ -241,9 +303,9 @@ function nextStep(roll: Roll, wishes: Wish[], fence: string): Step {
   return { name: 'forceRelease', names: '- - -', terms: `${Number(fence)} 0 w 0 0 0 0`, extra: [] };
 }
 
-function newWish(roll: Roll, wishes: Wish[]): Wish {
+function newWish(roll: Roll, wishes: Wish[], readers: number): Wish {
   const process = roll(7) === 0 ? 'pc' : `p${'ab'[roll(2)]}`;
-  const wants = `${roll(8) === 0 ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
+  const wants = `${roll(8) < readers ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
   const wish = { names: `${process} o${roll(5)} h${wishes.length}`, wants };
   wishes.push(wish);
   return wish;

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'cfa2dd9db6a40a8975f995cb7b73a6dd7441f7a2',
+  sha1: '3dac01d2135e403f31a050822e96cae15ca4a0bd',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -51,6 +51,21 @@ if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs,
 if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
 end
 end
+if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 then
+local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
+local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
+local over = string.find(text, '\\n#', 34, true) or #text + 1
+local own = string.find(text, string.match(ARGV[1], ' %S+ '), 34, true)
+local isNew = not own or own > over and not string.find(text, ARGV[1], over, true)
+if isNew and tonumber(earliest) > atMs then
+local rest = '\\nr' .. ends .. ' ' .. ARGV[1] .. string.sub(text, over)
+if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then
+if ends < earliest then redis.call('SETRANGE', KEYS[1], 20, ends) end
+if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
+return {'granted', atMs, tonumber(string.sub(text, 1, 16)), atMs + leaseMs, 0, 0}
+end
+end
+end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -68,29 +83,37 @@ local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
-return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-local lines = string.sub(text, 19, from - 1)
-for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-local isClaim = kind == string.upper(kind)
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+local at = 19
+while at < from do
+local next = string.find(text, '\\n', at + 1, true) or from
+local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+if kind == 63 then
+alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+elseif kind ~= 33 then
+local isClaim = kind < 97
+ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
-holds[#holds + 1] = {
-id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
-}
-elseif isClaim and process ~= caller then
-lapsed[process] = true
+local mode = string.char(isClaim and kind + 32 or kind)
+holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+elseif isClaim then
+local process = string.match(text, '^%S+', at + 16)
+if process ~= caller then lapsed[process] = true end
 end
+end
+at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
+waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -112,13 +135,18 @@ for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d
 local ends = untilMs(second, us, ms)
 latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
+local parts = {string.format('%016.0f', last) .. flags, ''}
+local isShared, earliest = #holds > 1 and not waiting, math.huge
 for _, hold in ipairs(holds) do
-latest = math.max(latest, hold.ends)
+latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
+isShared = isShared and hold.mode == 'r' and not hold.isClaim
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
+parts[#parts + 1] = hold.names
 end
 parts[#parts + 1] = receipts
+if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 if not waiting then return end
@@ -140,8 +168,9 @@ if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.cal
 return true
 end
 local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
 end
 return true
 end
@@ -151,9 +180,9 @@ last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
 end
 local function countOf(owner)
-local count = 0
+local count, middle = 0, ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner == owner then count = count + 1 end
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
@@ -258,10 +287,13 @@ return nil
 end
 local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.isClaim and hold.process == caller and hold.id ~= holdId then
-reply[#reply + 1] = hold.id
+if hold.isClaim and hold.names ~= names then
+local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+if process == caller then
+reply[#reply + 1] = id
 reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
+end
 end
 end
 return reply
@@ -291,7 +323,7 @@ keepLive()
 end
 local isBlocked = waiting and (not admits('', 'r') or handOn())
 for _, hold in ipairs(holds) do
-if hold.id == holdId then
+if hold.names == names then
 if #holds == 1 and last < minFence then
 last = minFence
 writeRecord()
@@ -303,7 +335,7 @@ local count = countOf(owner)
 if (count > 0 or not isBlocked) and admits(owner, mode) then
 if isQueued then dequeue(ownMember, owner) end
 raiseFence(mode, minFence)
-local hold = {id = holdId, ends = nowMs + leaseMs, mode = mode, owner = owner, process = caller}
+local hold = {names = names, ends = nowMs + leaseMs, mode = mode}
 holds[#holds + 1] = hold
 if isQueued then sweepQueue() end
 writeRecord()
@@ -346,7 +378,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '6581f93d4a3f8b6a37c155c8d0b4c550e331e30f',
+  sha1: '4a81023e04dc0dd5916f2a46ebe4c98254d2efab',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -366,29 +398,37 @@ local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
-return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-local lines = string.sub(text, 19, from - 1)
-for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-local isClaim = kind == string.upper(kind)
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+local at = 19
+while at < from do
+local next = string.find(text, '\\n', at + 1, true) or from
+local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+if kind == 63 then
+alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+elseif kind ~= 33 then
+local isClaim = kind < 97
+ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
-holds[#holds + 1] = {
-id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
-}
-elseif isClaim and process ~= caller then
-lapsed[process] = true
+local mode = string.char(isClaim and kind + 32 or kind)
+holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+elseif isClaim then
+local process = string.match(text, '^%S+', at + 16)
+if process ~= caller then lapsed[process] = true end
 end
+end
+at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
+waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -410,13 +450,18 @@ for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d
 local ends = untilMs(second, us, ms)
 latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
+local parts = {string.format('%016.0f', last) .. flags, ''}
+local isShared, earliest = #holds > 1 and not waiting, math.huge
 for _, hold in ipairs(holds) do
-latest = math.max(latest, hold.ends)
+latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
+isShared = isShared and hold.mode == 'r' and not hold.isClaim
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
+parts[#parts + 1] = hold.names
 end
 parts[#parts + 1] = receipts
+if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 if not waiting then return end
@@ -438,8 +483,9 @@ if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.cal
 return true
 end
 local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
 end
 return true
 end
@@ -449,9 +495,9 @@ last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
 end
 local function countOf(owner)
-local count = 0
+local count, middle = 0, ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner == owner then count = count + 1 end
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
@@ -556,10 +602,13 @@ return nil
 end
 local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.isClaim and hold.process == caller and hold.id ~= holdId then
-reply[#reply + 1] = hold.id
+if hold.isClaim and hold.names ~= names then
+local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+if process == caller then
+reply[#reply + 1] = id
 reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
+end
 end
 end
 return reply
@@ -568,7 +617,10 @@ if #holds == 0 or last ~= tonumber(amount) then return 0 end
 local taken = holds
 holds = {}
 handOn()
-for _, hold in ipairs(taken) do tell(hold.process, 'lost ' .. hold.id) end
+for _, hold in ipairs(taken) do
+local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+tell(process, 'lost ' .. id)
+end
 return 1`,
 };
 
@@ -598,10 +650,17 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '06d80660d68b416f748fbd2dbde7088d9c94847c',
+  sha1: 'eadd4c1f99043a4df6b411bdf748ef155b8e30b3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local over = 35 + #ARGV[1]
+local from, to
+if text and string.byte(text, 20) == 33 then
+local at = string.find(text, ARGV[1], 50, true)
+local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
+if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
+end
+local over = from and (string.find(text, '\\n#', to, true) or #text + 1) or 35 + #ARGV[1]
+local isShared = from and (from > 34 or to < over - 1)
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
 if isOnly and #text >= over then
@@ -613,7 +672,7 @@ isOnly = over ~= nil
 end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local rest = ''
@@ -632,8 +691,10 @@ rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. 
 end
 local q, g = string.byte(text, 17, 18)
 if q == 45 and g == 45 and endMs > atMs then
-if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
-if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
+local before, after = string.sub(text, 1, 18), ''
+if isShared then before, after = string.sub(text, 1, from - 1), string.sub(text, to + 1, over - 1) end
+if not redis.pcall('SET', KEYS[1], before .. after .. rest, 'KEEPTTL').err then
+if ARGV[3] and isOnly then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
 return atMs
 end
 elseif q == 113 and g == 45 and endMs > atMs then
@@ -695,29 +756,37 @@ local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
-return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-local lines = string.sub(text, 19, from - 1)
-for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-local isClaim = kind == string.upper(kind)
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+local at = 19
+while at < from do
+local next = string.find(text, '\\n', at + 1, true) or from
+local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+if kind == 63 then
+alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+elseif kind ~= 33 then
+local isClaim = kind < 97
+ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
-holds[#holds + 1] = {
-id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
-}
-elseif isClaim and process ~= caller then
-lapsed[process] = true
+local mode = string.char(isClaim and kind + 32 or kind)
+holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+elseif isClaim then
+local process = string.match(text, '^%S+', at + 16)
+if process ~= caller then lapsed[process] = true end
 end
+end
+at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
+waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -739,13 +808,18 @@ for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d
 local ends = untilMs(second, us, ms)
 latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
+local parts = {string.format('%016.0f', last) .. flags, ''}
+local isShared, earliest = #holds > 1 and not waiting, math.huge
 for _, hold in ipairs(holds) do
-latest = math.max(latest, hold.ends)
+latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
+isShared = isShared and hold.mode == 'r' and not hold.isClaim
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
+parts[#parts + 1] = hold.names
 end
 parts[#parts + 1] = receipts
+if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 if not waiting then return end
@@ -767,8 +841,9 @@ if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.cal
 return true
 end
 local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
 end
 return true
 end
@@ -778,9 +853,9 @@ last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
 end
 local function countOf(owner)
-local count = 0
+local count, middle = 0, ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner == owner then count = count + 1 end
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
@@ -885,17 +960,20 @@ return nil
 end
 local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.isClaim and hold.process == caller and hold.id ~= holdId then
-reply[#reply + 1] = hold.id
+if hold.isClaim and hold.names ~= names then
+local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+if process == caller then
+reply[#reply + 1] = id
 reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
+end
 end
 end
 return reply
 end
 local status
 for i, hold in ipairs(holds) do
-if hold.id == holdId then
+if hold.names == names then
 table.remove(holds, i)
 status = 'released'
 break
@@ -951,9 +1029,25 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '543159e662f0aef20c17285ca0a4b995aeb0f114',
+  sha1: '7b6acd4ec93e891e05233d1b321d040449916b88',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+local from, to
+if text and string.byte(text, 20) == 33 then
+local at = string.find(text, ARGV[1], 50, true)
+local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
+if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
+end
+if from and string.byte(text, 17) == 45 and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
+local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.match(ARGV[2], '^%d+'))
+if tonumber(string.sub(text, 21, 33)) > atMs then
+local ends = math.max(tonumber(string.sub(text, from + 2, from + 14)), atMs + leaseMs)
+if tonumber(redis.pcall('SETRANGE', KEYS[1], from + 1, ends)) then
+if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
+return {'renewed', atMs, ends}
+end
+end
+end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -971,29 +1065,37 @@ local function digits(number)
 return string.format('%.0f', number)
 end
 local function unpackWaiter(member)
-local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
-return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
-local lines = string.sub(text, 19, from - 1)
-for kind, sign, ends, process, owner, id in string.gmatch(lines, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-local isClaim = kind == string.upper(kind)
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+local at = 19
+while at < from do
+local next = string.find(text, '\\n', at + 1, true) or from
+local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+if kind == 63 then
+alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+elseif kind ~= 33 then
+local isClaim = kind < 97
+ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
 if ends > nowMs then
-holds[#holds + 1] = {
-id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
-}
-elseif isClaim and process ~= caller then
-lapsed[process] = true
+local mode = string.char(isClaim and kind + 32 or kind)
+holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+elseif isClaim then
+local process = string.match(text, '^%S+', at + 16)
+if process ~= caller then lapsed[process] = true end
 end
+end
+at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-alone = string.match(lines, '\\n%?(%S+ %S+ %S+)')
+waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
@@ -1015,13 +1117,18 @@ for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d
 local ends = untilMs(second, us, ms)
 latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
-local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
+local parts = {string.format('%016.0f', last) .. flags, ''}
+local isShared, earliest = #holds > 1 and not waiting, math.huge
 for _, hold in ipairs(holds) do
-latest = math.max(latest, hold.ends)
+latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
+isShared = isShared and hold.mode == 'r' and not hold.isClaim
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
+parts[#parts + 1] = hold.names
 end
 parts[#parts + 1] = receipts
+if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
 redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
 if not waiting then return end
@@ -1043,8 +1150,9 @@ if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.cal
 return true
 end
 local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
 end
 return true
 end
@@ -1054,9 +1162,9 @@ last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
 end
 local function countOf(owner)
-local count = 0
+local count, middle = 0, ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
-if hold.owner == owner then count = count + 1 end
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
@@ -1161,10 +1269,13 @@ return nil
 end
 local function withClaims(reply)
 for _, hold in ipairs(holds) do
-if hold.isClaim and hold.process == caller and hold.id ~= holdId then
-reply[#reply + 1] = hold.id
+if hold.isClaim and hold.names ~= names then
+local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+if process == caller then
+reply[#reply + 1] = id
 reply[#reply + 1] = last
 reply[#reply + 1] = hold.ends
+end
 end
 end
 return reply
@@ -1172,7 +1283,7 @@ end
 local leaseMs = tonumber(amount)
 for _, hold in ipairs(holds) do
 local fence = tonumber(ARGV[3])
-if hold.id == holdId and (fence == last or hold.mode == 's' and fence < last) then
+if hold.names == names and (fence == last or hold.mode == 's' and fence < last) then
 hold.ends = math.max(hold.ends, nowMs + leaseMs)
 hold.isClaim = false
 writeRecord()

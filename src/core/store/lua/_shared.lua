@@ -8,10 +8,11 @@
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold:
 --                 "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after it was granted, in capitals
---                 for a claim; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>", which
---                 goes with the next write of the record, and before another is queued; and a line a release that is
---                 remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12, from
---                 the time of the fence on. All holds have the last fence; where any is a writer's, one owner.
+--                 for a claim; before them, where two or more have leases to read and nobody waits, "!<end>", and none of
+--                 theirs is earlier; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>",
+--                 which goes with the next write of the record, and before another is queued; and a line a release that
+--                 is remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12,
+--                 from the time of the fence on. All holds have the last fence; where any is a writer's, one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
 --                 ':p'<process> -> live until; in a cluster the fraction says on which server it listened in this slot
 --                 when that was written, 0 is none; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
@@ -40,32 +41,41 @@ local function digits(number)
 end
 
 local function unpackWaiter(member)
-  local process, owner, id, mode, claim = string.match(member, '^(%S+) (%S+) (%S+) (%a) (%d+)')
-  return {id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member}
+  local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+  return {
+    names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+  }
 end
 
--- The record: holds that expired are left out. Processes that let a claim lapse are suspended by the next write of it.
+-- The record: holds that expired are left out. Processes that let a claim lapse are suspended by the next write of it. There
+-- may be a thousand readers: a line is cut by its columns, and its names are taken apart where they are asked for.
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 -- Who waits alone, where the record names it.
 local alone
 local lapsed = {}
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
-  local lines = string.sub(text, 19, from - 1)
-  for kind, sign, ends, process, owner, id in string.gmatch(lines, '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-    local isClaim = kind == string.upper(kind)
-    ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
-    if ends > nowMs then
-      holds[#holds + 1] = {
-        id = id, ends = ends, mode = string.lower(kind), isClaim = isClaim, owner = owner, process = process
-      }
-    elseif isClaim and process ~= caller then
-      lapsed[process] = true
+  local at = 19
+  while at < from do
+    local next = string.find(text, '\n', at + 1, true) or from
+    local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+    if kind == 63 then
+      alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+    elseif kind ~= 33 then
+      local isClaim = kind < 97
+      ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
+      if ends > nowMs then
+        local mode = string.char(isClaim and kind + 32 or kind)
+        holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+      elseif isClaim then
+        local process = string.match(text, '^%S+', at + 16)
+        if process ~= caller then lapsed[process] = true end
+      end
     end
+    at = next
   end
   last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-  waiting, remembering = string.sub(text, 17, 17) == 'q', string.sub(text, 18, 18) == 'g'
-  alone = string.match(lines, '\n%?(%S+ %S+ %S+)')
+  waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
@@ -98,13 +108,18 @@ local function writeRecord()
     local ends = untilMs(second, us, ms)
     latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
   end
-  local parts = {string.format('%016.0f', last), waiting and 'q' or '-', remembering and 'g' or isLong and 'l' or '-'}
+  local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
+  local parts = {string.format('%016.0f', last) .. flags, ''}
+  local isShared, earliest = #holds > 1 and not waiting, math.huge
   for _, hold in ipairs(holds) do
-    latest = math.max(latest, hold.ends)
+    latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
+    isShared = isShared and hold.mode == 'r' and not hold.isClaim
     local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-    parts[#parts + 1] = '\n' .. kind .. hold.ends .. ' ' .. hold.process .. ' ' .. hold.owner .. ' ' .. hold.id
+    parts[#parts + 1] = '\n' .. kind .. hold.ends .. ' '
+    parts[#parts + 1] = hold.names
   end
   parts[#parts + 1] = receipts
+  if isShared then parts[2] = '\n!' .. earliest end
   allowGrowth()
   redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
   if not waiting then return end
@@ -132,8 +147,9 @@ end
 
 -- Whether the holds let one more of this owner and mode in: others only share as readers.
 local function admits(owner, mode)
+  local middle = ' ' .. owner .. ' '
   for _, hold in ipairs(holds) do
-    if hold.owner ~= owner and (mode == 'w' or hold.mode == 'w') then return false end
+    if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
   end
   return true
 end
@@ -147,9 +163,9 @@ local function raiseFence(mode, least)
 end
 
 local function countOf(owner)
-  local count = 0
+  local count, middle = 0, ' ' .. owner .. ' '
   for _, hold in ipairs(holds) do
-    if hold.owner == owner then count = count + 1 end
+    if string.find(hold.names, middle, 1, true) then count = count + 1 end
   end
   return count
 end
@@ -275,10 +291,13 @@ end
 -- Appends the calling process's open claims, but for the hold that the reply is about.
 local function withClaims(reply)
   for _, hold in ipairs(holds) do
-    if hold.isClaim and hold.process == caller and hold.id ~= holdId then
-      reply[#reply + 1] = hold.id
-      reply[#reply + 1] = last
-      reply[#reply + 1] = hold.ends
+    if hold.isClaim and hold.names ~= names then
+      local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+      if process == caller then
+        reply[#reply + 1] = id
+        reply[#reply + 1] = last
+        reply[#reply + 1] = hold.ends
+      end
     end
   end
   return reply

@@ -11,5 +11,8 @@ if #holds == 0 or last ~= tonumber(amount) then return 0 end
 local taken = holds
 holds = {}
 handOn()
-for _, hold in ipairs(taken) do tell(hold.process, 'lost ' .. hold.id) end
+for _, hold in ipairs(taken) do
+  local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
+  tell(process, 'lost ' .. id)
+end
 return 1

@@ -15,9 +15,11 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
--- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end
--- here, in the same way as below.
-local over = 35 + #ARGV[1]
+-- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live; or one of several
+-- that read, and nobody waits: most calls end here, in the same way as below.
+--@include _own-line
+local over = from and (string.find(text, '\n#', to, true) or #text + 1) or 35 + #ARGV[1]
+local isShared = from and (from > 34 or to < over - 1)
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
 if isOnly and #text >= over then
@@ -30,7 +32,7 @@ if isOnly and #text >= over then
   end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
   -- From the fence on.
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
@@ -52,8 +54,10 @@ if isOnly and #text < 2048 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   local q, g = string.byte(text, 17, 18)
   if q == 45 and g == 45 and endMs > atMs then
     -- The lease's own time to live has an hour to spare.
-    if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 16) .. '--' .. rest, 'KEEPTTL').err then
-      if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
+    local before, after = string.sub(text, 1, 18), ''
+    if isShared then before, after = string.sub(text, 1, from - 1), string.sub(text, to + 1, over - 1) end
+    if not redis.pcall('SET', KEYS[1], before .. after .. rest, 'KEEPTTL').err then
+      if ARGV[3] and isOnly then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
       return atMs
     end
   elseif q == 113 and g == 45 and endMs > atMs then
@@ -103,7 +107,7 @@ end
 
 local status
 for i, hold in ipairs(holds) do
-  if hold.id == holdId then
+  if hold.names == names then
     table.remove(holds, i)
     status = 'released'
     break
