@@ -43,7 +43,10 @@ export function createLocks(options?: LocksOptions): Locks {
   return buildLocks(options, systemClock);
 }
 
-/** As `createLocks`, and makes it the one that this process uses where none is named. A second call replaces it. */
+/**
+ * As `createLocks`, and makes it the one that this process uses where none is named, also when it is closed. A second call
+ * replaces it.
+ */
 export function configureLocks(options?: LocksOptions): Locks {
   const locks = createLocks(options);
   processState().configured = locks;
@@ -158,9 +161,8 @@ class ProcessLocks implements Locks {
 
   async #close(drainMs: number): Promise<void> {
     const { waiting, keeper, clock } = this[runtimeSlot];
-    const state = processState();
-    state.created.delete(this);
-    if (state.configured === this) state.configured = undefined;
+    // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
+    processState().created.delete(this);
     waiting.close();
     await within(clock, drainMs, keeper.idle());
     for (const grant of keeper.grants) keeper.lose(grant, 'The lock was lost: the server has shut down');

@@ -5,6 +5,7 @@ import {
   getLock,
   LockConfigError,
   type Locks,
+  LocksClosedError,
   lock,
   MemoryStore,
   runInTrace,
@@ -21,6 +22,7 @@ describe('the default Locks', () => {
     process.env.NODE_ENV = NODE_ENV;
     const { configured } = processState();
     for (const locks of [...built.splice(0), ...(configured === undefined ? [] : [configured])]) await locks.close();
+    processState().configured = undefined;
     jest.restoreAllMocks();
   });
 
@@ -67,11 +69,24 @@ describe('the default Locks', () => {
     },
   );
 
-  it('are no longer those that were closed', async () => {
+  it('are still those that were configured when these are closed: what begins then is not let in beside', async () => {
     const locks = configureLocks();
-    await locks.close();
-    keep(createLocks());
-    await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
+    const granted = new Promise((resolve) => locks.on('granted', resolve));
+    let finish = (): void => {};
+    const work = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const job = runInTrace(() => lock.run('key', () => work));
+    await granted;
+
+    const closed = locks.close();
+    const late = () => runInTrace(() => lock.run('key', () => 'inside'));
+    await expect(late()).rejects.toThrow(LocksClosedError);
+    finish();
+    await Promise.all([job, closed]);
+    await expect(late()).rejects.toThrow(LocksClosedError);
+    keep(configureLocks());
+    expect(await late()).toBe('inside');
   });
 
   it('exclude scopes that share them, and not those of another store', async () => {
