@@ -130,7 +130,7 @@ function addHold(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedH
 }
 
 function assertModes(store: LockStore, key: string): void {
-  if (store.capabilities?.modes === true) return;
+  if (store.capabilities.modes) return;
   throw new LockConfigError(
     "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
     { key },

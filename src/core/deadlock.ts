@@ -40,8 +40,7 @@ export class Deadlocks {
     onVictim: (waiter: Waiter, error: DeadlockError) => void,
   ) {
     const call = <T>(run: () => Promise<T>): Promise<T> => calls.run('edges', clock.now(), storeTimeoutMs, run);
-    // A store of the application's own may say nothing of what it can do.
-    this.#edges = store.capabilities?.edges ? store.edges && withDeadlines(store.edges, call) : undefined;
+    this.#edges = store.capabilities.edges ? store.edges && withDeadlines(store.edges, call) : undefined;
     this.#clock = clock;
     this.#events = events;
     this.#ttlMs = ttlMs;

@@ -104,7 +104,7 @@ class ProcessLocks implements Locks {
   constructor(settings: LocksSettings, clock: Clock) {
     this.settings = settings;
     const store: LockStore = settings.store ?? new MemoryStore({ clock });
-    if (isOneOfMany() && store.capabilities?.shared === false) {
+    if (isOneOfMany() && store.capabilities.shared === false) {
       warnOnce(
         'LOCK_CLUSTER',
         'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',

@@ -129,13 +129,28 @@ export const acquireRules: Rules<AcquireOptions> = {
   priority: wholeNumber(-100, 100),
 };
 
+const storing = objectWith(
+  'a lock store with its methods and `capabilities`, such as a `RedisStore`',
+  'acquire',
+  'renew',
+  'release',
+  'inspect',
+  'forceRelease',
+  'subscribe',
+);
+
+function hasCapabilities(value: unknown): boolean {
+  const { capabilities } = value as Partial<LockStore>;
+  return typeof capabilities === 'object' && capabilities !== null;
+}
+
 const locksRules: Rules<LocksOptions> = {
   ...traceRules,
   waitMs: acquireRules.waitMs,
   leaseMs: acquireRules.leaseMs,
   renew: acquireRules.renew,
   maxHoldMs: acquireRules.maxHoldMs,
-  store: objectWith('a lock store', 'acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'),
+  store: { expected: storing.expected, accepts: (value) => storing.accepts(value) && hasCapabilities(value) },
   claimMs: milliseconds(10),
   pollMs: milliseconds(10),
   storeTimeoutMs: milliseconds(10),

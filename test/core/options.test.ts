@@ -12,6 +12,7 @@ function build(options: unknown): Locks {
   return locks;
 }
 
+const storeWords = 'a lock store with its methods and `capabilities`, such as a `RedisStore`';
 const trustWords = "'internal', 'all', 'none', a function of the request, or `{ secrets, audience }`";
 
 const refusedByLocks = locksTable.flatMap(([name, expected, taken]) =>
@@ -31,9 +32,11 @@ describe('createLocks', () => {
   });
 
   it.each([
-    ['store', {}, 'a lock store', 'a value of type object'],
-    ['store', null, 'a lock store', '`null` (null)'],
-    ['store', { acquire: () => {} }, 'a lock store', 'a value of type object'],
+    ['store', {}, storeWords, 'a value of type object'],
+    ['store', null, storeWords, '`null` (null)'],
+    ['store', { acquire: () => {} }, storeWords, 'a value of type object'],
+    ['store', Object.assign(new MemoryStore(), { capabilities: undefined }), storeWords, 'a value of type object'],
+    ['store', MemoryStore, storeWords, 'a value of type function'],
     ['trust', 'everybody', trustWords, 'a value of type string'],
     ['trust', true, trustWords, 'a value of type boolean'],
     ['trust', null, trustWords, 'a value of type null'],
