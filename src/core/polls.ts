@@ -6,7 +6,7 @@ import type { AcquireReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
 /** What a poll may find out about a waiter. */
-export interface Outcome {
+export interface PollOutcome {
   granted(waiter: Waiter, granted: Granted): void;
   failed(waiter: Waiter, error: Error): void;
   /** It, or another of its key, was asked for again. */
@@ -19,9 +19,9 @@ export class Polls {
   readonly #clock: Clock;
   readonly #events: Events;
   readonly #pollMs: number;
-  readonly #outcome: Outcome;
+  readonly #outcome: PollOutcome;
 
-  constructor(asks: Asks, clock: Clock, events: Events, pollMs: number, outcome: Outcome) {
+  constructor(asks: Asks, clock: Clock, events: Events, pollMs: number, outcome: PollOutcome) {
     this.#asks = asks;
     this.#clock = clock;
     this.#events = events;

@@ -1,6 +1,7 @@
 import { type Clock, elapsedMs, type Instant } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
+import { Running } from './running.ts';
 import type { Soon } from './soon.ts';
 import type { HoldRequest, LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
@@ -35,8 +36,7 @@ export class Releases {
    * and they are granted with the others.
    */
   readonly #unheard = new Map<string, Unheard>();
-  #running = 0;
-  #idle: (() => void)[] = [];
+  readonly #running: Running = new Running();
 
   constructor(
     store: LockStore,
@@ -59,12 +59,12 @@ export class Releases {
    * store's status; with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
    */
   give(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
-    this.#running += 1;
+    this.#running.begin();
     this.#try(
       request,
       leaseMs,
       (status) => {
-        this.#ended();
+        this.#running.end();
         return onStatus(status);
       },
       (error) => void this.#retry(request, leaseMs, error, onStatus, onError),
@@ -86,8 +86,8 @@ export class Releases {
   }
 
   /** Resolves when no release is on its way. */
-  async idle(): Promise<void> {
-    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  idle(): Promise<void> {
+    return this.#running.idle();
   }
 
   #try(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
@@ -131,7 +131,7 @@ export class Releases {
           this.#try(request, leaseMs, (answered) => () => answer(answered), fail),
         );
         resolve(status)();
-        this.#ended();
+        this.#running.end();
         return;
       } catch (next) {
         error = next as LockStoreError;
@@ -140,13 +140,7 @@ export class Releases {
     this.#unheard.set(request.holdId, { request, leaseMs });
     if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
     reject(error);
-    this.#ended();
-  }
-
-  #ended(): void {
-    this.#running -= 1;
-    if (this.#running > 0 || this.#idle.length === 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    this.#running.end();
   }
 
   #pause(ms: number): Promise<void> {

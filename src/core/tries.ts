@@ -4,7 +4,7 @@ import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
-import type { Outcome } from './polls.ts';
+import type { PollOutcome } from './polls.ts';
 import type { AcquireReply, InspectReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
@@ -32,10 +32,10 @@ export class Tries {
   readonly #clock: Clock;
   readonly #events: Events;
   readonly #settings: LocksSettings;
-  readonly #outcome: Outcome;
+  readonly #outcome: PollOutcome;
   readonly #courses = new WeakMap<WaitQueue, Course>();
 
-  constructor(asks: Asks, clock: Clock, events: Events, settings: LocksSettings, outcome: Outcome) {
+  constructor(asks: Asks, clock: Clock, events: Events, settings: LocksSettings, outcome: PollOutcome) {
     this.#asks = asks;
     this.#clock = clock;
     this.#events = events;

@@ -7,7 +7,7 @@ import { LocksClosedError, LockTimeoutError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
-import { type Outcome, Polls } from './polls.ts';
+import { type PollOutcome, Polls } from './polls.ts';
 import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
 import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
@@ -65,7 +65,7 @@ export class Waiting {
     this.#asks = new Asks(store, calls, settings, this.#livenessMs, (id, sent, reply) =>
       this.takeClaims(id, sent, reply),
     );
-    const outcome: Outcome = {
+    const outcome: PollOutcome = {
       granted: (waiter, granted) => this.#grant(waiter, granted),
       failed: (waiter, error) => this.#fail(waiter, error),
       polled: (waiter) => this.#deadlocks.look(waiter),
