@@ -47,7 +47,7 @@ export interface KeyPlace {
 
 const guardKey: KeyPlace = {
   expected: `the guard's key to be a function of the request`,
-  instead: 'lockOn((req) => req.params.id)',
+  instead: 'lockOn((req) => req.params.id)` or, in Koa, `lockOn((ctx) => ctx.params.id)',
 };
 
 /** Refuses a constant key that was meant as a template: it would be one lock for all calls. */
@@ -72,7 +72,7 @@ function keyText(key: unknown): string {
     throw new LockKeyError(`Expected the lock key to be a string or a finite number, got \`${key}\` (number)`);
   }
   if (typeof key !== 'string') {
-    const got = key === null ? 'null' : typeof key;
+    const got = key === null ? 'null' : Array.isArray(key) ? 'array' : typeof key;
     throw new LockKeyError(`Expected the lock key to be a string, number or bigint, got ${got}`);
   }
   if (key === '') throw new LockKeyError('Expected the lock key to be a non-empty string, got an empty one');
