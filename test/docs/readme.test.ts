@@ -64,11 +64,11 @@ describe('the code of the documents', () => {
         const url = await start(file);
         const answers = await Promise.all(['1', '1', '2'].map((id) => takeUnit(url, id)));
         const [first, second, other] = answers as [Answer, Answer, Answer];
-        // Side by side, both would read 5 and leave 4.
-        expect([first.units, second.units].sort()).toEqual([3, 4]);
+        // Side by side, both would read 10 and leave 9.
+        expect([first.units, second.units].sort()).toEqual([8, 9]);
         expect(first.fence > second.fence).toBe(first.units < second.units);
-        expect(other.units).toBe(4);
-        expect(await takeUnit(url, '1')).toMatchObject({ units: 2 });
+        expect(other.units).toBe(9);
+        expect(await takeUnit(url, '1')).toMatchObject({ units: 7 });
       },
     );
   });
