@@ -130,7 +130,7 @@ export class LockLimitError extends LockError {
   }
 }
 
-/** The caller's signal was aborted, or its client left, before the lock was granted. */
+/** The caller's signal, or its job's, was aborted, or the client of a guard left, before the lock was granted. */
 export class LockAbortedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
     // Nothing is sent: nobody is there to read it. 499 is what logs know this case by.

@@ -9,9 +9,9 @@ export type LockMode = 'read' | 'write';
 
 /** How one acquire behaves. All durations are milliseconds. */
 export interface AcquireOptions {
-  /** How long to wait for the key; `0` tries once, `Infinity` waits until the signal or the process ends it. Default 10 000. */
+  /** How long to wait for the key; `0` tries once, `Infinity` sets no limit. Default 10 000. */
   readonly waitMs?: number | undefined;
-  /** How long the grant lasts without renewal. Default 30 000. */
+  /** How long the grant lasts without renewal, 10 at least. Default 30 000. */
   readonly leaseMs?: number | undefined;
   /** Whether the watchdog renews the lease while the hold lives; `false` is a fixed lease. Default true. */
   readonly renew?: boolean | undefined;
@@ -201,7 +201,7 @@ export interface LockFunctions {
 export interface Trace {
   readonly traceId: string;
   readonly owner: string;
-  /** Aborted when the client has left, or the scope has ended. */
+  /** Aborted when the client has left, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
   readonly isOver: boolean;
 }
@@ -232,7 +232,7 @@ export interface LockEvents {
   lost: LockEvent & { readonly error: LockLostError };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
-  /** An acquire gave up because its signal was aborted or its client left. */
+  /** An acquire gave up because its signal, or its job's, was aborted, its client left, or its scope ended. */
   aborted: LockEvent & { readonly waitedMs: number };
   /** An acquire gave up because it closed a ring of waits: see `DeadlockError`. */
   deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };

@@ -35,7 +35,7 @@ import type {
 export interface RedisStoreOptions {
   /** An ioredis client of the application's, of one primary or a `Cluster`; it is neither changed nor closed. */
   readonly client: RedisOrCluster;
-  /** Before every key and channel; without `{` and `}`. Default `reenlock:`. */
+  /** Before every key and channel; without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
   /**
    * How many replicas must have a grant or a renewal before it counts. Costs two round trips more, on connections of the
