@@ -5,7 +5,7 @@ import type { Runtime } from './runtime.ts';
 import type { TraceSignatures } from './signature.ts';
 import type { LockMode, Trace } from './types.ts';
 
-/** What a scope hands on to the services that are called from it, the rest comes from its `Locks`; and where it came from. */
+/** Where a scope's trace came from, and what it tells called services in place of what its `Locks` says. */
 export interface Outgoing {
   /** Whether somebody else may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;

@@ -3,6 +3,7 @@ import { LockConfigError, LockStoreError } from '../errors.ts';
 import { checkOptions, checkValue, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { storeError } from './redis-errors.ts';
+import { evictionWarning } from './redis-eviction.ts';
 import type { RedisClient } from './redis-scripts.ts';
 import { RedisTransactions } from './redis-transactions.ts';
 
@@ -52,10 +53,7 @@ export class RedisCas implements CasAdapter {
 
   /** A server that may evict records can't keep locks. */
   async warning(): Promise<CasWarning | undefined> {
-    const policy = /^maxmemory_policy:(\S+)/m.exec(await this.#client.info('memory'))?.[1];
-    if (policy === undefined || policy === 'noeviction') return undefined;
-    const message = `The lock store's \`maxmemory-policy\` is \`${policy}\`: it may evict locks that are held. Set it to \`noeviction\``;
-    return { code: 'LOCK_EVICTION', message };
+    return evictionWarning([await this.#client.info('memory')]);
   }
 
   /**

@@ -203,8 +203,8 @@ export class RedisStore implements LockStore {
   }
 
   #args(request: HoldRequest, rest: string): Item[] {
-    const lock = `${this.#prefix}{${request.id}}`;
-    return [`${lock}:lock`, `${lock}:queue`, namesOf(request), rest];
+    const [record, queue] = this.#keys(request.id);
+    return [record, queue, namesOf(request), rest];
   }
 
   #record(id: string): string {
