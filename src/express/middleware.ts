@@ -67,7 +67,7 @@ const watchOptions = { awaitsMiddleware: false };
  */
 export function lockOn<R extends AnyRequest = KeyRequest>(
   key: string | KeyFunction<R>,
-  options?: GuardOptions<R>,
+  options?: GuardOptions<NoInfer<R>>,
 ): Guard {
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};

@@ -70,7 +70,7 @@ type RawContext = Parameters<ReturnType<typeof koaMiddleware>>[0];
  */
 export function lockOn<C extends ExtendableContext = KeyContext>(
   key: string | KeyFunction<C>,
-  options?: GuardOptions<C>,
+  options?: GuardOptions<NoInfer<C>>,
 ): Guard {
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};

@@ -1,14 +1,15 @@
 // Compiled, never run: what must compile does, and each @ts-expect-error marks what must not.
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createSecureServer } from 'node:https';
-import { type Request, Router } from 'express';
-import { type Hold, type Locks, runInTrace } from 'reenlock';
+import { type NextFunction, type Request, type Response, Router } from 'express';
+import { type Hold, type LockError, type Locks, runInTrace } from 'reenlock';
 import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/express';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function expectTrue<T extends true>(): T;
 declare const locks: Locks;
+declare function onRefused(error: LockError, req: Request, res: Response, next: NextFunction): void;
 const router = Router();
 
 // The guard leaves the route's own inference alone.
@@ -66,6 +67,10 @@ lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, owner:
 lockOn('k', { skip: (req) => req.method === 'GET', statusCode: 409, releaseOn: 'close' });
 lockOn('k', { handler: (error, _req, res, next) => (error.retryable ? res.sendStatus(503) : next(error)) });
 lockOn('k', { handler: sendProblem });
+// The key function's own type is what counts, whatever the others would take.
+lockOn((r) => r.params.id?.trim(), { handler: sendProblem });
+lockOn((r) => r.params.id?.trim(), { skip: (req: IncomingMessage) => req.method === 'GET', handler: onRefused });
+lockOn((r: Request<{ id: string }>) => r.params.id, { skip: (req) => req.params.id === '', handler: onRefused });
 // @ts-expect-error not a moment of release
 lockOn('k', { releaseOn: 'finish' });
 // @ts-expect-error durations are numbers

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createSecureServer } from 'node:https';
 import Router from '@koa/router';
-import Koa, { type Context } from 'koa';
+import Koa, { type Context, type ExtendableContext } from 'koa';
 import type { Hold, Locks } from 'reenlock';
 import { closeServer, type LockState, lockOn, sendProblem, traceContext } from 'reenlock/koa';
 
@@ -60,6 +60,9 @@ lockOn();
 lockOn('k', { waitMs: 10, leaseMs: 5, renew: false, maxHoldMs: undefined, owner: 'request', category: 'orders' });
 lockOn('k', { skip: (ctx) => ctx.method === 'GET', statusCode: 409, releaseOn: 'close' });
 lockOn('k', { handler: sendProblem });
+// The key function's own type is what counts, whatever the others would take.
+lockOn((ctx) => ctx.params.id?.trim(), { handler: sendProblem });
+lockOn((ctx) => ctx.params.id?.trim(), { skip: (ctx: ExtendableContext) => ctx.method === 'GET' });
 // @ts-expect-error not a moment of release
 lockOn('k', { releaseOn: 'finish' });
 // @ts-expect-error durations are numbers
