@@ -93,12 +93,19 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
     if (value === undefined) continue;
     if (!Object.hasOwn(rules, name)) {
       const names = Object.keys(rules).map((known) => `\`${known}\``);
-      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got \`${name}\``);
+      const got = `\`${name}\`${ofClass(options)}`;
+      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
     }
     checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
     checked[name] = value;
   }
   return checked as Partial<T>;
+}
+
+/** What else was given in place of options: a store, a client, or the request where a factory itself was mounted. */
+function ofClass(options: object): string {
+  const name: unknown = isPlain(options) ? undefined : options.constructor?.name;
+  return typeof name === 'string' && name !== 'Object' ? ` of an object of class ${name}` : '';
 }
 
 /** An object literal, of whatever realm. */

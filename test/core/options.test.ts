@@ -92,6 +92,13 @@ describe('createLocks', () => {
     );
   });
 
+  it('names the class of what was given in place of options', () => {
+    expect(() => build(new MemoryStore())).toThrow(/got `\w+` of an object of class MemoryStore$/);
+    expect(() => build(Object.create({ of: 'no class' }, { waitMS: { value: 1, enumerable: true } }))).toThrow(
+      /got `waitMS`$/,
+    );
+  });
+
   it.each([
     ['nothing', undefined],
     ['an empty object', {}],
