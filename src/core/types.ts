@@ -66,7 +66,8 @@ export interface Hold extends AsyncDisposable {
   assertHeld(minRemainingMs?: number): void;
   /**
    * Makes the lease end no earlier than `leaseMs` from now; it never shortens it, and never reaches beyond `maxHoldMs`.
-   * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer.
+   * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer, and
+   * `LockNotHeldError` after the release.
    */
   extend(leaseMs: number): Promise<void>;
   /**

@@ -25,7 +25,7 @@ export class RedisCas implements CasAdapter {
     checkValue('`client`', client, rules.client);
     this.#client = client as RedisClient;
     if (this.#client.isCluster)
-      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported yet');
+      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported');
     this.#transactions = new RedisTransactions(this.#client);
   }
 
