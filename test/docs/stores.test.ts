@@ -170,7 +170,7 @@ async function play(one: Side, two: Side, key: string, isTold: boolean): Promise
   });
   await count('be granted', two, async () => {
     const before = tripsOf(two);
-    await count('hand over', one, () => second.release());
+    await count('hand off', one, () => second.release());
     // Where no message comes, or one that says only that the key is free, the next try is made when its time has come.
     while (!isTold && tripsOf(two) === before) await two.clock.advance(10);
     await granted;
