@@ -104,6 +104,7 @@ const headerName: Rule = {
   accepts: (value) => token.accepts(value) && !((value as string).toLowerCase() in {}),
 };
 
+/** Also those of `traceContext`. */
 export const traceRules: Rules<TraceOptions> = {
   trust,
   headerName,
@@ -117,6 +118,7 @@ function hasState(value: unknown): boolean {
   return typeof (value as Partial<AbortSignal>).aborted === 'boolean';
 }
 
+/** Also those of guards. */
 export const acquireRules: Rules<AcquireOptions> = {
   waitMs: millisecondsOrInfinity,
   leaseMs: milliseconds(10),

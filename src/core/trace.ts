@@ -7,6 +7,7 @@ import { audienceRule, signatureHeader } from './signature.ts';
 import type { Trace } from './types.ts';
 import { callable, checkOptions, checkValue, objectWith, text } from './validate.ts';
 
+/** For whom a job works, with what, and until when. */
 export interface RunInTraceOptions {
   /** The trace, and so the owner, to work for. Default: that of the surrounding scope, or a new one. */
   readonly traceId?: string | undefined;
@@ -20,6 +21,7 @@ export interface RunInTraceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What `traceHeaders` takes. */
 export interface TraceHeadersOptions {
   /** Whom the signature is for: the `audience` that the called service has. Default: that of this service. */
   readonly audience?: string | undefined;

@@ -18,6 +18,7 @@ import type {
   Unsubscribe,
 } from './store.ts';
 
+/** Which server keeps the locks, under which names, and how long it is tried. */
 export interface CasStoreOptions {
   /** The server: a `RedisCas`, a `PostgresCas`, or one of the application's own. */
   readonly adapter: CasAdapter;

@@ -13,6 +13,7 @@ export interface PostgresResult {
   readonly rowCount: number | null;
 }
 
+/** Which database keeps the records, in which table. */
 export interface PostgresCasOptions {
   /** The application's, of the primary; it is neither changed nor closed. */
   readonly pool: PostgresPool;

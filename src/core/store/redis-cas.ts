@@ -7,6 +7,7 @@ import { evictionWarning } from './redis-eviction.ts';
 import type { RedisClient } from './redis-scripts.ts';
 import { RedisTransactions } from './redis-transactions.ts';
 
+/** Which server keeps the records. */
 export interface RedisCasOptions {
   /** An ioredis client of the application's, of one server's primary; it is neither changed nor closed. */
   readonly client: RedisClient;

@@ -32,6 +32,7 @@ import type {
   Unsubscribe,
 } from './store.ts';
 
+/** Which server keeps the locks, under which names. */
 export interface RedisStoreOptions {
   /** An ioredis client of the application's, of one primary or a `Cluster`; it is neither changed nor closed. */
   readonly client: RedisOrCluster;
