@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { describeFrameworks } from '../helpers/frameworks.ts';
+import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { clientLeaves, Stage } from '../helpers/stage.ts';
+import { clientLeaves, Stage, type StageOptions } from '../helpers/stage.ts';
+
+const abortGraceMs = 200;
 
 watchLeaks();
 
@@ -25,15 +27,20 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   });
   afterEach(Stage.endAll);
 
-  async function start(): Promise<Stage> {
+  async function start(options?: StageOptions): Promise<Stage> {
     return Stage.start(
       framework,
       (app, stage) => {
+        /** As finalhandler does, where an asynchronous handler fails after its answer. */
+        const failLate = ({ req, res }: Call): void => {
+          res.end('early');
+          void stage.until('answered fails').then(() => req.socket.destroy());
+        };
         app
           .use(
-            framework.middleware(({ req }, next) => {
-              if (req.url !== '/stranger') return next();
-              req.socket.destroy();
+            framework.middleware((call, next) => {
+              if (call.req.url === '/stranger') return void call.req.socket.destroy();
+              return call.req.url === '/answered/stranger' ? failLate(call) : next();
             }),
           )
           .use(framework.traceContext({ locks: stage.locks }))
@@ -44,6 +51,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
             stage.note(`${call.params.id} out`);
             call.send('late');
           })
+          .route('/answered/traced', failLate)
           .route('/destroys', ({ req, res }) => {
             others.push(res);
             req.socket.destroy();
@@ -61,7 +69,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
             await clientLeaves(stage);
           });
       },
-      { bare: true },
+      { ...options, bare: true },
     );
   }
 
@@ -78,12 +86,31 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it('by itself gives the lock back, also on a connection that was used before', async () => {
+  it.each([
+    ['that fails', '/answered/traced'],
+    ['below no traceContext', '/answered/stranger'],
+  ])('by a handler %s long after its answer leaves it its hold until its end', async (_, path) => {
     const stage = await start();
+    const client = await stage.connect();
+    client.request({ path });
+    await client.receives(/early$/);
+    client.request({ path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    await stage.until('waiting second k');
+    stage.note('answered fails');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('answered fails', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it(`by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
+    const stage = await start({ abortGraceMs });
     const client = await stage.connect();
     client.request({ path: '/work/before', trace: 'before' }, { path: '/itself', trace: 'itself' });
     await stage.until('itself in');
     await stage.free('k');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    const lost = framework.awaitsHandlers ? [] : ['lost itself k'];
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
   });
 });

@@ -16,8 +16,11 @@ class SocketWatch {
   hasTimedOut = false;
   /** As it closed: the last request that came on it. None where its parser was gone, as after CONNECT and upgrades. */
   last: IncomingMessage | undefined;
+  /** Whether another request was answered on it, or is watched: what its code does late, it does to those after it, too. */
+  wasUsed: boolean;
 
   constructor(socket: WatchedSocket) {
+    this.wasUsed = socket.bytesWritten > 0;
     // Before Node's own listener, which gives the parser back.
     socket.prependListener('close', () => {
       this.last = socket.parser?.incoming ?? undefined;
@@ -41,8 +44,10 @@ type WatchedSocket = Socket & {
 
 /** Tells `listener` when the connection closes, until `ignoreSocketClose`. */
 export function onSocketClose(socket: WatchedSocket, listener: SocketListener): void {
-  socket[slot] ??= new SocketWatch(socket);
-  const watch = socket[slot];
+  const known = socket[slot];
+  const watch = known ?? new SocketWatch(socket);
+  socket[slot] = watch;
+  if (known !== undefined) watch.wasUsed = true;
   // What came while it was idle says nothing of this request.
   if (watch.listeners.size === 0) watch.hasTimedOut = false;
   watch.listeners.add(listener);
@@ -54,17 +59,18 @@ export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListene
 
 /**
  * Whether the handler of this request destroyed its connection: neither the client ended or reset it, nor a timeout, a
- * closing server, the handler of another request that is pipelined on it, or Node did, after an answer with
- * `Connection: close` or for a CONNECT that nobody listens for. Where that can't be told, it is not claimed: the lock is
- * then kept for `abortGraceMs`.
+ * closing server, the handler of another request on it, or Node did, after an answer with `Connection: close` or for a
+ * CONNECT that nobody listens for. Where that can't be told, it is not claimed: the lock is then kept for `abortGraceMs`.
  */
 export function wasDestroyedHere(req: IncomingMessage, res: ServerResponse): boolean {
   const { socket, upgrade }: { socket: WatchedSocket; upgrade?: boolean | null } = req;
-  return wasDestroyedByServer(socket) && (upgrade === true || isAlone(socket, req, res));
+  if (socket[slot]?.wasUsed !== false || !wasDestroyedByServer(socket)) return false;
+  return upgrade === true || isAlone(socket, req, res);
 }
 
-/** Whether no other request was on the connection as it closed: none was to be answered before it, and none came after. */
+/** Whether the first request on a connection was the only one as it closed. */
 function isAlone(socket: WatchedSocket, req: IncomingMessage, res: ServerResponse): boolean {
+  // Else one that `traceContext` has not seen is to be answered before it.
   return res.socket !== null && socket[slot]?.last === req;
 }
 
