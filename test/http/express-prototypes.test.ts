@@ -127,6 +127,20 @@ describe.each([
     server.close();
   });
 
+  it('keeps the lock when a part of the answer is rendered by the same request, with a response of its own', async () => {
+    const part = traced().use(guard, (_req, res) => void res.send('part'));
+    const held: boolean[] = [];
+    const app = traced().get('/', guard, (req, res) => {
+      part(req, new ServerResponse(req) as typeof res);
+      setImmediate(() => {
+        held.push(req.lock?.isHeld() ?? false);
+        res.send();
+      });
+    });
+    await released(app);
+    expect(held).toEqual([true, true]);
+  });
+
   it('what no `traceContext` has seen ends as ever, and has no lock', async () => {
     await released(traced().get('/', guard, (_req, res) => void res.send()));
     const other = create().get('/', (req, res) => void res.json([req.lock, req.locks].map(String)));

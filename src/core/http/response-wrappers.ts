@@ -1,5 +1,4 @@
 import { ServerResponse } from 'node:http';
-import { processState } from '../context.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 
 /** Who is told of the calls by which the server's code ends a response. */
@@ -18,6 +17,8 @@ type Methods = Record<'end' | 'destroy', Method | undefined>;
 type Find = (res: unknown) => EndListener | undefined;
 
 const wrappers = new WeakSet<Method>();
+/** By the response, not by its request: what is answered within may be run with that, on a response that nobody sees. */
+const listeners = new WeakMap<object, EndListener>();
 
 const wrap = {
   end(original: Method, find: Find): Method {
@@ -50,10 +51,11 @@ const wrap = {
  */
 export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;
+  listeners.set(res, listener);
   for (const name of ['end', 'destroy'] as const) {
     if (isWrapped(own, name)) continue;
     const shared = frameworkPrototype(res, ServerResponse.prototype) as Methods | undefined;
-    if (shared !== undefined && !isWrapped(shared, name)) put(shared, name, listenerOf);
+    if (shared !== undefined && !isWrapped(shared, name)) put(shared, name, (of) => listeners.get(of as object));
     if (!isWrapped(own, name)) put(own, name, () => listener);
   }
 }
@@ -68,11 +70,4 @@ function put(target: Methods, name: keyof Methods, find: Find): void {
   const wrapper = wrap[name](target[name] as Method, find);
   wrappers.add(wrapper);
   target[name] = wrapper;
-}
-
-/** What `traceContext` knows of the request has it. */
-function listenerOf(res: unknown): EndListener | undefined {
-  const { req } = res as ServerResponse;
-  const traced = req === undefined ? undefined : processState().requests.get(req);
-  return (traced as { watch: EndListener } | undefined)?.watch;
 }
