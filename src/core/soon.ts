@@ -6,6 +6,11 @@ export function isLater<T>(soon: Soon<T>): soon is PromiseLike<T> {
   return typeof (soon as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
+/** For what an application gives: a foreign promise may answer nothing to its `then`, or call back twice. */
+export function native<T>(soon: Soon<T>): Soon<T> {
+  return isLater(soon) ? Promise.resolve(soon) : soon;
+}
+
 /** Goes on with a value: in the same turn where it is there. */
 export function after<T, R>(soon: Soon<T>, next: (value: T) => Soon<R>): Soon<R> {
   return isLater(soon) ? soon.then(next) : next(soon);

@@ -7,7 +7,7 @@ import { problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkNext, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { after, type Soon, settle } from '../core/soon.ts';
+import { after, native, type Soon, settle } from '../core/soon.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
 declare global {
@@ -75,9 +75,11 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
 
   // Most keys are there at once, and nothing is skipped: a turn less for them.
   function enter(req: R, res: Response): Soon<readonly Hold[] | undefined> {
-    return after(skip?.(req, res), (isSkipped) =>
-      isSkipped ? undefined : after(typeof key === 'string' ? key : key(req, res), (keys) => guard.enter(req, keys)),
-    );
+    const lock = (keys: LockKeys): Soon<readonly Hold[]> => guard.enter(req, keys);
+    return after(native(skip?.(req, res)), (isSkipped) => {
+      if (isSkipped) return undefined;
+      return typeof key === 'string' ? lock(key) : after(native(key(req, res)), lock);
+    });
   }
 
   return function lockGuard(rawReq, rawRes, next) {

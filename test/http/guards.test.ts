@@ -26,6 +26,27 @@ describeFrameworks('a guard', (framework) => {
     await stage.free(name);
   });
 
+  it('lets nobody in without its lock where its key, or skip, comes as a foreign promise that breaks the rules', async () => {
+    // Answers nothing, and calls back twice.
+    const foreign = <T>(value: T): PromiseLike<T> =>
+      ({
+        // biome-ignore lint/suspicious/noThenProperty: it is what is tested
+        then: (call: (value: T) => void) => void setImmediate(() => [call(value), call(value)]),
+      }) as unknown as PromiseLike<T>;
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/x',
+        lockOn(() => foreign('k'), { skip: () => foreign(false) }),
+        async (call) => {
+          call.send({ key: call.lock?.key, holder: await stage.holder('k') });
+        },
+      ),
+    );
+    expect((await stage.get('/x')).body).toEqual({ key: 'k', holder: 'first' });
+    await stage.free('k');
+    expect(stage.count('granted first k')).toBe(1);
+  });
+
   it('takes several keys, in one order whatever order they are named in, and gives all to the request', async () => {
     const report: Handler = (call) => call.send([...(call.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]));
     const stage = await Stage.start(framework, (app) =>
