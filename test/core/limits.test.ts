@@ -1,3 +1,4 @@
+import { currentScope, processState } from '../../src/core/context.ts';
 import { RequestGuard } from '../../src/core/http/guard.ts';
 import {
   getLock,
@@ -59,9 +60,11 @@ describe('a key that is none', () => {
     ['a guard with a list', (key) => guard(['a', key])],
   ];
 
-  /** What a guard does with what its key function returned. */
+  /** What a guard does with what its key function returned, for a request that has the scope of the job. */
   async function guard(keys: string | string[]): Promise<readonly Hold[]> {
-    return new RequestGuard(() => keys, {}).enter({} as never, keys);
+    const request = {};
+    processState().requests.set(request, { scope: currentScope() });
+    return new RequestGuard(() => keys, {}).enter(request as never, keys);
   }
 
   describe.each(doors)('is refused by %s', (_, use) => {

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { runInTrace } from 'reenlock';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript, type ScriptOptions } from '../helpers/processes.ts';
@@ -96,6 +97,14 @@ describeFrameworks('the set-up', (framework) => {
     const stage = await start({ bare: true });
     expect([(await stage.get('/x')).status, (await stage.get('/x')).status]).toEqual([500, 500]);
     expect(warnings()).toEqual(once('LOCK_NO_CONTEXT', /no `traceContext\(\)` has seen/).warnings);
+  });
+
+  it('without traceContext has its requests refused, too, where a job told the server to listen', async () => {
+    await runInTrace(async () => {
+      const stage = await start({ bare: true });
+      expect((await stage.get('/x')).status).toBe(500);
+    });
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NO_CONTEXT']);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { acquire } from '../acquire.ts';
 import { Batch } from '../batch.ts';
-import { currentScope, warnOnce } from '../context.ts';
+import { warnOnce } from '../context.ts';
 import {
   isLockError,
   LockAbortedError,
@@ -93,8 +93,9 @@ export class RequestGuard {
    */
   enter(req: IncomingMessage, keys: LockKeys): Soon<Entered> {
     const traced = tracedRequest(req);
-    const scope = traced?.scope ?? currentScope();
-    if (scope === undefined) throw noScope();
+    // Not that of the async context: a server that a job has told to listen would be one owner for all its requests.
+    if (traced === undefined) throw noScope();
+    const { scope, watch } = traced;
     const asked = this.#names(keys);
     // Most guards have one key, and need none of what a batch does.
     const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
@@ -106,7 +107,7 @@ export class RequestGuard {
         const givenBack = Promise.allSettled(holds.map((hold) => hold.release()));
         return refused(new LockAbortedError({ cause: scope.abortReason }), givenBack);
       }
-      if (traced !== undefined) this.#watch(traced.watch, holds);
+      this.#watch(watch, holds);
       return holds;
     };
     return settle(
