@@ -4,30 +4,31 @@ import type { JobScope } from './job-scope.ts';
 import type { Scope } from './scope.ts';
 
 /**
- * What makes an acquire give up before its time: its signal, its scope's end and, for a guard, its client's leaving. A
- * job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
+ * What makes an acquire give up before its time: its signal and its scope's end; for a guard, which acquires for a handler
+ * that would not run any more, its client's leaving, and the end of the work though `waitUntil` postpones the scope's. A job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
  */
 export class Interruption {
   readonly #key: string;
   readonly #scope: Scope;
   readonly #signal: AbortSignal | undefined;
-  readonly #leavesWithClient: boolean;
+  readonly #isGuards: boolean;
 
-  constructor(key: string, scope: Scope, signal: AbortSignal | undefined, leavesWithClient: boolean) {
+  constructor(key: string, scope: Scope, signal: AbortSignal | undefined, isGuards: boolean) {
     this.#key = key;
     this.#scope = scope;
     this.#signal = signal;
-    this.#leavesWithClient = leavesWithClient;
+    this.#isGuards = isGuards;
   }
 
   /** The error to give up with now, if there is one. */
   get error(): Error | undefined {
     const key = this.#key;
     if (this.#signal?.aborted) return new LockAbortedError({ key, cause: this.#signal.reason });
-    if (this.#leavesWithClient && this.#scope.hasClientLeft) {
+    if (this.#isGuards && this.#scope.hasClientLeft) {
       return new LockAbortedError({ key, cause: this.#scope.abortReason });
     }
-    return this.#scope.isOver ? new LockScopeError(scopeIsOver, { key }) : undefined;
+    const isOver = this.#isGuards ? this.#scope.hasEnded : this.#scope.isOver;
+    return isOver ? new LockScopeError(scopeIsOver, { key }) : undefined;
   }
 
   /** For who waits: calls `giveUp` once it is time; the function that comes back ends the listening. */

@@ -24,6 +24,8 @@ export class JobScope extends Scope {
     const forget = stops.map((signal) => onAbort(signal, () => this.abort(signal.reason)));
     // Stopped or over: there is nothing left to be told.
     const unwatch = this.onChange(() => {
+      // What `waitUntil` postpones is to be stopped, too.
+      if (!this.isStopped && !this.isOver) return;
       unwatch();
       for (const each of forget) each();
     });

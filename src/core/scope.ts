@@ -33,7 +33,7 @@ export class Scope implements Trace, HoldHome {
   readonly #holds: ScopedHold[] = [];
   /** How much work was handed to `waitUntil` and is not settled, by hold. Most scopes have none. */
   #postponed: Map<ScopedHold, number> | undefined;
-  /** Acquires that wait: asked to look again when the client leaves or the scope is over. Most scopes have none. */
+  /** Acquires that wait: asked to look again when the client leaves, the work ends or the scope is over. Most scopes have none. */
   #watchers: Set<() => void> | undefined;
   #requestOwner: string | undefined;
   #controller: AbortController | undefined;
@@ -137,7 +137,7 @@ export class Scope implements Trace, HoldHome {
     if (at >= 0) this.#holds.splice(at, 1);
   }
 
-  /** Calls `look` when the client has left and when the scope is over; the function that comes back ends that. */
+  /** Calls `look` when the client has left, when the work has ended and when the scope is over; the function that comes back ends that. */
   onChange(look: () => void): () => void {
     this.#watchers ??= new Set();
     const watchers = this.#watchers.add(look);
@@ -178,8 +178,12 @@ export class Scope implements Trace, HoldHome {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
     const postponed = this.#postponed;
-    if (postponed === undefined || postponed.size === 0) this.#finish();
-    else for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.giveBack();
+    if (postponed === undefined || postponed.size === 0) {
+      this.#finish();
+      return;
+    }
+    this.#look();
+    for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.giveBack();
   }
 
   /** The client has left: nothing is taken from the handler, it is only told. */

@@ -1,11 +1,13 @@
+import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
 import { type AddressInfo, connect } from 'node:net';
 import express5 from 'express';
-import { createLocks, lock, runInTrace } from 'reenlock';
+import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { isTrusted } from '../../src/core/http/trust.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { gate } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -43,6 +45,35 @@ describe.each([
     toldAnswered();
     await holder;
     expect(isHandled).toBe(false);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await locks.close();
+  });
+
+  it('leaves the queue also where work was handed to waitUntil: nobody would work under what it gets', async () => {
+    const store = new MemoryStore();
+    const locks = createLocks({ store });
+    const work = gate();
+    const app = express();
+    app.use(traceContext({ locks }), lockOn('first'), (req, res, next) => {
+      req.lock?.waitUntil(work);
+      locks.on('waiting', () => res.end());
+      next();
+    });
+    app.get('/', lockOn('key'));
+    const aborted = new Promise((resolve) => locks.on('aborted', resolve));
+    const server = createServer(app as RequestListener).listen(0, '127.0.0.1');
+    await runInTrace(
+      () =>
+        lock.run('key', async () => {
+          await once(server, 'listening');
+          await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+          expect(await aborted).toMatchObject({ key: 'key' });
+        }),
+      { locks },
+    );
+    expect((await store.inspect('first')).holds).toHaveLength(1);
+    work.open();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await locks.close();
