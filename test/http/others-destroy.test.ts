@@ -63,9 +63,9 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
             if (framework.family === 'koa') call.req.socket.destroy();
             call.fail(new Error('in the middle'));
           })
-          .route('/itself', framework.lockOn('k'), async (call) => {
+          .route('/itself/:how', framework.lockOn('k'), async (call) => {
             stage.note('itself in');
-            call.req.socket.destroy();
+            (call.params.how === 'request' ? call.req : call.req.socket).destroy();
             await clientLeaves(stage);
           });
       },
@@ -107,10 +107,19 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   it(`by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
     const stage = await start({ abortGraceMs });
     const client = await stage.connect();
-    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself', trace: 'itself' });
+    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
     await stage.until('itself in');
     await stage.free('k');
     const lost = framework.awaitsHandlers ? [] : ['lost itself k'];
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
+  });
+
+  it('with its own request by itself gives the lock back at once, also where the connection was used before', async () => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/request', trace: 'itself' });
+    await stage.until('itself in');
+    await stage.free('k');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 });

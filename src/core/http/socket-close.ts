@@ -64,8 +64,13 @@ export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListene
  */
 export function wasDestroyedHere(req: IncomingMessage, res: ServerResponse): boolean {
   const { socket, upgrade }: { socket: WatchedSocket; upgrade?: boolean | null } = req;
-  if (socket[slot]?.wasUsed !== false || !wasDestroyedByServer(socket)) return false;
-  return upgrade === true || isAlone(socket, req, res);
+  if (!wasDestroyedByServer(socket)) return false;
+  return wasDestroyed(req) || (socket[slot]?.wasUsed === false && (upgrade === true || isAlone(socket, req, res)));
+}
+
+/** Whether its handler destroyed the request, and so the connection; Node does it with an error, when that has closed. */
+function wasDestroyed(req: IncomingMessage): boolean {
+  return req.aborted && req.errored === null;
 }
 
 /** Whether the first request on a connection was the only one as it closed. */
