@@ -90,16 +90,16 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
       // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
       if (isOver(rawReq)) return;
       if (holds !== undefined) exposeOnRequest(req, holds);
-      runInRequest(rawReq, next);
+      next();
       keepOnRequest(req);
     };
     const refused = (error: unknown): void => {
       if (isOver(rawReq)) return;
       const refusal = guard.refusal(error, rawRes);
-      if (refusal === undefined || handler === undefined) runInRequest(rawReq, () => next(error));
+      if (refusal === undefined || handler === undefined) next(error);
       else answer(() => handler(refusal, req, res, next), next);
     };
-    void settle(() => enter(req, res), entered, refused);
+    void runInRequest(rawReq, () => settle(() => enter(req, res), entered, refused));
   };
 }
 

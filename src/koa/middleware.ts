@@ -94,13 +94,13 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
       return;
     }
     if (holds !== undefined) exposeHolds((ctx as unknown as Context).state, holds);
-    await runInRequest(ctx.req, () => within(tracedRequest(ctx.req)?.watch, next));
+    await within(tracedRequest(ctx.req)?.watch, next);
   }
 
   return function lockGuard(ctx, next) {
     // Thrown, not rejected: Express 4 looks at no promise.
     checkNext(next, 'koa');
-    return pass(ctx as C, next);
+    return runInRequest(ctx.req, () => pass(ctx as C, next));
   };
 }
 

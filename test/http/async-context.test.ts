@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { id as rtracerId, runWithId } from 'cls-rtracer';
-import { currentTrace, isLockError, lock } from 'reenlock';
+import { currentTrace, isLockError, LockKeyError, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -86,6 +86,37 @@ describeFrameworks('the request’s own context', (framework) => {
       { trace: 'two', owner: 'two', hold: 'two' },
     ]);
     await stage.free('a', 'b');
+  });
+
+  it('comes back with a guard for all that it calls: skip, its key function and its handler', async () => {
+    const seen: string[] = [];
+    const note = (what: string): void => void seen.push(`${what} ${currentTrace()?.traceId}`);
+    const pool = framework.middleware((_, next) => runInTrace(next, { traceId: 'other' }));
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        pool,
+        lockOn(
+          () => {
+            note('key');
+            throw new LockKeyError('none');
+          },
+          {
+            skip: () => {
+              note('skip');
+              return false;
+            },
+            handler: (_, call) => {
+              note('handler');
+              call.send('refused', 400);
+            },
+          },
+        ),
+        (call) => call.send('in'),
+      ),
+    );
+    expect((await stage.get('/x', 'mine')).status).toBe(400);
+    expect(seen).toEqual(['skip mine', 'key mine', 'handler mine']);
   });
 
   it('is never made up where there is none: a LockScopeError', async () => {
