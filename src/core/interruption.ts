@@ -5,7 +5,8 @@ import type { Scope } from './scope.ts';
 
 /**
  * What makes an acquire give up before its time: its signal and its scope's end; for a guard, which acquires for a handler
- * that would not run any more, its client's leaving, and the end of the work though `waitUntil` postpones the scope's. A job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
+ * that would not run any more, its client's leaving, and the end of the work though `waitUntil` postpones the scope's. A
+ * job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
  */
 export class Interruption {
   readonly #key: string;
