@@ -137,7 +137,7 @@ export class Scope implements Trace, HoldHome {
     if (at >= 0) this.#holds.splice(at, 1);
   }
 
-  /** Calls `look` when the client has left, when the work has ended and when the scope is over; the function that comes back ends that. */
+  /** Calls `look` when the client has left, the work has ended or the scope is over; the function that comes back ends that. */
   onChange(look: () => void): () => void {
     this.#watchers ??= new Set();
     const watchers = this.#watchers.add(look);

@@ -35,7 +35,7 @@ export type KeyFunction<R extends AnyRequest = KeyRequest> = (
   res: Response,
 ) => LockKeys | PromiseLike<LockKeys>;
 
-/** What a guard takes: the options of its acquire, and how it answers. The request is of the type that its key function takes. */
+/** What a guard takes: the options of its acquire, and how it answers. The request's type is that of its key function. */
 export interface GuardOptions<R extends AnyRequest = KeyRequest> extends CommonGuardOptions {
   /** Lets a request pass without the lock. */
   readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;

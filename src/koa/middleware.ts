@@ -37,7 +37,7 @@ export type Guard = (ctx: ExtendableContext, next: Next) => Promise<void>;
 /** What to lock for a request: one key, or several, acquired in one order, all or none. */
 export type KeyFunction<C extends ExtendableContext = KeyContext> = (ctx: C) => LockKeys | PromiseLike<LockKeys>;
 
-/** What a guard takes: the options of its acquire, and how it answers. The context is of the type that its key function takes. */
+/** What a guard takes: the options of its acquire, and how it answers. The context's type is that of its key function. */
 export interface GuardOptions<C extends ExtendableContext = KeyContext> extends CommonGuardOptions {
   /** Lets a request pass without the lock. */
   readonly skip?: ((ctx: C) => boolean | PromiseLike<boolean>) | undefined;
