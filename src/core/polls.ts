@@ -71,7 +71,6 @@ export class Polls {
   }
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
-    queue.fault = undefined;
     if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#clock.now());
       // Over already: the next poll finds it lapsed and queues again.

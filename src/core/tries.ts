@@ -134,7 +134,6 @@ export class Tries {
   }
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
-    queue.fault = undefined;
     if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#clock.now());
       // Over already: the next try is granted anew.

@@ -65,7 +65,7 @@ export type Pause = (queue: WaitQueue) => number;
 /** This process's waiters for one lock, the latest reply about it, and the timer of their common poll. */
 export class WaitQueue {
   isPolling = false;
-  /** What the last poll failed with; undefined after one that was answered. */
+  /** What the last poll failed with; undefined once any call about the lock was answered since. */
   fault: LockStoreError | undefined;
   /** Whether a poll has failed, whose answer may have been that the store had lost its waiter. */
   isInDoubt = false;
@@ -109,6 +109,12 @@ export class WaitQueue {
   /** The reply about this lock whose call was sent last. */
   get latest(): Seen {
     return this.#latest;
+  }
+
+  /** The store has answered a call about this lock: who waits need not be the one who asked. */
+  answered(seen: Seen): void {
+    this.fault = undefined;
+    this.see(seen);
   }
 
   see(seen: Seen): void {

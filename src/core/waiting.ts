@@ -90,7 +90,7 @@ export class Waiting {
   /** Grants to this process ride in the replies of any call on their key. */
   takeClaims(id: string, sent: Instant, reply: Reply): void {
     const queue = this.#queues.get(id);
-    queue?.see({ sent, nowMs: reply.nowMs });
+    queue?.answered({ sent, nowMs: reply.nowMs });
     for (const grant of reply.claims) {
       if (grant.holdId === queue?.grantedId) this.#releases.giveLate(grant.holdId);
       else this.#offer(grant);

@@ -1,4 +1,4 @@
-import { createLocks, LockStoreError, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
+import { createLocks, LockStoreError, LockTimeoutError, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -70,6 +70,19 @@ describe('a store that is down', () => {
     setup.store.always('acquire', { kind: 'lostCall' });
     await setup.clock.advance(5_000);
     expect(waiter.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('for one poll says nothing of who was queued since, and finds the lock busy', async () => {
+    const setup = setUp();
+    await taken(setup, { leaseMs: 60_000 });
+    await queued(setup, { waitMs: 60_000 });
+    setup.store.next('acquire', down);
+    const storeErrors = setup.events('storeError');
+    await setup.clock.advance(1_250);
+    expect(storeErrors).toHaveLength(1);
+    const waiter = await queued(setup, { waitMs: 500 });
+    await setup.clock.advance(500);
+    expect(waiter.error).toBeInstanceOf(LockTimeoutError);
   });
 
   it('for a while during the wait costs nothing but time', async () => {

@@ -128,6 +128,24 @@ describeFrameworks('passOnStoreError', (framework) => {
     expect([passed.length, stage.count('in')]).toEqual([0, 0]);
   });
 
+  it('never lets in who was queued once the store was back, for the poll of another that had failed', async () => {
+    const clock = new ManualClock();
+    const { stage, store, go, passed } = await serving(framework, { ...passing, waitMs: 500 }, { clock });
+    const first = stage.get('/holds', 'first');
+    await stage.until('holds in');
+    const waiter = stage.get('/waits', 'second');
+    await stage.until('waiting second k');
+    store.next('acquire', refused);
+    await clock.advance(1_250);
+    const third = stage.get('/x', 'third');
+    await stage.until('waiting third k');
+    await clock.advance(500);
+    const { status } = await third;
+    go.open();
+    expect([(await first).status, (await waiter).status]).toEqual([200, 200]);
+    expect([status, passed.length, stage.count('in')]).toEqual([423, 0, 0]);
+  });
+
   it('never lets in whose outer hold on the key was lost', async () => {
     const { stage, passed } = await serving(framework, passing);
     expect((await stage.get('/lost')).status).toBe(503);
