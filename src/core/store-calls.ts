@@ -20,13 +20,14 @@ class PendingCall implements Listed {
 
 /**
  * Makes store calls, each with a deadline of its own; the client library is never trusted to settle. One timer for all of
- * them: started with a call, armed anew while any is pending, cleared by `close`, unref'd.
+ * them: started with a call, armed anew while any is pending, cleared after `close` once none is, unref'd.
  */
 export class StoreCalls {
   readonly #clock: Clock;
   readonly #pending = new SwapList<PendingCall>();
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
+  #isClosed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -57,11 +58,11 @@ export class StoreCalls {
     // A foreign promise may call back from inside its own code, twice, or throw.
     Promise.resolve(answered).then(
       (reply) => {
-        this.#pending.delete(pending);
+        this.#settled(pending);
         onReply(reply);
       },
       (error: unknown) => {
-        if (this.#pending.delete(pending)) onError(asStoreError(operation, error));
+        if (this.#settled(pending)) onError(asStoreError(operation, error));
       },
     );
   }
@@ -73,8 +74,20 @@ export class StoreCalls {
     });
   }
 
-  /** Stops the timer, unless a call still needs it for its deadline. */
+  /** Stops the timer as soon as no call needs it for its deadline. */
   close(): void {
+    this.#isClosed = true;
+    this.#rest();
+  }
+
+  /** Answers whether its deadline had not passed. */
+  #settled(pending: PendingCall): boolean {
+    const wasPending = this.#pending.delete(pending);
+    if (this.#isClosed) this.#rest();
+    return wasPending;
+  }
+
+  #rest(): void {
     if (this.#pending.size > 0) return;
     this.#timer?.cancel();
     this.#timerDueMs = Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
 import type { Events } from './events.ts';
 import type { LockStore, StoreListener, Unsubscribe } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
@@ -14,6 +14,8 @@ export class Subscription {
   readonly #retryMs: number;
   #pending: Promise<Unsubscribe> | undefined;
   #askedAt: Instant | undefined;
+  /** Until it may be asked for again; started when it was refused, cleared by `end`, unref'd. */
+  #retry: Timer | undefined;
   #isInForce = false;
 
   constructor(
@@ -57,7 +59,7 @@ export class Subscription {
     this.#isInForce = false;
     await pending?.then(
       (unsubscribe) => unsubscribe(),
-      () => undefined, // Never in force: nothing to end.
+      () => this.#retry?.cancel(), // Never in force: nothing to end.
     );
   }
 
@@ -71,7 +73,7 @@ export class Subscription {
       },
       (error: Error) => {
         this.#events.emit('storeError', { operation: 'subscribe', error });
-        this.#clock.after(this.#retryMs, () => {
+        this.#retry = this.#clock.after(this.#retryMs, () => {
           this.#pending = undefined;
         });
       },

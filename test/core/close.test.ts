@@ -111,6 +111,32 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
+  it('leaves no timer behind of a search for deadlocks that goes on', async () => {
+    const { job, locks, clock, store } = setUp();
+    const [one, two] = [job(), job()];
+    await one.in(() => lock.acquire('a'));
+    await two.in(() => lock.acquire('b'));
+    outcomeOf(one.in(() => lock.acquire('b')));
+    await clock.settle();
+    const open = store.gate('wait');
+    outcomeOf(two.in(() => lock.acquire('a')));
+    await clock.settle();
+    const closed = outcomeOf(locks.close({ drainMs: 0 }));
+    await clock.advance(0);
+    expect(closed.state).toBe('fulfilled');
+    open();
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('leaves no timer behind of a stream that was refused', async () => {
+    const { job, locks, clock, store } = setUp();
+    store.next('subscribe', { kind: 'rejected', error: new Error('down') });
+    await job().in(() => lock.run('key', () => {}));
+    await locks.close();
+    expect(clock.timerCount).toBe(0);
+  });
+
   it('ends the stream of its process', async () => {
     const { job, locks, store } = setUp();
     await job().in(() => lock.run('key', () => {}));
