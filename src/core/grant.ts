@@ -24,8 +24,8 @@ export class Grant implements Listed {
   /** When the watchdog renews it next, on the monotonic clock; never, for a fixed lease. */
   renewAtMs: number = Number.POSITIVE_INFINITY;
   isRenewing = false;
-  /** Whether a renewal was sent of which nothing was heard since: the store may hold it for longer than is known here. */
-  isInDoubt = false;
+  /** When the last renewal was sent, until it is answered: the store may hold it for longer than is known here. */
+  unheardOf: Instant | undefined;
   /** Whether it was released when it was lost. */
   wasGivenBack = false;
   /** Whether a re-entry asked for a longer lease, and the store was not asked for it yet. */
@@ -132,7 +132,6 @@ export class Grant implements Listed {
     const later = laterDeadline(now, this.#deadline, deadline);
     this.#deadline = earlierDeadline(now, later, this.maxHold);
     this.isClaim = false;
-    this.isInDoubt = false;
     this.isFinal ||= isFinal;
   }
 

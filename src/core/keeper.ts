@@ -58,7 +58,7 @@ export class Keeper {
    * hold will tell whether somebody else has had the key.
    */
   lose(grant: Grant, why: string): void {
-    const mayLast = grant.isHeld || grant.isInDoubt;
+    const mayLast = grant.isHeld || grant.unheardOf !== undefined;
     const error = grant.lose(why);
     if (error === undefined) return;
     this.#forget(grant);

@@ -54,8 +54,10 @@ export class Watchdog {
 
   /** After a hold was added, which may want a longer lease, or be the first that wants renewal. */
   replan(grant: Grant, isLonger: boolean): void {
-    // A renewal on its way schedules the next one when it has ended.
-    if (!grant.isRenewing && grant.isOpen) this.#schedule(grant, isLonger ? 0 : grant.remainingMs / 3);
+    // A renewal on its way schedules the next one when it has ended; one that is due stays so: it is due in time.
+    if (grant.isRenewing || !grant.isOpen) return;
+    if (isLonger) this.#schedule(grant, 0);
+    else if (grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
   }
 
   unwatch(grant: Grant): void {
@@ -72,7 +74,7 @@ export class Watchdog {
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
-    grant.isInDoubt = true;
+    grant.unheardOf = sent;
     const call = (): Soon<RenewReply> => this.#store.renew(grant.request, terms);
     const reply = await this.#calls.run('renew', sent, deadlineMs, call);
     if (!grant.isOpen) return;
@@ -80,6 +82,7 @@ export class Watchdog {
       this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
       return;
     }
+    if (grant.unheardOf === sent) grant.unheardOf = undefined;
     grant.prolong(leaseDeadline(sent, reply.endMs - reply.nowMs), leaseMs >= leftMs);
     this.#events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
   }

@@ -1,6 +1,6 @@
 import { lock } from '../../src/core/index.ts';
 import type { StoreCall } from '../helpers/fake-store.ts';
-import { coreTests } from './set-up.ts';
+import { coreTests, taken } from './set-up.ts';
 
 const setUp = coreTests();
 
@@ -52,6 +52,20 @@ describe('a claim', () => {
     await clock.advance(4_750);
     expect(hold.isHeld()).toBe(false);
     expect(store.count('renew')).toBe(1);
+  });
+
+  it('is renewed no later for the holds within it that come and go', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const first = await taken(setup);
+    const { in: inJob } = setup.job();
+    const acquired = inJob(() => lock.acquire('key', { renew: false }));
+    await clock.settle();
+    await first.release();
+    await acquired;
+    const startMs = clock.now().monoMs;
+    for (let n = 0; n < 10; n++) await inJob(() => lock.run('key', () => clock.advance(25)));
+    expect(times(store.calls, 'renew', startMs)).toEqual([198]);
   });
 
   it('that is released before is never renewed', async () => {

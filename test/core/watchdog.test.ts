@@ -1,6 +1,6 @@
 import { LockLostError, LockStoreError, lock } from '../../src/core/index.ts';
 import type { StoreCall } from '../helpers/fake-store.ts';
-import { coreTests } from './set-up.ts';
+import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
@@ -121,6 +121,17 @@ describe('a renewal that fails', () => {
     // The store had renewed it all the same; the release has freed it.
     expect(await store.remains()).toEqual([]);
     expect(() => hold.assertHeld()).toThrow(signal.reason);
+  });
+
+  it('is in doubt whatever an earlier one is answered: the hold is given back once it is lost', async () => {
+    const { job, store, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    store.next('renew', { kind: 'lateReply', ms: 10 }, { kind: 'lostReply' });
+    const extended = [outcomeOf(hold.extend(2_000)), outcomeOf(hold.extend(60_000))];
+    await clock.advance(2_000);
+    expect(extended.map(({ state }) => state)).toEqual(['fulfilled', 'rejected']);
+    expect(hold.isHeld()).toBe(false);
+    expect(await store.remains()).toEqual([]);
   });
 
   it('with a definite no makes the hold lost at once', async () => {
