@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { LockEvents } from './types.ts';
-import { callable, checkValue, oneOf } from './validate.ts';
+import { callable, checkValue, describe, oneOf } from './validate.ts';
 
 const all: Readonly<Record<keyof LockEvents, true>> = {
   granted: true,
@@ -56,6 +56,8 @@ export class Events {
 }
 
 function reportListener(error: unknown): void {
-  const words = error instanceof Error ? error.message : String(error);
+  // What was thrown may be anything, and not all of it can be made a string.
+  const { message } = Object(error) as { message?: unknown };
+  const words = typeof message === 'string' ? message : describe(error);
   process.emitWarning(`A listener of lock events threw: ${words}`, { type: 'ReenlockWarning', code: 'LOCK_LISTENER' });
 }

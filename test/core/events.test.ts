@@ -178,4 +178,22 @@ describe('a listener that fails', () => {
     );
     warn.mockRestore();
   });
+
+  it.each([
+    ['cannot be made a string', Object.create(null)],
+    ['is nothing', undefined],
+    ['is a string', 'words'],
+    ['has a message that is none', { message: Symbol('message') }],
+  ])('break nothing either where what they throw %s', async (_, thrown) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { job, locks } = setUp();
+    locks.on('granted', () => {
+      throw thrown;
+    });
+    locks.on('released', () => Promise.reject(thrown));
+    const hold = await job().in(() => lock.acquire('key'));
+    await hold.release();
+    expect(warn).toHaveBeenCalledTimes(2);
+    warn.mockRestore();
+  });
 });
