@@ -62,6 +62,14 @@ describe('RedisCas', () => {
     },
   );
 
+  it('create says nothing after a MULTI of the application on its client', async () => {
+    await client.multi({ pipeline: false });
+    const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
+    await expect(adapter.create('k', 'one', ttlMs)).rejects.toMatchObject(unknown);
+    await client.discard();
+    expect(await stage.client.get('k')).toBeNull();
+  });
+
   it('replace changes nothing where the text was written anew, equal, after the comparison', async () => {
     await stage.client.set('k', 'one');
     interrupt(() => stage.client.set('k', 'one'));

@@ -104,11 +104,16 @@ describe('what a server answers to a script', () => {
     again.disconnect();
   });
 
-  it.each(['$-1', '+OK', '*0', '*1\r\n*0', ':-5'])(
-    'an answer that is none of ours (%j) settles every call',
+  it.each(['*0', '*1\r\n*0'])('an answer that is none of ours (%j) settles every call', async (answer) => {
+    fake.answer = answer;
+    expect(await errors()).toHaveLength(5);
+  });
+
+  it.each(['$-1', '+OK', '+QUEUED', ':-5'])(
+    'an answer that is none of a script (%j) says nothing: what was applied is unknown',
     async (answer) => {
       fake.answer = answer;
-      expect(await errors()).toHaveLength(5);
+      for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     },
   );
 
@@ -123,6 +128,27 @@ describe('what a server answers to a script', () => {
 
 describe('on a real server', () => {
   const stage = useRedis();
+
+  it('after a MULTI of the application on its client nothing is granted, renewed or released', async () => {
+    const client = stage.connect();
+    stage.store = new RedisStore({ client });
+    const process = stage.deafProcess();
+    const holder = process.line(undefined, { id: 'held', unanswered: 0 });
+    const { fence } = await holder.hold();
+    await client.multi({ pipeline: false });
+    const line = process.line(undefined, { unanswered: 0 });
+    const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
+    await expect(line.ask()).rejects.toMatchObject(unknown);
+    await expect(holder.renew(fence)).rejects.toMatchObject(unknown);
+    await expect(holder.release()).rejects.toMatchObject(unknown);
+    await expect(stage.inspect()).rejects.toMatchObject(unknown);
+    await client.discard();
+    // It may have come: the release is to outlast it.
+    expect(line.request.unanswered).toBe(1);
+    expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    expect(await holder.release()).toMatchObject({ status: 'released' });
+    client.disconnect();
+  });
 
   it('the message and the error shown to clients name no key, owner or server; the cause has them', async () => {
     await stage.client.sadd('reenlock:{order:42}:lock', 'member');

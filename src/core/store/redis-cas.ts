@@ -38,7 +38,10 @@ export class RedisCas implements CasAdapter {
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
     try {
-      return (await this.#client.set(key, value, 'PX', ttlMs, 'NX')) !== null;
+      const answer: unknown = await this.#client.set(key, value, 'PX', ttlMs, 'NX');
+      // After a MULTI of the application's it is `QUEUED`.
+      if (answer !== 'OK' && answer !== null) throw new Error('The answer is none of a SET');
+      return answer === 'OK';
     } catch (error) {
       throw storeError('create', error);
     }

@@ -54,7 +54,7 @@ export class RedisScripts {
     };
     const answer = (reply: unknown): T => {
       try {
-        return read(reply);
+        return read(replyOf(reply));
       } catch (error) {
         throw storeError(script.name, error);
       }
@@ -66,4 +66,10 @@ export class RedisScripts {
       });
     });
   }
+}
+
+/** All scripts reply with a list or a number. What does not is no reply: after a MULTI of the application's, `QUEUED`. */
+function replyOf(reply: unknown): unknown {
+  if (Array.isArray(reply) || Number(reply ?? Number.NaN) >= 0) return reply;
+  throw new Error('The answer is none of a script');
 }
