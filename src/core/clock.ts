@@ -47,10 +47,13 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
-/**
- * Runs a function at the end of this round of the event loop, after all of its input. Read here once: an application's
- * tests may put a function of their own in its place.
- */
+/** Runs a function as a microtask. This and the next two are read here once: an application's tests may put others in their place. */
+export const asMicrotask: (run: () => void) => void = queueMicrotask;
+
+/** Runs a function when what runs now is done, before any more input. */
+export const afterTurn: (run: () => void) => void = process.nextTick;
+
+/** Runs a function at the end of this round of the event loop, after all of its input. */
 export const afterRound: (run: () => void) => void = setImmediate;
 
 /** Resolves when the work has settled, however, or after `ms`. */

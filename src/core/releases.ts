@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { asMicrotask, type Clock, elapsedMs, type Instant } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { Running } from './running.ts';
@@ -98,7 +98,7 @@ export class Releases {
       const settle = hasFailed ? ignore : onStatus(reply.status);
       // Whom the lock was handed to goes on first: others wait for it. It is told a turn later than it is granted.
       this.#onReply(request.id, sent, reply);
-      if (reply.claims.length > 0) queueMicrotask(settle);
+      if (reply.claims.length > 0) asMicrotask(settle);
       else settle();
     };
     const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });

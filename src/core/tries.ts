@@ -1,5 +1,5 @@
 import { type Asks, refusal } from './asks.ts';
-import type { Clock, Instant } from './clock.ts';
+import { asMicrotask, type Clock, type Instant } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { grantedByReply } from './granted.ts';
@@ -57,7 +57,7 @@ export class Tries {
    */
   join(line: WaitQueue, onReply: (reply: AcquireReply, asOf: Instant) => void): void {
     const { sent, nowMs } = line.latest;
-    queueMicrotask(() => {
+    asMicrotask(() => {
       onReply({ status: 'refused', freeInMs: line.freeInMs, ahead: 0, nowMs, claims: [] }, sent);
       this.look(line);
     });

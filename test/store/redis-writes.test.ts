@@ -84,9 +84,13 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it("do not wait for what an application's test has put in the place of setImmediate", async () => {
-    jest.spyOn(globalThis, 'setImmediate').mockImplementation((() => undefined) as never);
-    await Promise.all([asks.release('a'), asks.acquire('b')]).finally(() => jest.restoreAllMocks());
+  it.each([
+    ['setImmediate', globalThis],
+    ['nextTick', process],
+  ] as const)("do not wait for what an application's test has put in the place of %s", async (name, where) => {
+    jest.spyOn(where as never, name as never).mockImplementation((() => undefined) as never);
+    const answers = Promise.all([asks.release('a'), asks.acquire('b')]);
+    await answers.finally(() => jest.restoreAllMocks());
   });
 
   it('are in no way held back after a connection that was lost meanwhile', async () => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { asMicrotask } from '../clock.ts';
 import { learnListeners } from './bound-listeners.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './socket-close.ts';
@@ -66,7 +67,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) onSocketClose(socket, this);
     // Gone before it could be watched: no event is left to come.
-    if ((socket ?? streamOf(req))?.destroyed === true) queueMicrotask(() => this.#close());
+    if ((socket ?? streamOf(req))?.destroyed === true) asMicrotask(() => this.#close());
   }
 
   /** Told by the connection. */
@@ -198,7 +199,7 @@ export class ResponseWatch implements SocketListener, EndListener {
   #look(): void {
     if (this.#isOver || !this.#isDone()) return;
     this.#isOver = true;
-    queueMicrotask(() => this.#events.over());
+    asMicrotask(() => this.#events.over());
   }
 
   #isDone(): boolean {

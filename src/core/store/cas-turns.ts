@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock.ts';
+import { asMicrotask, type Clock, type Timer } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
 import type { CasAdapter } from './cas-adapter.ts';
 import { CasRecord } from './cas-record.ts';
@@ -81,7 +81,7 @@ export class CasTurns {
       }
       this.#lines.set(id, [step]);
       // What else is asked for in this turn of the event loop comes along.
-      queueMicrotask(() => void this.#serve(id));
+      asMicrotask(() => void this.#serve(id));
     });
   }
 
@@ -105,7 +105,7 @@ export class CasTurns {
     try {
       const record = await Promise.race([this.#write(id, steps, turn), tooLate]);
       for (const step of steps) step.succeed();
-      if (record.messages.length > 0) queueMicrotask(() => this.#onMessages(record.messages));
+      if (record.messages.length > 0) asMicrotask(() => this.#onMessages(record.messages));
     } catch (cause) {
       for (const step of steps) step.fail(failure(step.operation, cause, turn.isWriting));
     }

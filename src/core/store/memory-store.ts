@@ -1,4 +1,4 @@
-import { type Clock, type Instant, systemClock } from '../clock.ts';
+import { asMicrotask, type Clock, type Instant, systemClock } from '../clock.ts';
 import type { Soon } from '../soon.ts';
 import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from './lock-operations.ts';
 import { MemoryEdges } from './memory-edges.ts';
@@ -150,7 +150,7 @@ export class MemoryStore implements LockStore {
   }
 
   #tell(process: string, message: StoreMessage): void {
-    queueMicrotask(() => this.#listeners.get(process)?.(message));
+    asMicrotask(() => this.#listeners.get(process)?.(message));
   }
 
   #nextFence(nowMs: number): number {

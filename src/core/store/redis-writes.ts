@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { afterRound } from '../clock.ts';
+import { afterRound, afterTurn } from '../clock.ts';
 
 /** How many calls travel in one write: the server works on the first ones while the next are made. */
 const callsPerWrite = 8;
@@ -47,7 +47,7 @@ export class RedisWrites {
     this.#stream = stream;
     this.#canWait = first === 'release';
     this.#calls = 1;
-    process.nextTick(() => {
+    afterTurn(() => {
       this.#stream = undefined;
       if (this.#calls < 2) return;
       this.#corked = stream;
