@@ -8,6 +8,7 @@ import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
+import { startRedis } from '../helpers/redis-server.ts';
 import { type RedisOptions, until, useRedis } from './redis.ts';
 
 watchLeaks();
@@ -179,6 +180,23 @@ describe('the channel of the Redis store', () => {
     expect(await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1')).toBe(1);
     await next('lost');
     await unsubscribe();
+  });
+
+  it('mends itself when no Sentinel was to be found, though its client would have given up', async () => {
+    const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${stage.server.port} 1\n` });
+    const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
+    const client = new Redis({ name: 'main', sentinels, sentinelRetryStrategy: () => null });
+    const { listen, next } = listener();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
+    await next('resubscribed');
+    await sentinel.kill();
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await next('fault');
+    await sentinel.restart();
+    await next('resubscribed');
+    await unsubscribe();
+    client.disconnect();
+    await sentinel.stop();
   });
 
   it.each<{ name: string; options: RedisOptions }>([

@@ -97,7 +97,8 @@ export class RedisChannel {
   }
 
   #open(): Redis {
-    const options = { ...subscriberOptions, retryStrategy: (attempt: number) => Math.min(attempt * 50, 2_000) };
+    const retry = (attempt: number): number => Math.min(attempt * 50, 2_000);
+    const options = { ...subscriberOptions, retryStrategy: retry, sentinelRetryStrategy: retry };
     const client = this.#client;
     const connection = isCluster(client)
       ? connectToNode(client, options, () => this.#clock.jitter())
