@@ -82,6 +82,19 @@ describe('the scripts of the Redis store', () => {
     expect((await stage.order()).holds).toEqual([]);
   });
 
+  it('hand on to a waiter that has asked again since the record was deleted, and somebody came before it', async () => {
+    const process = await stage.process();
+    await process.line().hold();
+    const waiter = process.line();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.lock);
+    const holder = process.line();
+    await holder.hold();
+    expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+    expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
+    expect((await process.line().try()).status).toBe('refused');
+  });
+
   it('grant a waiter once, also where thousands before it are passed over', async () => {
     const process = await stage.process();
     const holder = process.line();

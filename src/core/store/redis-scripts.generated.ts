@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '3dac01d2135e403f31a050822e96cae15ca4a0bd',
+  sha1: '7b482dd85edbf2a724cad1bda1066dff5795fe35',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -317,6 +317,7 @@ keepQueue(spanMs)
 end
 local place = redis.call('ZSCORE', queue, ownMember)
 local isQueued = place ~= false
+local isForgotten = isQueued and not waiting
 if isQueued then
 waiting = true
 keepLive()
@@ -364,6 +365,8 @@ waiting = true
 writeRecord()
 end
 end
+elseif isForgotten then
+writeRecord()
 end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})`,
 };

@@ -108,6 +108,8 @@ end
 
 local place = redis.call('ZSCORE', queue, ownMember)
 local isQueued = place ~= false
+-- Its record was deleted, or evicted.
+local isForgotten = isQueued and not waiting
 if isQueued then
   waiting = true
   keepLive()
@@ -159,5 +161,7 @@ elseif not isQueued then
       writeRecord()
     end
   end
+elseif isForgotten then
+  writeRecord()
 end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})
