@@ -285,18 +285,27 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('tells of the fault when it may not subscribe again', async () => {
+  it('tells of the fault when it may not subscribe again, and tries in place of each ping', async () => {
     const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
     await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
     const guest = stage.connect({ username: 'guest', password: 'any' });
-    const channel = new RedisChannel(guest, 'grants:');
+    const clock = new ManualClock();
+    const channel = new RedisChannel(guest, 'grants:', clock);
     const { listen, next } = listener();
     const end = await channel.subscribe('process', listen);
     await next('resubscribed');
     // It ends the connections of those who are subscribed to what they may no longer hear.
     await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
     expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    await clock.advance(5_000);
+    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    await stage.client.call('ACL', 'SETUSER', 'guest', '&grants:*');
+    await clock.advance(5_000);
+    await next('resubscribed');
+    expect(await stage.client.publish('grants:process', 'lost hold-1')).toBe(1);
+    await next('lost');
     await end();
+    expect(clock.timerCount).toBe(0);
     guest.disconnect();
     await until(async () => (await connections()).length === 0);
   });

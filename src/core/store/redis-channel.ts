@@ -26,6 +26,8 @@ export class RedisChannel {
   readonly #freedChannel: string;
   #connection: Redis | undefined;
   #pingTimer: Timer | undefined;
+  /** Whether the server would not let it subscribe again, for want of a right: it is asked in place of a ping, until it does. */
+  #isRefused = false;
 
   constructor(client: RedisOrCluster, prefix: string, clock: Clock = systemClock) {
     this.#client = client;
@@ -112,15 +114,22 @@ export class RedisChannel {
     connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error }));
     connection.on('ready', () => {
       // Closed already.
-      if (this.#connection !== connection) return;
-      const freed = this.#freedListeners.size > 0 ? [this.#freedChannel] : [];
-      connection.subscribe(...this.#listeners.keys(), ...freed).then(
-        () => this.#tellAll({ kind: 'resubscribed' }),
-        (error: Error) => this.#tellAll({ kind: 'fault', error }),
-      );
+      if (this.#connection === connection) void this.#subscribeAgain(connection);
     });
     this.#pingLater(connection);
     return connection;
+  }
+
+  async #subscribeAgain(connection: Redis): Promise<void> {
+    const freed = this.#freedListeners.size > 0 ? [this.#freedChannel] : [];
+    try {
+      await connection.subscribe(...this.#listeners.keys(), ...freed);
+      this.#isRefused = false;
+      this.#tellAll({ kind: 'resubscribed' });
+    } catch (error) {
+      this.#isRefused = true;
+      this.#tellAll({ kind: 'fault', error: error as Error });
+    }
   }
 
   #tellAll(message: StoreMessage): void {
@@ -141,7 +150,9 @@ export class RedisChannel {
       });
       this.#pingTimer = deadline;
       if (isCluster(this.#client) && !isMember(this.#client, connection)) connection.disconnect(true);
-      if (connection.status === 'ready') connection.ping().then(goOn, goOn);
+      if (connection.status !== 'ready') return;
+      const answer = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
+      answer.then(goOn, goOn);
     });
   }
 }
