@@ -185,22 +185,25 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect(await copyOf(record)).toMatch(new RegExp(`^${fence}`));
   });
 
-  it('asks the replica that took over from a server that died, and grants when there is another', async () => {
-    await use({ maxRedirections: 100 });
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    const { primary, replica } = await stage.cluster.serversOf(record);
-    await primary.kill();
-    await until(() => stage.isPrimary(replica));
-    let failure: unknown;
-    await until(async () => {
-      failure = await line.renew(fence).catch((error: unknown) => error);
-      return /confirmed/.test(String(failure));
-    });
-    expect(failure).toMatchObject(unconfirmed('renew'));
-    await primary.restart();
-    await stage.cluster.settled();
-    expect((await line.renew(fence)).status).toBe('renewed');
-    expect((await line.release()).status).toBe('released');
-  });
+  it.each(['master', 'slave'] as const)(
+    'asks the replica that took over from a server that died, and grants when there is another (reads: %s)',
+    async (scaleReads) => {
+      await use({ maxRedirections: 100, scaleReads });
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      const { primary, replica } = await stage.cluster.serversOf(record);
+      await primary.kill();
+      await until(() => stage.isPrimary(replica));
+      let failure: unknown;
+      await until(async () => {
+        failure = await line.renew(fence).catch((error: unknown) => error);
+        return /confirmed/.test(String(failure));
+      });
+      expect(failure).toMatchObject(unconfirmed('renew'));
+      await primary.restart();
+      await stage.cluster.settled();
+      expect((await line.renew(fence)).status).toBe('renewed');
+      expect((await line.release()).status).toBe('released');
+    },
+  );
 });
