@@ -4,7 +4,7 @@ import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
-import { useRedis } from './redis.ts';
+import { until, useRedis } from './redis.ts';
 
 watchLeaks();
 
@@ -63,5 +63,28 @@ describe('a try that is refused', () => {
       { locks },
     );
     await locks.close();
+  });
+});
+
+describe('a release that is tried again', () => {
+  const stage = useRedis();
+
+  it('while its client has no connection is sent once; when it has one, every time', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    await client.ping();
+    stage.store = new RedisStore({ client });
+    const process = stage.deafProcess();
+    const [line, other] = [process.line(), process.line()];
+    await stage.server.kill();
+    await until(() => client.status !== 'ready');
+    const answers = [line.release(), line.release(), other.release(), line.release()];
+    await stage.server.restart();
+    for (const { status } of await Promise.all(answers)) expect(status).toBe('absent');
+    const calls = async () => (await client.info('commandstats')).match(/_evalsha:calls=(\d+)/)?.[1];
+    expect(await calls()).toBe('2');
+    await Promise.all([line.release(), line.release()]);
+    expect(await calls()).toBe('4');
+    client.disconnect();
   });
 });

@@ -12,6 +12,7 @@ import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './r
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
 import { RedisScripts } from './redis-scripts.ts';
 import { RedisShards } from './redis-shards.ts';
+import { RedisUnsent } from './redis-unsent.ts';
 import { RedisUptime } from './redis-uptime.ts';
 import type {
   AcquireReply,
@@ -61,6 +62,7 @@ export class RedisStore implements LockStore {
   readonly #client: RedisOrCluster;
   readonly #scripts: RedisScripts;
   readonly #history: RedisHistory;
+  readonly #unsent: RedisUnsent;
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
@@ -75,6 +77,7 @@ export class RedisStore implements LockStore {
     this.#client = client;
     this.#scripts = new RedisScripts(client);
     this.#history = new RedisHistory(client);
+    this.#unsent = new RedisUnsent(client);
     this.#prefix = checked.prefix ?? 'reenlock:';
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
       throw new LockConfigError(
@@ -130,11 +133,12 @@ export class RedisStore implements LockStore {
     const flag = this.#history.flagOf(request, terms.tombstoneMs);
     const args = this.#args(request, `${terms.tombstoneMs} ${flag} ${wants(request)} 0 0 ${this.#channels}`);
     if (terms.announce) args.push(request.id);
-    const answer = this.#scripts.run(release, args, (reply) => {
+    const read = (reply: unknown): ReleaseReply => {
       this.#history.released(request);
       const answer = readRelease(reply);
       return this.#replicas === undefined ? answer : { ...answer, claims: answer.claims.map(wakeUp) };
-    });
+    };
+    const answer = this.#unsent.run(request, () => this.#scripts.run(release, args, read));
     this.#history.releasing(request);
     return answer;
   }
