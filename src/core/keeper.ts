@@ -8,12 +8,17 @@ import type { LockStore, ReleaseReply } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
 
+/** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
+const mostTaken = 1_000;
+
 /** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
 export class Keeper {
   readonly #clock: Clock;
   readonly #events: Events;
   readonly #releases: Releases;
   readonly #watchdog: Watchdog;
+  /** Hold ids of which the store has said that the key was taken from them, and that are not known here, or not yet. */
+  readonly #taken = new Set<string>();
   #idle: (() => void)[] = [];
 
   constructor(
@@ -39,6 +44,8 @@ export class Keeper {
   /** Takes a grant in, with its first hold. */
   keep(grant: Grant): void {
     this.#watchdog.watch(grant);
+    // That may have overtaken the grant; or its waiter was queued anew since, and granted. The store knows.
+    if (this.#taken.delete(grant.request.holdId)) this.#watchdog.renewSoon(grant);
   }
 
   /** Re-entry: one more hold on a grant that is held. */
@@ -70,8 +77,12 @@ export class Keeper {
   /** The store said so: another call took the key from a hold of this process. */
   loseById(holdId: string): void {
     for (const grant of this.grants) {
-      if (grant.request.holdId === holdId) this.lose(grant, 'The lock was lost: it was released by force');
+      if (grant.request.holdId !== holdId) continue;
+      this.lose(grant, 'The lock was lost: it was released by force');
+      return;
     }
+    this.#taken.add(holdId);
+    if (this.#taken.size > mostTaken) this.#taken.delete(this.#taken.values().next().value as string);
   }
 
   /**

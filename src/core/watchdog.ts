@@ -60,6 +60,11 @@ export class Watchdog {
     else if (grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
   }
 
+  /** Renews a grant of which it is not sure that it stands. */
+  renewSoon(grant: Grant): void {
+    void this.#renewInBackground(grant);
+  }
+
   unwatch(grant: Grant): void {
     this.#grants.delete(grant);
   }

@@ -37,6 +37,25 @@ describe('force release', () => {
     expect(hold?.isHeld()).toBe(false);
   });
 
+  it.each([
+    ['', {}],
+    [', with a fixed lease', { renew: false }],
+  ])('is told to the holder though that message overtakes the grant%s', async (_, options) => {
+    const { job, clock, store, sibling } = setUp();
+    await job().in(() => lock.run('other', () => undefined));
+    const open = store.gate('acquire');
+    const held = outcomeOf(job().in(() => lock.acquire('key', options)));
+    await clock.settle();
+    await sibling()
+      .job()
+      .in(() => getLock('key').forceRelease());
+    await clock.settle();
+    open();
+    await clock.settle();
+    expect(held.value?.isHeld()).toBe(false);
+    expect(held.value?.signal.reason).toBeInstanceOf(LockLostError);
+  });
+
   it('hands the key to the next waiter', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
