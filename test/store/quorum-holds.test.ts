@@ -1,4 +1,4 @@
-import { LockConfigError } from 'reenlock';
+import { LockConfigError, LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
@@ -56,6 +56,22 @@ describe('a release on a quorum', () => {
     for (const node of stage.nodes) node.heal();
     expect((await line.release(longMs)).status).toBe('released');
     expect(await stage.copies()).toBe(0);
+  });
+
+  it('is unknown where every node refused it, as one was asked again before the last had answered', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    const refusal = new LockStoreError('The lock store answered READONLY', { outcome: 'not-applied' });
+    stage.nodes[0]!.next('release', { kind: 'rejected', error: refusal });
+    for (const node of stage.nodes.slice(1)) {
+      node.release = () => new Promise((_, reject) => void stage.clock.after(100, () => reject(refusal)));
+    }
+    const outcome = outcomeOf(line.release());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'failed']);
+    expect(await stage.copies()).toBe(2);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
   it('is unknown where the only other node that had it does not answer', async () => {

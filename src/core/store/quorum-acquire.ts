@@ -19,6 +19,8 @@ interface Try {
   readonly reply: AcquireReply;
   /** Whether some nodes granted it and too few did: nobody may have a quorum. */
   readonly isSplit: boolean;
+  /** Whether it is known that nothing is left of it. */
+  readonly isUndone: boolean;
 }
 
 /**
@@ -30,8 +32,10 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
   const { clock } = quorum;
   const { releases } = hold;
   const start = clock.now();
+  let wasUndone = true;
   for (let tries = 1; ; tries++) {
-    const { reply, isSplit } = await tryOnce(quorum, hold, terms);
+    const { reply, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
+    wasUndone = isUndone;
     if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
     const isOver = tries === mostTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
     if (!isSplit || isOver) return reply;
@@ -43,7 +47,8 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
   }
 }
 
-async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<Try> {
+/** `wasUndone` says of the tries before what `isUndone` will of this one, too. */
+async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wasUndone: boolean): Promise<Try> {
   const { clock, size } = quorum;
   const sent = clock.now();
   const wasHeld = hold.fence !== undefined;
@@ -76,21 +81,21 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): P
         nowMs: Math.max(nowMs, endMs - spanMs),
         claims: [],
       } as const;
-      return { reply, isSplit: false };
+      return { reply, isSplit: false, isUndone: false };
     }
   }
 
-  const isUndone = wasHeld || (await giveBack(quorum, hold, attempt, votes));
+  const isUndone = !wasHeld && (await giveBack(quorum, hold, attempt, votes)) && wasUndone;
   if (isCancelled && told(votes).length > 0)
-    return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false };
+    return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false, isUndone };
   const grants = granted(votes).length;
   if (told(votes).length < size || (grants >= size && fence === undefined)) {
     const what = grants >= size ? 'The lock stores did not agree on a fence' : undefined;
-    const isKnown = isUndone && votes.every((vote) => vote !== undefined && !isDoubtful(vote));
-    throw quorumError('acquire', isKnown ? 'not-applied' : 'unknown', votes, what);
+    throw quorumError('acquire', isUndone ? 'not-applied' : 'unknown', votes, what);
   }
   const freeInMs = Math.max(0, freeAtMs(votes, size) - nowMs);
-  return { reply: { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] }, isSplit: grants > 0 && grants < size };
+  const isSplit = grants > 0 && grants < size;
+  return { reply: { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] }, isSplit, isUndone };
 }
 
 /** Asks every node, or again those that granted. */
@@ -131,20 +136,26 @@ function judge({ size, spare }: Quorum, votes: Votes): Verdict {
   return grants + refusals >= size && refusals + failures > spare ? 'enough' : 'open';
 }
 
-/** Answers whether nothing is left of a try on the nodes that granted. The others are told, too, without a wait. */
+/**
+ * Gives a try back to every node that granted it, whatever it said later, and waits for their answers; to those that may
+ * have granted it, without a wait. Answers whether it is known that nothing of it stands, or will stand, anywhere.
+ */
 async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
-  // Who released it meanwhile has told every node.
-  if (attempt.state === 'lost') return true;
+  // Who released it meanwhile has told every node, and hears what came of that.
+  if (attempt.state === 'lost') return false;
   attempt.state = 'lost';
   const known: Promise<boolean>[] = [];
   for (const [index, node] of quorum.nodes.entries()) {
     const vote = votes[index];
-    const isGranted = vote?.kind === 'granted' || vote?.kind === 'restarted';
+    const isGranted = attempt.granted.has(node);
     if (vote !== undefined && !isGranted && !isDoubtful(vote)) continue;
     const given = quorum.releases.give(hold, node, { tombstoneMs: 0 }, hold.leaseMs);
     if (isGranted) known.push(given.then(({ kind }) => kind === 'answered'));
   }
-  return (await Promise.all(known)).every(Boolean);
+  const areAnswered = (await Promise.all(known)).every(Boolean);
+  // A node that was not asked may still have what an earlier try left there.
+  const isHeard = votes.every((vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable');
+  return areAnswered && isHeard && quorum.unanswered(hold.request) === 0;
 }
 
 /** A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. */

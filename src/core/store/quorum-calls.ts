@@ -62,7 +62,8 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   const status = releaseStatus(quorum, answers);
   if (status === undefined) {
     releases.stop(hold);
-    throw failed('release', answers);
+    // A node that refused may have been asked again meanwhile.
+    throw quorumError('release', 'unknown', answers);
   }
   return {
     status,
