@@ -6,7 +6,7 @@ import { longMs } from '../contract/harness.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { answersOf, outcomeOf, QuorumStage } from './quorum.ts';
+import { answersOf, fenceOf, outcomeOf, putOn, QuorumStage } from './quorum.ts';
 
 watchLeaks();
 
@@ -83,6 +83,28 @@ describe('a release on a quorum', () => {
     const outcome = outcomeOf(line.release());
     await stage.clock.advance(nodeTimeoutMs);
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+  });
+
+  it('that gave a try back takes nothing from the next one, where a copy of it comes late', async () => {
+    const stage = new QuorumStage(3);
+    await putOn(stage.nodes.slice(1), 'another', 10);
+    const line = stage.deafProcess().line();
+    stage.nodes[0]!.next('release', { kind: 'duplicate', ms: 100 });
+    stage.clock.nextJitter = 0.9;
+    stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 0 }, down);
+    const outcome = outcomeOf(line.ask());
+    await stage.clock.advance(50);
+    const fence = fenceOf(outcome);
+    expect(stage.nodes.map((node) => node.count('release'))).toEqual([1, 0, 0]);
+    await stage.clock.advance(100);
+    expect((await stage.nodes[0]!.inspect('order:42')).holds).toMatchObject([{ fence }]);
+    const other = outcomeOf(stage.deafProcess().line().try());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(other.value?.status).toBe('refused');
+    expect((await stage.inspect()).holds).toMatchObject([{ holdId: line.holdId, fence }]);
+    expect((await line.renew(fence)).status).toBe('renewed');
+    expect((await line.release()).status).toBe('released');
+    expect(await stage.copies()).toBe(0);
   });
 
   it('gives a failed acquire back to the nodes that did not answer, until they do', async () => {
@@ -208,6 +230,21 @@ describe('the stream of a quorum', () => {
     expect(messages).toEqual([]);
     expect((await line.renew(fence)).status).toBe('renewed');
     for (const node of stage.nodes.slice(1)) await node.forceRelease('order:42', fence);
+    await stage.clock.settle();
+    expect(messages).toEqual([{ kind: 'lost', holdId: line.holdId }]);
+    await end();
+  });
+
+  it('tells the loss of a hold that took two tries by its own id', async () => {
+    const stage = new QuorumStage(3);
+    const { process, messages, end } = await hearing(stage);
+    await putOn(stage.nodes.slice(0, 1), 'one', 5);
+    await putOn(stage.nodes.slice(1, 2), 'two', 5);
+    const line = process.line();
+    const outcome = outcomeOf(line.ask());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(stage.nodes[2]!.count('acquire')).toBe(2);
+    expect(await stage.store.forceRelease('order:42', fenceOf(outcome))).toBe(true);
     await stage.clock.settle();
     expect(messages).toEqual([{ kind: 'lost', holdId: line.holdId }]);
     await end();

@@ -1,10 +1,10 @@
 import { elapsedMs, type Instant } from '../clock.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
-import type { QuorumNode } from './quorum-node.ts';
+import type { Answer, QuorumNode } from './quorum-node.ts';
 import { quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
 import { agreedFence, asked, isDoubtful, sameLease, type Vote, type Votes } from './quorum-votes.ts';
-import type { AcquireReply, AcquireTerms } from './store.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './store.ts';
 
 /** What clocks may drift apart during a lease, and a little for their last step. */
 const driftShare = 0.01;
@@ -112,18 +112,17 @@ function ask(
       if (before !== undefined && vote?.kind !== 'granted')
         return Promise.resolve(vote ?? { kind: 'timeout', wasAsked: true });
       if (hold.isDoubtful(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
-      const onGranted = (fence: number): void => take(quorum, hold, attempt, node, fence);
-      const next = asked(quorum, node, hold, terms, onGranted);
+      const request = node.requestOf(hold.request);
+      // However late it comes.
+      const onGranted = (fence: number): void => {
+        attempt.granted.set(node, fence);
+        if (attempt.state === 'lost') void undo(quorum, hold, node, request, true);
+      };
+      const next = asked(quorum, node, hold, request, terms, onGranted);
       return vote?.kind === 'granted' ? next.then((later) => sameLease(vote, later)) : next;
     },
     (votes) => judge(quorum, votes),
   );
-}
-
-/** A grant of one node, however late it comes. */
-function take(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, node: QuorumNode, fence: number): void {
-  attempt.granted.set(node, fence);
-  if (attempt.state === 'lost') void quorum.releases.give(hold, node, { tombstoneMs: 0 }, hold.leaseMs);
 }
 
 function judge({ size, spare }: Quorum, votes: Votes): Verdict {
@@ -149,13 +148,26 @@ async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, vo
     const vote = votes[index];
     const isGranted = attempt.granted.has(node);
     if (vote !== undefined && !isGranted && !isDoubtful(vote)) continue;
-    const given = quorum.releases.give(hold, node, { tombstoneMs: 0 }, hold.leaseMs);
+    const given = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
+    node.rename(hold.request);
     if (isGranted) known.push(given.then(({ kind }) => kind === 'answered'));
   }
   const areAnswered = (await Promise.all(known)).every(Boolean);
   // A node that was not asked may still have what an earlier try left there.
   const isHeard = votes.every((vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable');
   return areAnswered && isHeard && quorum.unanswered(hold.request) === 0;
+}
+
+/** Gives back what one node was asked for. Where that, or a copy of it, may come yet, it must find that it is over. */
+function undo(
+  { releases }: Quorum,
+  hold: QuorumHold,
+  node: QuorumNode,
+  request: HoldRequest,
+  isAnswered: boolean,
+): Promise<Answer<ReleaseReply>> {
+  const tombstoneMs = isAnswered && request.unanswered === 0 ? 0 : hold.leaseMs;
+  return releases.give(hold, node, request, { tombstoneMs }, hold.leaseMs);
 }
 
 /** A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. */

@@ -1,5 +1,5 @@
 import type { Quorum } from './quorum.ts';
-import type { Answer } from './quorum-node.ts';
+import { type Answer, callersId } from './quorum-node.ts';
 import { quorumError, reachedBy } from './quorum-tally.ts';
 import type { HoldRequest, InspectReply, ReleaseReply, ReleaseTerms, RenewReply, RenewTerms } from './store.ts';
 
@@ -15,7 +15,10 @@ export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: R
   const fences = isKnown ? hold.latestTry.granted : undefined;
   const isLost = ({ status }: RenewReply): boolean => status === 'lost';
   const answers = await quorum.ask<Answer<RenewReply>>(
-    (node) => node.call((store) => store.renew(request, { ...terms, fence: fences?.get(node) ?? terms.fence })),
+    (node) => {
+      const own = node.requestOf(hold?.request ?? request);
+      return node.call((store) => store.renew(own, { ...terms, fence: fences?.get(node) ?? terms.fence }));
+    },
     (soFar) => {
       const renewed = count(soFar, (reply) => !isLost(reply));
       if (renewed >= size) return 'enough';
@@ -52,7 +55,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   hold.end();
   const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
   const answers = await quorum.ask<Answer<ReleaseReply>>(
-    (node) => releases.give(hold, node, { ...terms, announce: true }, forMs),
+    (node) => releases.give(hold, node, node.requestOf(hold.request), { ...terms, announce: true }, forMs),
     (soFar) => {
       if (failures(soFar) > quorum.spare) return 'enough';
       return releaseStatus(quorum, soFar) === undefined ? 'open' : 'enough';
@@ -61,7 +64,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   holds.tidy(hold);
   const status = releaseStatus(quorum, answers);
   if (status === undefined) {
-    releases.stop(hold);
+    releases.stop(hold, quorum.nodes);
     // A node that refused may have been asked again meanwhile.
     throw quorumError('release', 'unknown', answers);
   }
@@ -100,8 +103,10 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
   const told = replies(answers);
   if (told.length < size) throw failed('inspect', answers);
   const seen = new Map<string, InspectReply['holds'][number][]>();
-  for (const hold of told.flatMap(({ holds }) => holds))
-    seen.set(hold.holdId, [...(seen.get(hold.holdId) ?? []), hold]);
+  for (const hold of told.flatMap(({ holds }) => holds)) {
+    const holdId = callersId(hold.holdId);
+    seen.set(holdId, [...(seen.get(holdId) ?? []), hold]);
+  }
   const holds = [...seen].flatMap(([holdId, copies]) => {
     if (copies.length + quorum.nodes.length - told.length < size) return [];
     const rank = Math.min(size, copies.length);

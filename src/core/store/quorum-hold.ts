@@ -61,8 +61,8 @@ export class QuorumHold {
   }
 
   /**
-   * Whether a node may still execute an earlier call about it: a release among them would take away what a new try was
-   * granted there, so that node can't be asked.
+   * Whether a node may still execute an earlier call about it: a second hold that comes of that would keep its fence where
+   * it is, so that node can't be asked.
    */
   isDoubtful(node: QuorumNode): boolean {
     return this.#unsettled.has(node);

@@ -9,6 +9,9 @@ export type Answer<T> =
   | { readonly kind: 'timeout' }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
+/** Of a hold id on a node that was renamed there. */
+const suffix = /~(\d+)$/;
+
 /** One store of a quorum: its deadline, and what is known of its clock. */
 export class QuorumNode {
   readonly store: LockStore;
@@ -52,6 +55,16 @@ export class QuorumNode {
     return own;
   }
 
+  /**
+   * The next calls about a request go by another hold id here, as a try is given back: a copy of that release may come
+   * late, and would take away what the next try was granted.
+   */
+  rename(request: HoldRequest): void {
+    const own = this.requestOf(request);
+    const count = Number(suffix.exec(own.holdId)?.[1] ?? 0) + 1;
+    this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}`, unanswered: 0 });
+  }
+
   /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */
   call<T>(run: (store: LockStore) => Soon<T>): Promise<Answer<T>> {
     return new Promise((resolve) => {
@@ -74,6 +87,11 @@ export class QuorumNode {
       );
     });
   }
+}
+
+/** The caller's hold id, by that of a node. */
+export function callersId(holdId: string): string {
+  return holdId.replace(suffix, '');
 }
 
 /** A store that throws instead of rejecting has failed the same. */

@@ -1,7 +1,7 @@
 import { type Clock, elapsedMs } from '../clock.ts';
 import type { QuorumHold } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
-import type { ReleaseReply, ReleaseTerms } from './store.ts';
+import type { HoldRequest, ReleaseReply, ReleaseTerms } from './store.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 10_000;
@@ -15,39 +15,41 @@ interface Retry {
 /** Gives holds back to single nodes, and goes on until each has answered or nothing can be left there. */
 export class QuorumReleases {
   readonly #clock: Clock;
-  readonly #retries = new WeakMap<QuorumHold, Map<QuorumNode, Retry>>();
+  /** By what was asked of each node. */
+  readonly #retries = new WeakMap<HoldRequest, Retry>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /**
-   * Answers with what came of the first try; others follow in the background, for `forMs` at most. They take the place of
-   * those that an earlier release began.
+   * Gives back what a node was asked for by `request`. Answers with what came of the first try; others follow in the
+   * background, for `forMs` at most. They take the place of those that an earlier release began.
    */
-  give(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms, forMs: number): Promise<Answer<ReleaseReply>> {
-    const retries = this.#retriesOf(hold);
-    retries.get(node)?.stop();
+  give(
+    hold: QuorumHold,
+    node: QuorumNode,
+    request: HoldRequest,
+    terms: ReleaseTerms,
+    forMs: number,
+  ): Promise<Answer<ReleaseReply>> {
+    this.#retries.get(request)?.stop();
     const retry = newRetry();
-    retries.set(node, retry);
-    const first = this.#send(hold, node, terms);
-    void hold.track(node, this.#goOn(hold, node, terms, forMs, first, retry));
+    this.#retries.set(request, retry);
+    const send = (): Promise<Answer<ReleaseReply>> =>
+      node.call((store) => hold.track(node, Promise.resolve(store.release(request, terms))));
+    const first = send();
+    void hold.track(node, this.#goOn(send, forMs, first, retry));
     return first;
   }
 
   /** No more tries for a hold: its caller was told that the release failed, and makes its own. */
-  stop(hold: QuorumHold): void {
-    for (const retry of this.#retriesOf(hold).values()) retry.stop();
-  }
-
-  #send(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
-    return node.call((store) => hold.track(node, Promise.resolve(store.release(node.requestOf(hold.request), terms))));
+  stop(hold: QuorumHold, nodes: readonly QuorumNode[]): void {
+    for (const node of nodes) this.#retries.get(node.requestOf(hold.request))?.stop();
   }
 
   async #goOn(
-    hold: QuorumHold,
-    node: QuorumNode,
-    terms: ReleaseTerms,
+    send: () => Promise<Answer<ReleaseReply>>,
     forMs: number,
     first: Promise<Answer<ReleaseReply>>,
     retry: Retry,
@@ -59,7 +61,7 @@ export class QuorumReleases {
       if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
       await this.#pause(nextMs, retry);
       if (retry.isStopped) return;
-      answer = await this.#send(hold, node, terms);
+      answer = await send();
     }
   }
 
@@ -74,15 +76,6 @@ export class QuorumReleases {
         resolve();
       };
     });
-  }
-
-  #retriesOf(hold: QuorumHold): Map<QuorumNode, Retry> {
-    let retries = this.#retries.get(hold);
-    if (retries === undefined) {
-      retries = new Map();
-      this.#retries.set(hold, retries);
-    }
-    return retries;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Timer } from '../clock.ts';
 import type { Quorum } from './quorum.ts';
-import type { QuorumNode } from './quorum-node.ts';
+import { callersId, type QuorumNode } from './quorum-node.ts';
 import { quorumError } from './quorum-tally.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
 
@@ -73,11 +73,11 @@ function hear({ holds, spare }: Quorum, node: QuorumNode, message: StoreMessage,
   // Nothing is ever queued on a node.
   if (message.kind === 'granted') return;
   if (message.kind === 'lost') {
-    const hold = holds.find(message.holdId);
+    const holdId = callersId(message.holdId);
+    const hold = holds.find(holdId);
     if (hold === undefined) return;
     hold.lostOn.add(node);
     // Told once, when no quorum can be left.
-    if (hold.lostOn.size !== spare + 1) return;
-  }
-  listener(message);
+    if (hold.lostOn.size === spare + 1) listener({ kind: 'lost', holdId });
+  } else listener(message);
 }

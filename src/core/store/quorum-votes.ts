@@ -1,7 +1,7 @@
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
-import type { AcquireReply, AcquireTerms, StoreGrant } from './store.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest, StoreGrant } from './store.ts';
 
 /** What one node said to an acquire. `restarted`: it granted, but may have forgotten another's lease. */
 export type Vote =
@@ -20,12 +20,13 @@ export async function asked(
   quorum: Quorum,
   node: QuorumNode,
   hold: QuorumHold,
+  request: HoldRequest,
   terms: AcquireTerms,
   onGranted: (fence: number) => void,
 ): Promise<Vote> {
   const sent = quorum.clock.now();
   const answer = await node.call((store) => {
-    const call = Promise.resolve(store.acquire(node.requestOf(hold.request), terms));
+    const call = Promise.resolve(store.acquire(request, terms));
     // Before `track`: what is given back then keeps the node in doubt without a gap.
     call.then(
       (reply) => {
