@@ -96,7 +96,7 @@ describe('the fence of a quorum', () => {
     const outer = stage.deafProcess().line('owner');
     const { fence } = await outer.hold();
     await stage.clock.advance(1_000);
-    stage.nodes[0]!.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
+    stage.nodes[0]!.always('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const outcome = outcomeOf(stage.sibling().deafProcess().line('owner').ask());
     await stage.clock.advance(nodeTimeoutMs);
     expect(answersOf(outcome)).toEqual(['unreachable', 'granted', 'granted']);
@@ -104,6 +104,18 @@ describe('the fence of a quorum', () => {
     expect((await outer.renew(fence)).status).toBe('renewed');
     expect(await stage.copies()).toBe(2);
     await stage.clock.advance(longMs);
+  });
+
+  it('is one for two processes of one owner that ask at once, though each node has another', async () => {
+    const stage = new QuorumStage(3);
+    for (const [index, node] of stage.nodes.entries()) {
+      const fault = { kind: 'lateCall', ms: 3 * index } as const;
+      node.next('acquire', fault, fault);
+    }
+    const outcomes = [stage, stage.sibling()].map((each) => outcomeOf(each.deafProcess().line('owner').ask()));
+    await stage.clock.advance(nodeTimeoutMs);
+    const [fence, other] = outcomes.map(fenceOf);
+    expect(other).toBe(fence);
   });
 
   it('is not held up by what is left of the owner on one node', async () => {

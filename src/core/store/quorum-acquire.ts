@@ -1,4 +1,5 @@
 import { elapsedMs, type Instant } from '../clock.ts';
+import type { LockStoreError } from '../errors.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
@@ -17,7 +18,9 @@ const pauseMs = 10;
 
 interface Try {
   readonly reply: AcquireReply;
-  /** Whether some nodes granted it and too few did: nobody may have a quorum. */
+  /** What it fails with, unless another try follows. */
+  readonly error?: LockStoreError | undefined;
+  /** Whether nodes granted it, but too few, or with too different fences: nobody may have a quorum. */
   readonly isSplit: boolean;
   /** Whether it is known that nothing is left of it. */
   readonly isUndone: boolean;
@@ -34,11 +37,14 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
   const start = clock.now();
   let wasUndone = true;
   for (let tries = 1; ; tries++) {
-    const { reply, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
+    const { reply, error, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
     wasUndone = isUndone;
     if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
     const isOver = tries === mostTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
-    if (!isSplit || isOver) return reply;
+    if (!isSplit || isOver) {
+      if (error !== undefined) throw error;
+      return reply;
+    }
     // Others may have had the rest: who waits longest gives way.
     await new Promise<void>((resolve) => {
       clock.after(clock.jitter() * pauseMs * 2 ** tries, resolve);
@@ -89,13 +95,14 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   if (isCancelled && told(votes).length > 0)
     return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false, isUndone };
   const grants = granted(votes).length;
-  if (told(votes).length < size || (grants >= size && fence === undefined)) {
-    const what = grants >= size ? 'The lock stores did not agree on a fence' : undefined;
-    throw quorumError('acquire', isUndone ? 'not-applied' : 'unknown', votes, what);
-  }
+  const outcome = isUndone ? 'not-applied' : 'unknown';
+  if (told(votes).length < size) throw quorumError('acquire', outcome, votes);
   const freeInMs = Math.max(0, freeAtMs(votes, size) - nowMs);
-  const isSplit = grants > 0 && grants < size;
-  return { reply: { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] }, isSplit, isUndone };
+  const reply = { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] } as const;
+  if (grants < size || fence !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
+  // Others of its owner may have come between; alone, it finds a common fence, or theirs.
+  const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
+  return { reply, error, isSplit: !wasHeld, isUndone };
 }
 
 /** Asks every node, or again those that granted. */
