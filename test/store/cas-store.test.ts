@@ -39,7 +39,9 @@ describe('CasStore', () => {
     adapter.before = (operation) => {
       if (operation === 'read' || left === 0) return;
       left -= 1;
-      const text = adapter.texts.get(at) ?? '{"version":1,"untilMs":0,"holds":[],"queue":[],"processes":[],"gone":[]}';
+      const text =
+        adapter.texts.get(at) ??
+        '{"version":1,"untilMs":0,"lastFence":0,"holds":[],"queue":[],"processes":[],"gone":[]}';
       adapter.texts.set(
         at,
         text.replace(/"version":\d+/, (found) => `${found}0`),
@@ -230,7 +232,8 @@ describe('CasStore', () => {
       expect(remembered()).toBe(0);
     });
 
-    it.each(['', 'null', '[]', '{"version":1}', 'a lock of somebody else'])(
+    const fenceless = '{"version":1,"untilMs":9e15,"holds":[],"queue":[],"processes":[],"gone":[]}';
+    it.each(['', 'null', '[]', '{"version":1}', fenceless, 'a lock of somebody else'])(
       'that is none of its own is refused, and left alone (%j)',
       async (text) => {
         adapter.texts.set(at, text);

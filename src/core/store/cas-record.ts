@@ -117,8 +117,8 @@ const nothing: Omit<Content, 'version' | 'untilMs'> = { lastFence: 0, holds: [],
 function parse(text: string): Content {
   const content = JSON.parse(text) as Partial<Content> | null;
   const lists = [content?.holds, content?.queue, content?.processes, content?.gone];
-  if (!Number.isSafeInteger(content?.version) || !lists.every(Array.isArray))
-    throw new Error('Not the record of a lock');
+  const numbers = [content?.version, content?.untilMs, content?.lastFence];
+  if (!numbers.every(Number.isFinite) || !lists.every(Array.isArray)) throw new Error('Not the record of a lock');
   return content as Content;
 }
 
