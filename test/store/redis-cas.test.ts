@@ -7,6 +7,7 @@ import { RedisTransactions } from '../../src/core/store/redis-transactions.ts';
 import { readDocument } from '../docs/markdown.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
+import { TcpProxy } from '../helpers/tcp-proxy.ts';
 import { until, useRedis } from './redis.ts';
 
 watchLeaks();
@@ -109,6 +110,45 @@ describe('RedisCas', () => {
     reader.disconnect();
     interrupt(() => stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
     await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ outcome: 'unknown' });
+  });
+
+  describe('create, sent again after its connection was lost with the reply', () => {
+    let proxy: TcpProxy;
+    let far: Redis;
+    beforeEach(async () => {
+      proxy = await TcpProxy.start(stage.server.port);
+      await stage.client.call('ACL', 'SETUSER', 'writer', 'reset', 'on', 'nopass', '~*', '+@all');
+      // There is time for what happens meanwhile.
+      far = stage.connect({ port: proxy.port, username: 'writer', password: 'any', retryStrategy: () => 200 });
+      await far.ping();
+    });
+    afterEach(async () => {
+      far.disconnect();
+      await proxy.stop();
+    });
+
+    async function created(meanwhile: () => Promise<unknown>): Promise<unknown> {
+      const lost = proxy.loseReply(([command]) => command?.toLowerCase() === 'set');
+      const answer = new RedisCas({ client: far }).create('k', 'one', ttlMs).catch((error: unknown) => error);
+      await lost;
+      await meanwhile();
+      return answer;
+    }
+
+    it('finds its own text, and did write it', async () => {
+      expect(await created(async () => {})).toBe(true);
+    });
+
+    it('can not tell whether it wrote where the server refuses the second copy', async () => {
+      const refused = await created(() => stage.client.call('ACL', 'SETUSER', 'writer', '-set'));
+      expect(refused).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+      expect(await stage.client.get('k')).toBe('one');
+    });
+
+    it('did not write where there is another text', async () => {
+      await stage.client.set('k', 'other');
+      expect(await created(async () => {})).toBe(false);
+    });
   });
 
   it('opens four connections at most, keeps them for the next, and closes them', async () => {

@@ -2,6 +2,7 @@ import type { ChainableCommander } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../errors.ts';
 import { checkOptions, checkValue, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
+import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { storeError } from './redis-errors.ts';
 import { evictionWarning } from './redis-eviction.ts';
 import type { RedisClient } from './redis-scripts.ts';
@@ -19,6 +20,7 @@ export interface RedisCasOptions {
  */
 export class RedisCas implements CasAdapter {
   readonly #client: RedisClient;
+  readonly #connections: RedisConnections;
   readonly #transactions: RedisTransactions;
 
   constructor(options: RedisCasOptions) {
@@ -27,6 +29,7 @@ export class RedisCas implements CasAdapter {
     this.#client = client as RedisClient;
     if (this.#client.isCluster)
       throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported');
+    this.#connections = connectionsOf(this.#client);
     this.#transactions = new RedisTransactions(this.#client);
   }
 
@@ -37,14 +40,19 @@ export class RedisCas implements CasAdapter {
   }
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
+    const then = this.#connections.now();
+    const wasSentOnce = (): boolean => this.#connections.areStill(then);
     try {
       const answer: unknown = await this.#client.set(key, value, 'PX', ttlMs, 'NX');
+      if (answer === 'OK') return true;
       // After a MULTI of the application's it is `QUEUED`.
-      if (answer !== 'OK' && answer !== null) throw new Error('The answer is none of a SET');
-      return answer === 'OK';
+      if (answer !== null) throw new Error('The answer is none of a SET');
+      if (wasSentOnce()) return false;
     } catch (error) {
-      throw storeError('create', error);
+      throw storeError('create', error, wasSentOnce());
     }
+    // After a connection was lost, what is in the way may be what an earlier copy of this call wrote.
+    return (await this.#client.get(key)) === value;
   }
 
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
