@@ -1,8 +1,10 @@
 import { LockStoreError } from 'reenlock';
+import { QuorumStore } from 'reenlock/redis';
+import type { Clock } from '../../src/core/clock.ts';
 import type { AcquireReply } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
-import type { Fault } from '../helpers/fake-store.ts';
+import { FakeStore, type Fault } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { answersOf, fenceOf, outcomeOf, putOn, QuorumStage } from './quorum.ts';
 
@@ -213,5 +215,31 @@ describe('the validity of a grant', () => {
     const reply = outcome.value!;
     expect(reply.status === 'granted' && reply.grant.endMs - reply.nowMs).toBe(1_000);
     expect(fenceOf(outcome)).toBeGreaterThan(0);
+  });
+});
+
+describe('nodes whose clocks are an hour apart', () => {
+  /** The nodes by these numbers are ahead. */
+  function apart(count: number, ahead: readonly number[]): { stage: QuorumStage; nodes: readonly FakeStore[] } {
+    const stage = new QuorumStage(count);
+    const { clock } = stage;
+    const now = () => ({ ...clock.now(), wallMs: clock.now().wallMs + 3_600_000 });
+    const fast: Clock = { now, after: (ms, run) => clock.after(ms, run), randomId: () => '', jitter: () => 0 };
+    const nodes = Array.from({ length: count }, (_, index) => new FakeStore(ahead.includes(index) ? fast : clock));
+    stage.store = new QuorumStore({ stores: nodes }, clock);
+    return { stage, nodes };
+  }
+
+  it('leave a grant its whole lease, though those that refused it are ahead of those that granted', async () => {
+    const { stage, nodes } = apart(5, [0, 3, 4]);
+    await putOn(nodes.slice(3), 'another');
+    expect(leftMs(await asked(stage, stage.deafProcess().line(), 1_000))).toBe(1_000);
+  });
+
+  it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {
+    const { stage, nodes } = apart(3, [0]);
+    await putOn(nodes, 'another', 10_000);
+    nodes[2]!.next('acquire', down);
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 10_000 });
   });
 });

@@ -84,7 +84,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
         status: 'granted',
         grant,
         otherHolds: Math.max(...granted(votes).map((vote) => vote.otherHolds)),
-        nowMs: Math.max(nowMs, endMs - spanMs),
+        nowMs: endMs - spanMs,
         claims: [],
       } as const;
       return { reply, isSplit: false, isUndone: false };
@@ -97,8 +97,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   const grants = granted(votes).length;
   const outcome = isUndone ? 'not-applied' : 'unknown';
   if (told(votes).length < size) throw quorumError('acquire', outcome, votes);
-  const freeInMs = Math.max(0, freeAtMs(votes, size) - nowMs);
-  const reply = { status: 'refused', freeInMs, ahead: 0, nowMs, claims: [] } as const;
+  const reply = { status: 'refused', freeInMs: freeInMs(votes, size), ahead: 0, nowMs, claims: [] } as const;
   if (grants < size || fence !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
   // Others of its owner may have come between; alone, it finds a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
@@ -213,14 +212,14 @@ function lease(votes: Votes, size: number): { readonly endMs: number; readonly s
   };
 }
 
-/** When a quorum of the nodes is free, by what those say that answered. */
-function freeAtMs(votes: Votes, size: number): number {
-  const ends = votes.flatMap((vote) => {
-    if (vote?.kind === 'granted') return [vote.nowMs];
-    return vote?.kind === 'refused' ? [vote.nowMs + vote.freeInMs] : [];
+/** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */
+function freeInMs(votes: Votes, size: number): number {
+  const spans = votes.flatMap((vote) => {
+    if (vote?.kind === 'granted') return [0];
+    return vote?.kind === 'refused' ? [vote.freeInMs] : [];
   });
   return -reachedBy(
     size,
-    ends.map((endMs) => -endMs),
+    spans.map((ms) => -ms),
   );
 }
