@@ -147,6 +147,19 @@ describe('a store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
+  it('a grant whose user has no right to WAIT stands: the outcome is unknown, and so is that of a renewal', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'hasty', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-wait');
+    const client = stage.connect({ username: 'hasty', password: 'any' });
+    stage.store = new RedisStore({ client, waitReplicas: 1 });
+    const line = stage.deafProcess().line();
+    const unknown = { outcome: 'unknown', message: expect.stringContaining('NOPERM') };
+    await expect(line.ask()).rejects.toMatchObject(unknown);
+    const { holds } = await stage.inspect();
+    expect(holds).toMatchObject([{ holdId: line.holdId }]);
+    await expect(line.renew(holds[0]!.fence)).rejects.toMatchObject(unknown);
+    client.disconnect();
+  });
+
   it('must be told how many: `waitReplicas` is a number', () => {
     for (const waitReplicas of [-1, 0.5, 101, '1']) {
       expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(

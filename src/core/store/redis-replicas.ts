@@ -41,7 +41,12 @@ export class RedisReplicas {
     const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
       if (elapsedMs(this.#clock.now(), asked) > confirmMs) return undefined;
       const reply = await calls(new RedisScripts(connection));
-      return [reply, counts(reply) ? await connection.wait(this.#count, confirmMs) : this.#count];
+      if (!counts(reply)) return [reply, this.#count];
+      const confirmed = connection.wait(this.#count, confirmMs).catch((cause: unknown) => {
+        // Whatever the server says to WAIT: what was to be confirmed is written.
+        throw storeError(operation, cause, false);
+      });
+      return [reply, await confirmed];
     };
     const answer = await this.#connections.run(key, work).catch((error: unknown) => {
       throw error instanceof LockStoreError ? error : storeError(operation, error);
