@@ -157,7 +157,7 @@ export function withScriptBug(client: Redis, { script, from, to }: ScriptBug): R
 
 export const releaseWithoutOwnerCheck: ScriptBug = {
   script: 'release',
-  from: 'if hold.id == holdId then\ntable.remove(holds, i)',
+  from: 'if hold.names == names then\ntable.remove(holds, i)',
   to: 'if true then\ntable.remove(holds, i)',
 };
 

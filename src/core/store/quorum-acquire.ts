@@ -146,22 +146,22 @@ function judge({ size, spare }: Quorum, votes: Votes): Verdict {
  * have granted it, without a wait. Answers whether it is known that nothing of it stands, or will stand, anywhere.
  */
 async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
+  // A node that was not asked may still have what an earlier try left there.
+  const isHeard = votes.every((vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable');
+  const isKnown = isHeard && quorum.unanswered(hold.request) === 0;
   // Who released it meanwhile has told every node, and hears what came of that.
-  if (attempt.state === 'lost') return false;
+  if (attempt.state === 'lost') return isKnown && attempt.granted.size === 0;
   attempt.state = 'lost';
-  const known: Promise<boolean>[] = [];
+  const given: Promise<boolean>[] = [];
   for (const [index, node] of quorum.nodes.entries()) {
     const vote = votes[index];
     const isGranted = attempt.granted.has(node);
     if (vote !== undefined && !isGranted && !isDoubtful(vote)) continue;
-    const given = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
+    const undone = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
     node.rename(hold.request);
-    if (isGranted) known.push(given.then(({ kind }) => kind === 'answered'));
+    if (isGranted) given.push(undone.then(({ kind }) => kind === 'answered'));
   }
-  const areAnswered = (await Promise.all(known)).every(Boolean);
-  // A node that was not asked may still have what an earlier try left there.
-  const isHeard = votes.every((vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable');
-  return areAnswered && isHeard && quorum.unanswered(hold.request) === 0;
+  return (await Promise.all(given)).every(Boolean) && isKnown;
 }
 
 /** Gives back what one node was asked for. Where that, or a copy of it, may come yet, it must find that it is over. */

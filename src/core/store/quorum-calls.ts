@@ -64,9 +64,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   holds.tidy(hold);
   const status = releaseStatus(quorum, answers);
   if (status === undefined) {
-    releases.stop(hold, quorum.nodes);
-    // A node that refused may have been asked again meanwhile.
-    throw quorumError('release', 'unknown', answers);
+    throw failed('release', answers, releases.stop(hold, quorum.nodes));
   }
   return {
     status,
@@ -164,7 +162,8 @@ function isDecided<T>(answers: Answers<T>, isNo: (reply: T) => boolean, spare: n
   return noes > spare || noes + open <= spare;
 }
 
-function failed(operation: string, answers: Answers<unknown>): Error {
-  const isKnown = answers.every((answer) => answer?.kind === 'failed');
+/** Of a node that refused nothing is known where it was asked again. */
+function failed(operation: string, answers: Answers<unknown>, wasRepeated = false): Error {
+  const isKnown = !wasRepeated && answers.every((answer) => answer?.kind === 'failed');
   return quorumError(operation, isKnown ? 'not-applied' : 'unknown', answers);
 }

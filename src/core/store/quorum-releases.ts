@@ -8,6 +8,8 @@ const lastRetryMs = 10_000;
 
 /** The further tries at one node; calling `stop` ends the pause between two of them. */
 interface Retry {
+  /** Whether there was one. */
+  hasBegun: boolean;
   isStopped: boolean;
   stop: () => void;
 }
@@ -43,9 +45,14 @@ export class QuorumReleases {
     return first;
   }
 
-  /** No more tries for a hold: its caller was told that the release failed, and makes its own. */
-  stop(hold: QuorumHold, nodes: readonly QuorumNode[]): void {
-    for (const node of nodes) this.#retries.get(node.requestOf(hold.request))?.stop();
+  /**
+   * No more tries for a hold: its caller is told that the release failed, and makes its own. Answers whether a node was
+   * asked again.
+   */
+  stop(hold: QuorumHold, nodes: readonly QuorumNode[]): boolean {
+    const retries = nodes.map((node) => this.#retries.get(node.requestOf(hold.request)));
+    for (const retry of retries) retry?.stop();
+    return retries.some((retry) => retry?.hasBegun);
   }
 
   async #goOn(
@@ -61,6 +68,7 @@ export class QuorumReleases {
       if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
       await this.#pause(nextMs, retry);
       if (retry.isStopped) return;
+      retry.hasBegun = true;
       answer = await send();
     }
   }
@@ -81,6 +89,7 @@ export class QuorumReleases {
 
 function newRetry(): Retry {
   const retry: Retry = {
+    hasBegun: false,
     isStopped: false,
     stop: () => {
       retry.isStopped = true;
