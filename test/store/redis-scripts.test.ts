@@ -95,6 +95,18 @@ describe('the scripts of the Redis store', () => {
     expect((await process.line().try()).status).toBe('refused');
   });
 
+  it('grant to read to a waiter that has asked again since the record was deleted, and take it out of the queue', async () => {
+    const process = await stage.process();
+    await process.line().hold();
+    const waiter = process.reader();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.lock);
+    const others = [process.reader(), process.reader()];
+    for (const other of others) await other.hold();
+    expect((await waiter.ask()).status).toBe('granted');
+    expect(await stage.order()).toEqual({ holds: [...others, waiter].map(({ holdId }) => holdId), waiters: [] });
+  });
+
   it('grant a waiter once, also where thousands before it are passed over', async () => {
     const process = await stage.process();
     const holder = process.line();

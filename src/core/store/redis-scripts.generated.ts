@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '7b482dd85edbf2a724cad1bda1066dff5795fe35',
+  sha1: '8c450ea59244812581658db274a1d1dd438b927f',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -51,7 +51,7 @@ if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs,
 if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
 end
 end
-if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 then
+if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 and redis.call('ZCARD', KEYS[2]) == 0 then
 local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
 local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
 local over = string.find(text, '\\n#', 34, true) or #text + 1

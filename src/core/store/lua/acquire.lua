@@ -66,8 +66,9 @@ if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
   end
 end
 
--- Others read, none of their leases is over, and nobody waits: one line more, in place, since there may be a thousand.
-if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 then
+-- Others read, none of their leases is over, and nobody waits: one line more, in place, since there may be a thousand. Who
+-- was queued when the record was deleted is in the queue all the same.
+if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 and redis.call('ZCARD', KEYS[2]) == 0 then
   local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
   local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
   local over = string.find(text, '\n#', 34, true) or #text + 1
