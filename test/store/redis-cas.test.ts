@@ -118,8 +118,9 @@ describe('RedisCas', () => {
     beforeEach(async () => {
       proxy = await TcpProxy.start(stage.server.port);
       await stage.client.call('ACL', 'SETUSER', 'writer', 'reset', 'on', 'nopass', '~*', '+@all');
-      // There is time for what happens meanwhile.
-      far = stage.connect({ port: proxy.port, username: 'writer', password: 'any', retryStrategy: () => 200 });
+      const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
+      far = stage.connect({ port: proxy.port, username: 'writer', password: 'any', ...patient });
+      far.on('error', () => {});
       await far.ping();
     });
     afterEach(async () => {
@@ -131,7 +132,10 @@ describe('RedisCas', () => {
       const lost = proxy.loseReply(([command]) => command?.toLowerCase() === 'set');
       const answer = new RedisCas({ client: far }).create('k', 'one', ttlMs).catch((error: unknown) => error);
       await lost;
+      // The second copy comes after what happens meanwhile.
+      proxy.cutOff();
       await meanwhile();
+      proxy.heal();
       return answer;
     }
 
