@@ -162,7 +162,7 @@ function isDecided<T>(answers: Answers<T>, isNo: (reply: T) => boolean, spare: n
   return noes > spare || noes + open <= spare;
 }
 
-/** Of a node that refused nothing is known where it was asked again. */
+/** That all nodes refused says that nothing was done, unless one of them was asked again, and has yet to answer. */
 function failed(operation: string, answers: Answers<unknown>, wasRepeated = false): Error {
   const isKnown = !wasRepeated && answers.every((answer) => answer?.kind === 'failed');
   return quorumError(operation, isKnown ? 'not-applied' : 'unknown', answers);
