@@ -236,6 +236,16 @@ describe('nodes whose clocks are an hour apart', () => {
     expect(leftMs(await asked(stage, stage.deafProcess().line(), 1_000))).toBe(1_000);
   });
 
+  it('leave a renewal what a quorum has left of an earlier one that a node missed', async () => {
+    const { stage, nodes } = apart(3, [0, 1]);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs: 1_000 });
+    nodes[0]!.next('renew', down);
+    await line.renew(fence, 60_000);
+    const renewed = await line.renew(fence, 1_000);
+    expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(60_000);
+  });
+
   it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {
     const { stage, nodes } = apart(3, [0]);
     await putOn(nodes, 'another', 10_000);

@@ -3,7 +3,7 @@ import type { LockStoreError } from '../errors.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
-import { quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
+import { leaseOf, quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
 import { agreedFence, asked, isDoubtful, sameLease, type Vote, type Votes } from './quorum-votes.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './store.ts';
 
@@ -73,18 +73,22 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   const fence = agreedFence(votes, size);
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
   if (!isCancelled && fence !== undefined) {
-    const { endMs, spanMs } = lease(votes, size);
+    const lease = leaseOf(
+      size,
+      granted(votes).map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs })),
+    );
+    const spanMs = lease.endMs - lease.nowMs;
     const leftMs = spanMs - spanMs * driftShare - driftMs - elapsedMs(clock.now(), sent);
     // With less than a third it would be over before its first renewal.
     if (wasHeld || leftMs >= terms.leaseMs / 3) {
       attempt.state = 'won';
       hold.fence = fence;
-      const grant = { holdId: hold.request.holdId, fence, endMs, isClaim: false };
+      const grant = { holdId: hold.request.holdId, fence, endMs: lease.endMs, isClaim: false };
       const reply = {
         status: 'granted',
         grant,
         otherHolds: Math.max(...granted(votes).map((vote) => vote.otherHolds)),
-        nowMs: endMs - spanMs,
+        nowMs: lease.nowMs,
         claims: [],
       } as const;
       return { reply, isSplit: false, isUndone: false };
@@ -195,21 +199,6 @@ function granted(votes: Votes): GrantedVote[] {
 /** The clocks of the nodes that have a say. */
 function told(votes: Votes): number[] {
   return votes.flatMap((vote) => (vote !== undefined && 'nowMs' in vote ? [vote.nowMs] : []));
-}
-
-/** Until when a quorum holds, and for how long from the call on: each node's lease by its own clock. */
-function lease(votes: Votes, size: number): { readonly endMs: number; readonly spanMs: number } {
-  const grants = granted(votes);
-  return {
-    endMs: reachedBy(
-      size,
-      grants.map(({ grant }) => grant.endMs),
-    ),
-    spanMs: reachedBy(
-      size,
-      grants.map(({ grant, nowMs }) => grant.endMs - nowMs),
-    ),
-  };
 }
 
 /** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */

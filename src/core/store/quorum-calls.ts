@@ -1,6 +1,6 @@
 import type { Quorum } from './quorum.ts';
 import { type Answer, callersId } from './quorum-node.ts';
-import { quorumError, reachedBy } from './quorum-tally.ts';
+import { leaseOf, quorumError, reachedBy } from './quorum-tally.ts';
 import type { HoldRequest, InspectReply, ReleaseReply, ReleaseTerms, RenewReply, RenewTerms } from './store.ts';
 
 type Answers<T> = readonly (Answer<T> | undefined)[];
@@ -26,21 +26,7 @@ export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: R
     },
   );
   const renewed = replies(answers).filter((reply) => reply.status === 'renewed');
-  if (renewed.length >= size) {
-    const endMs = reachedBy(
-      size,
-      renewed.map((reply) => reply.endMs),
-    );
-    const spanMs = reachedBy(
-      size,
-      renewed.map((reply) => reply.endMs - reply.nowMs),
-    );
-    const nowMs = reachedBy(
-      size,
-      renewed.map((reply) => reply.nowMs),
-    );
-    return { status: 'renewed', endMs, nowMs: Math.max(nowMs, endMs - spanMs) };
-  }
+  if (renewed.length >= size) return { status: 'renewed', ...leaseOf(size, renewed) };
   if (count(answers, isLost) > spare) return { status: 'lost' };
   throw failed('renew', answers);
 }

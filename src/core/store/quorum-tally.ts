@@ -81,3 +81,22 @@ export function collect<T>(
 export function reachedBy(rank: number, values: readonly number[]): number {
   return [...values].sort((a, b) => b - a)[rank - 1] ?? Number.NEGATIVE_INFINITY;
 }
+
+/**
+ * Until when a quorum has a lease, and a time as long before that as it lasts from the call on: each node tells that by its
+ * own clock.
+ */
+export function leaseOf(
+  size: number,
+  leases: readonly { readonly endMs: number; readonly nowMs: number }[],
+): { readonly endMs: number; readonly nowMs: number } {
+  const endMs = reachedBy(
+    size,
+    leases.map((lease) => lease.endMs),
+  );
+  const spanMs = reachedBy(
+    size,
+    leases.map((lease) => lease.endMs - lease.nowMs),
+  );
+  return { endMs, nowMs: endMs - spanMs };
+}
