@@ -28,8 +28,8 @@ interface Try {
 
 /**
  * Gets a hold from a quorum, by the Redlock algorithm (redis.io, "Distributed Locks with Redis"), with a fence that a
- * quorum agrees on. Rejects with a `LockStoreError` where too few nodes answered. But for a grant, nothing is left on any
- * node that answers.
+ * quorum agrees on. Rejects with a `LockStoreError` where too few nodes answered, or found no common fence. But for a grant,
+ * nothing is left on any node that answers.
  */
 export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<AcquireReply> {
   const { clock } = quorum;
