@@ -8,7 +8,7 @@
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold:
 --                 "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after it was granted, in capitals
---                 for a claim; before them, where two or more have leases to read and nobody waits, "!<end>", and none of
+--                 for a claim; before them, where all have leases to read and nobody waits, perhaps "!<end>", and none of
 --                 theirs is earlier; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>",
 --                 which goes with the next write of the record, and before another is queued; and a line a release that
 --                 is remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12,
