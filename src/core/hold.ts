@@ -100,6 +100,11 @@ export class ScopedHold implements Hold {
     throw this.#home.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
   }
 
+  /** What it was lost with, where nobody has released it. */
+  get loss(): LockLostError | undefined {
+    return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError(leaseEnded) : undefined;
+  }
+
   /** Postpones the automatic release until the function that comes back is called. */
   keep(): () => void {
     return this.#home.keep(this);
@@ -122,12 +127,13 @@ export class ScopedHold implements Hold {
     if (minRemainingMs !== 0) checkValue('`minRemainingMs`', minRemainingMs, remaining);
     const leftMs = this.#remainingMs();
     if (leftMs > 0 && leftMs >= minRemainingMs) return;
-    const why =
-      leftMs > 0 ? `it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for` : 'its lease has ended';
-    throw (
-      this.grant.lostError ??
-      new LockLostError(`The lock can't be relied on: ${why}`, { key: this.key, fence: this.fence })
-    );
+    const tooLittle = `it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for`;
+    throw this.#lostError(leftMs > 0 ? tooLittle : leaseEnded);
+  }
+
+  #lostError(why: string): LockLostError {
+    const { lostError } = this.grant;
+    return lostError ?? new LockLostError(`The lock can't be relied on: ${why}`, { key: this.key, fence: this.fence });
   }
 
   async #extend(leaseMs: number): Promise<void> {
@@ -150,6 +156,8 @@ export class ScopedHold implements Hold {
     return this.#released;
   }
 }
+
+const leaseEnded = 'its lease has ended';
 
 const done = new Outcome<void>(true);
 done.resolve();

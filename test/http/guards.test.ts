@@ -126,6 +126,39 @@ describeFrameworks('a guard', (framework) => {
     expect([stage.count('granted first 42'), stage.count('released first 42')]).toEqual([1, 1]);
   });
 
+  it('refuses a request that has lost the lock of a guard before while it waited for its own', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/b', lockOn('b'), async (call) => {
+          await work;
+          call.send('b');
+        })
+        .route('/ab', lockOn('a'), lockOn('b'), () => stage.note('ab in')),
+    );
+    const first = stage.get('/b', 'first');
+    await stage.until('granted first b');
+    const second = stage.get('/ab', 'second');
+    await stage.until('waiting second b');
+    await stage.store.forceRelease('a', (await stage.store.inspect('a')).holds[0]?.fence ?? 0);
+    await stage.until('lost second a');
+    work.open();
+    expect([(await first).status, (await second).status]).toEqual([200, 503]);
+    expect(stage.journal).not.toContain('ab in');
+    await stage.free('a', 'b');
+  });
+
+  it('lets a request in that has released the lock of a guard before', async () => {
+    const release = framework.middleware(async (call, next) => {
+      await call.lock?.release();
+      return next();
+    });
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/ab', lockOn('a'), release, lockOn('b'), (call) => call.send({ newest: call.lock?.key })),
+    );
+    expect((await stage.get('/ab')).body).toEqual({ newest: 'b' });
+  });
+
   it('lets one request at a time through to a key, and those for other keys run beside it', async () => {
     const all = gate();
     let inside = 0;

@@ -152,6 +152,21 @@ describeFrameworks('passOnStoreError', (framework) => {
     expect([passed.length, stage.count('in')]).toEqual([0, 0]);
   });
 
+  it('never lets in who has lost the lock of a guard before when the store fails', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    const open = gate();
+    stage.locks.on('granted', () =>
+      store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) }),
+    );
+    const answer = stage.get('/nested');
+    await stage.until('acquire', 2);
+    await store.forceRelease('outer', (await store.inspect('outer')).holds[0]?.fence ?? 0);
+    await stage.until('lost first outer');
+    open.open();
+    expect((await answer).status).toBe(503);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+  });
+
   it('never lets in who waits in a deadlock', async () => {
     const { stage, passed } = await serving(framework, { ...passing, handler: 'problem' });
     const granted = gate();

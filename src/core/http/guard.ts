@@ -7,6 +7,7 @@ import {
   LockAbortedError,
   LockConfigError,
   type LockError,
+  type LockLostError,
   LockScopeError,
   LockStoreError,
   LocksClosedError,
@@ -22,7 +23,7 @@ import { after, type Soon, settle } from '../soon.ts';
 import type { AcquireOptions } from '../types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../validate.ts';
 import type { ResponseWatch } from './response-end.ts';
-import { tracedRequest } from './trace-request.ts';
+import { type TracedRequest, tracedRequest } from './trace-request.ts';
 import { warnOfEventStream } from './validations.ts';
 
 /** What a guard takes on every framework. */
@@ -95,19 +96,18 @@ export class RequestGuard {
     const traced = tracedRequest(req);
     // Not that of the async context: a server that a job has told to listen would be one owner for all its requests.
     if (traced === undefined) throw noScope();
-    const { scope, watch } = traced;
+    const { scope } = traced;
     const asked = this.#names(keys);
     // Most guards have one key, and need none of what a batch does.
     const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
     const refused = (error: unknown, givenBack: Promise<unknown>): Promise<Entered> =>
-      this.#refused(scope, batch?.names ?? asked, error, givenBack);
+      this.#refused(traced, batch?.names ?? asked, error, givenBack);
     const entered = (holds: Entered): Soon<Entered> => {
       // Right after the grant: its handler must not begin.
-      if (scope.hasClientLeft) {
-        const givenBack = Promise.allSettled(holds.map((hold) => hold.release()));
-        return refused(new LockAbortedError({ cause: scope.abortReason }), givenBack);
-      }
-      this.#watch(watch, holds);
+      const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(traced);
+      if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
+      traced.guarded = traced.guarded === undefined ? holds : [...traced.guarded, ...holds];
+      this.#watch(traced.watch, holds);
       return holds;
     };
     return settle(
@@ -119,15 +119,16 @@ export class RequestGuard {
 
   /** What a request is refused with that has nothing; or it passes without. */
   async #refused(
-    scope: Scope,
+    traced: TracedRequest,
     names: readonly LockName[],
     error: unknown,
     givenBack: Promise<unknown>,
   ): Promise<Entered> {
+    const { scope } = traced;
     let refusal = error;
     if (this.#passesOnStoreError && error instanceof LockStoreError) {
       await givenBack;
-      refusal = this.#obstacle(scope, error.key ?? names[0]?.key);
+      refusal = this.#obstacle(traced, error.key ?? names[0]?.key);
       if (refusal === undefined) return passed(scope, names, error);
     }
     // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
@@ -141,9 +142,10 @@ export class RequestGuard {
   }
 
   /** What stands in the way of a request beside the store that failed. */
-  #obstacle(scope: Scope, key: string | undefined): Error | undefined {
-    const interrupted = new Interruption(key ?? '', scope, this.#options.signal, true).error;
-    return interrupted ?? (scope.runtime.isClosing ? new LocksClosedError({ key }) : undefined);
+  #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
+    const { scope } = traced;
+    const error = new Interruption(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
+    return error ?? (scope.runtime.isClosing ? new LocksClosedError({ key }) : undefined);
   }
 
   /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
@@ -159,6 +161,12 @@ export class RequestGuard {
     const { category } = this.#options;
     return Array.isArray(keys) ? checkedNames(keys, category) : [checkedName(keys, category)];
   }
+}
+
+/** Why what a guard before has let in must not go on: its lock was lost while this guard waited for another one. */
+function lossOf({ guarded = [] }: TracedRequest): LockLostError | undefined {
+  for (const { loss } of guarded) if (loss !== undefined) return loss;
+  return undefined;
 }
 
 /** Says that a request passes without its locks: each time as an event, once as a warning. */

@@ -3,6 +3,7 @@ import { id as rTracerId } from 'cls-rtracer';
 import type { Timer } from '../clock.ts';
 import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
+import type { ScopedHold } from '../hold.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../locks.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
@@ -23,7 +24,9 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  /** What its guards acquired, where the framework has a place for that on all requests. */
+  /** What its guards acquired. */
+  guarded: readonly ScopedHold[] | undefined;
+  /** The same, where the framework has a place for that on all requests. */
   exposed: ExposedHolds | undefined;
   readonly #headerName: string;
   readonly #graceMs: number;
