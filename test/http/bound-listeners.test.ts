@@ -105,6 +105,19 @@ describe.each([
     expect(listener).not.toHaveBeenCalled();
   });
 
+  it('is removed also where another installed copy of this package traces the request, too', async () => {
+    let copy = traceContext;
+    jest.isolateModules(() => {
+      copy = jest.requireActual<{ traceContext: typeof traceContext }>('reenlock/express').traceContext;
+    });
+    const listener = jest.fn();
+    await drawn(traced().use(copy() as RequestHandler), (emitter) => {
+      emitter.on('drawn', listener).off('drawn', listener);
+      emitter.once('drawn', listener).off('drawn', listener);
+    });
+    expect(listener).not.toHaveBeenCalled();
+  });
+
   it('by `once` is called once, also where it emits the event itself, or is taken raw and called', async () => {
     const seen: unknown[] = [];
     await drawn(traced(), (emitter) => {

@@ -22,8 +22,9 @@ type RequestOf = (emitter: object) => IncomingMessage | undefined;
 
 const methods = ['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const;
 
-const prototypes = new WeakSet<object>();
-const binding = new WeakSet<Add>();
+/** On a prototype: what binds there. Also found by another installed copy of this package, which leaves it at that. */
+const slot: unique symbol = Symbol.for('reenlock.listeners');
+type Binding = Methods & { [slot]?: WeakSet<Add> };
 
 /**
  * Whether what listens to a request or its response runs in the context of the request: its scope, and its id in
@@ -46,24 +47,25 @@ export function learnListeners(req: IncomingMessage, res: ServerResponse): void 
 }
 
 function isBinding(emitter: object): boolean {
-  return methods.every((name) => binding.has((emitter as Methods)[name]));
+  const binding = (emitter as Binding)[slot];
+  return binding !== undefined && methods.every((name) => binding.has((emitter as Methods)[name]));
 }
 
 function learn(emitter: object, nodes: object, requestOf: RequestOf): void {
-  const shared = frameworkPrototype(emitter, nodes);
-  if (shared === undefined || prototypes.has(shared)) return;
-  prototypes.add(shared);
-  const { on, prependListener } = shared as Methods;
-  put(shared as Methods, ['on', 'addListener', 'prependListener'], requestOf);
-  put(shared as Methods, ['once'], requestOf, on);
-  put(shared as Methods, ['prependOnceListener'], requestOf, prependListener);
+  const shared = frameworkPrototype(emitter, nodes) as Binding | undefined;
+  if (shared === undefined || shared[slot] !== undefined) return;
+  Object.defineProperty(shared, slot, { value: new WeakSet() });
+  const { on, prependListener } = shared;
+  put(shared, ['on', 'addListener', 'prependListener'], requestOf);
+  put(shared, ['once'], requestOf, on);
+  put(shared, ['prependOnceListener'], requestOf, prependListener);
 }
 
 /**
  * What is to be called once is added by `ordinary`: Node's `once` would put a function of its own around the one that is
  * bound, and so no longer find the one that both stand for when it is to remove it.
  */
-function put(shared: Methods, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
+function put(shared: Binding, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
   for (const name of names) {
     const original = shared[name];
     const add: Add = function (this, event, listener) {
@@ -72,7 +74,7 @@ function put(shared: Methods, names: readonly (keyof Methods)[], requestOf: Requ
       if (ordinary === undefined) return original.call(this, event, run);
       return ordinary.call(this, event, onlyOnce(this, event, run));
     };
-    binding.add(add);
+    shared[slot]?.add(add);
     shared[name] = add;
   }
 }
