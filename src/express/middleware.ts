@@ -110,7 +110,10 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
     return;
   }
   const { status, headers, body } = problemOf(error);
-  res.writeHead(status, headers).end(body);
+  // Not by `writeHead`: what is known when it ends, as that the server closes, is to go into its headers.
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  res.end(body);
 }
 
 /** What the application's handler throws or rejects with goes its own way. */

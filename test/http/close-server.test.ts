@@ -5,7 +5,7 @@ import { createLocks, LockConfigError, lock, runInTrace } from 'reenlock';
 import { closeServer } from 'reenlock/express';
 import { closeServer as closeServerOfKoa } from 'reenlock/koa';
 import { bare } from '../helpers/bare-app.ts';
-import { describeFrameworks, type Framework } from '../helpers/frameworks.ts';
+import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { RawClient } from '../helpers/raw-client.ts';
@@ -14,12 +14,16 @@ import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
 watchLeaks();
 
 /** A server with a guarded route whose handler works until the gate is opened, and one that needs no lock. */
-async function begin(framework: Framework, options?: StageOptions): Promise<{ stage: Stage; work: Gate }> {
+async function begin(
+  framework: Framework,
+  options?: StageOptions,
+  guard?: GuardOptions,
+): Promise<{ stage: Stage; work: Gate }> {
   const work = gate();
   const stage = await Stage.start(
     framework,
     (app, stage) => {
-      app.route('/order', framework.lockOn('k'), async (call) => {
+      app.route('/order', framework.lockOn('k', guard), async (call) => {
         stage.note('in');
         call.lock?.signal.addEventListener('abort', () => stage.note('told'));
         await work;
@@ -49,8 +53,11 @@ function close(stage: Stage, drainMs?: number): Promise<void> {
 describeFrameworks('closeServer', (framework) => {
   afterEach(Stage.endAll);
 
-  it('answers who waits 503 and who holds 200, takes no new connection, and ends those that are open', async () => {
-    const { stage, work } = await begin(framework);
+  it.each([
+    ['', {}],
+    [', by `sendProblem`', { handler: 'problem' } as const],
+  ])('answers who waits 503%s, who holds 200, and ends the connections', async (_, guard) => {
+    const { stage, work } = await begin(framework, {}, guard);
     const [holder, waiter] = await contest(stage);
     const { port } = stage;
     const isClosed = close(stage);

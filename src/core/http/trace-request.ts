@@ -45,6 +45,7 @@ export class TracedRequest implements ResponseEvents {
     this.#headerName = headerName;
     this.#graceMs = graceMs;
     res.setHeader(headerName, scope.traceId);
+    this.#endConnection(res);
     this.watch = new ResponseWatch(req, res, options, this);
   }
 
@@ -52,8 +53,7 @@ export class TracedRequest implements ResponseEvents {
     if (res.headersSent) return;
     // Koa's error handler takes off all headers that were set before.
     if (!res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);
-    // This process is about to end: the client's next request must find another one.
-    if (this.scope.runtime.isClosing) res.shouldKeepAlive = false;
+    this.#endConnection(res);
   }
 
   over(): void {
@@ -65,6 +65,11 @@ export class TracedRequest implements ResponseEvents {
     this.scope.abort(new DOMException('The client has left', 'AbortError'));
     const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
+  }
+
+  /** Where this process is about to end: the client's next request must find another one. */
+  #endConnection(res: ServerResponse): void {
+    if (this.scope.runtime.isClosing) res.shouldKeepAlive = false;
   }
 }
 
