@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer as createHttp2 } from 'node:http2';
 import type { Duplex } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { createLocks, LockConfigError, lock, runInTrace } from 'reenlock';
 import { closeServer } from 'reenlock/express';
 import { closeServer as closeServerOfKoa } from 'reenlock/koa';
@@ -72,6 +73,9 @@ describeFrameworks('closeServer', (framework) => {
   });
 });
 
+/** Bytes: more than what lies on the way to a client that does not read. */
+const large = 32 * 2 ** 20;
+
 describe('closeServer', () => {
   afterEach(Stage.endAll);
 
@@ -102,6 +106,63 @@ describe('closeServer', () => {
     work.open();
     await Promise.all([busy.closed, isClosed]);
     expect(busy.received).toMatch(/^Connection: keep-alive\r$[\s\S]*second half/m);
+  });
+
+  it.each([
+    ['before', true],
+    ['meanwhile', false],
+  ])('sends all of an answer that was given %s, however slowly its client reads', async (_, isBefore) => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) =>
+      app.route('/order', bare.lockOn('k'), async (call) => {
+        stage.note('in');
+        await work;
+        call.send(Buffer.alloc(large, 'x'));
+      }),
+    );
+    const client = (await stage.connect())
+      .pause()
+      .request({ path: '/order', trace: 'first', headers: ['Connection: close'] });
+    await stage.until('in');
+    if (isBefore) {
+      work.open();
+      await stage.until('released first k');
+    }
+    const isClosed = close(stage);
+    work.open();
+    await stage.until('released first k');
+    // All that is done at once is done by then.
+    await turn();
+    client.socket.resume();
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received.length).toBeGreaterThan(large);
+  });
+
+  it('answers who came on the connection of a holder meanwhile, and ends it with that, whatever writes its head', async () => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) => {
+      app.route('/order', bare.lockOn('k'), async (call) => {
+        // Its head says that the connection is kept: nothing can be said any more.
+        call.res.write('first half, ');
+        stage.note('in');
+        await work;
+        call.res.end('second half');
+      });
+      app.route('/health', (call) => {
+        call.res.writeHead(200).end('well');
+        stage.note('well');
+      });
+    });
+    const client = (await stage.connect()).request({ path: '/order', trace: 'first' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    client.request({ path: '/health', trace: 'second' });
+    await stage.until('well');
+    work.open();
+    await Promise.all([client.closed, isClosed]);
+    const [first, second] = client.received.split('second half');
+    expect([first, second]).toEqual([expect.stringMatching(/^Connection: keep-alive/m), expect.stringMatching(/well/)]);
+    expect(second).toMatch(/^Connection: close/m);
   });
 
   it('takes the lock from who still has it after drainMs: it hears of it, and has a second for its answer', async () => {

@@ -3,6 +3,7 @@ import { within } from '../clock.ts';
 import { LockConfigError } from '../errors.ts';
 import { type Locks, runtimeOf } from '../locks.ts';
 import { checkOptions, describe, milliseconds, objectWith } from '../validate.ts';
+import { endIdleConnections, sparingAnswers } from './socket-close.ts';
 
 export interface CloseServerOptions {
   /** How long to wait for what is held and for what is answered, in milliseconds. Default: that of the `Locks`. */
@@ -32,13 +33,15 @@ export async function closeServer(server: Server, locks: Locks, options?: CloseS
   const { clock, settings } = runtimeOf(locks);
   const { drainMs = settings.drainMs } = checkOptions(options, rules, 'closeServer');
   // Also called back where it does not listen: when its last connection is over.
-  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+  const closed = new Promise<void>((resolve) => {
+    sparingAnswers(server, () => server.close(() => resolve()));
+  });
   // What has no scope of a request keeps its connection alive; 0 would be for ever.
   server.keepAliveTimeout = Math.min(server.keepAliveTimeout || lastMs, lastMs);
   const over = within(clock, drainMs + lastMs, closed);
   await locks.close({ drainMs });
   // Those of the answers that were the last to need a lock.
-  server.closeIdleConnections();
+  endIdleConnections(server);
   await over;
   server.closeAllConnections();
 }

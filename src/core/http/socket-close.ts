@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { asMicrotask } from '../clock.ts';
 import { type Listed, SwapList } from '../swap-list.ts';
 
 /** Who is told once that a connection has closed. */
@@ -11,27 +12,48 @@ export interface SocketListener extends Listed {
  * What is known of one connection: with three listeners, which stay on it for its life, however many requests come
  * on it. Putting them on and taking them off with each request costs more than all else that a request is watched with.
  */
-class SocketWatch {
+class SocketWatch implements Listed {
+  /** Among those of its server. */
+  place = -1;
+  readonly socket: WatchedSocket;
   readonly listeners: SwapList<SocketListener> = new SwapList();
   hasTimedOut = false;
   /** As it closed: the last request that came on it. None where its parser was gone, as after CONNECT and upgrades. */
   last: IncomingMessage | undefined;
   /** Whether another request was answered on it, or is watched: what its code does late, it does to those after it, too. */
   wasUsed: boolean;
+  /** Where it is to end: called once nothing more is on its way. */
+  whenIdle: (() => void) | undefined;
 
   constructor(socket: WatchedSocket) {
+    this.socket = socket;
     this.wasUsed = socket.bytesWritten > 0;
     // Before Node's own listener, which gives the parser back.
     socket.prependListener('close', () => {
       this.last = socket.parser?.incoming ?? undefined;
     });
+    const others = watchesOf(socket.server);
+    // Of one that is closed already no event is to come.
+    if (!socket.closed) others?.add(this);
     socket.on('close', () => {
+      others?.delete(this);
       for (const listener of this.listeners) listener.socketClosed();
     });
     socket.on('timeout', () => {
       this.hasTimedOut = true;
     });
   }
+}
+
+/** By their server: the connections on which traced requests came, while they last. */
+const watches = new WeakMap<Server, SwapList<SocketWatch>>();
+
+function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefined {
+  const known = server && watches.get(server);
+  if (known !== undefined || server === undefined) return known;
+  const list = new SwapList<SocketWatch>();
+  watches.set(server, list);
+  return list;
 }
 
 const slot: unique symbol = Symbol('reenlock.socket');
@@ -54,7 +76,42 @@ export function onSocketClose(socket: WatchedSocket, listener: SocketListener): 
 }
 
 export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListener): void {
-  socket[slot]?.listeners.delete(listener);
+  const watch = socket[slot];
+  if (watch === undefined) return;
+  watch.listeners.delete(listener);
+  if (watch.listeners.size > 0 || watch.whenIdle === undefined) return;
+  asMicrotask(watch.whenIdle);
+  watch.whenIdle = undefined;
+}
+
+/** Ends a server's idle connections, and those on which answers to traced requests are on their way once these are out. */
+export function endIdleConnections(server: Server): void {
+  const again = (): void => endIdleConnections(server);
+  for (const watch of sparingAnswers(server, () => server.closeIdleConnections())) watch.whenIdle = again;
+}
+
+/**
+ * Calls what has Node destroy a server's idle connections, and keeps it from those on which answers to traced requests are
+ * on their way: Node takes one for idle once `end` was called on the response, whatever is left of it, and behind it.
+ */
+export function sparingAnswers(server: Server, destroyIdle: () => void): readonly SocketWatch[] {
+  const busy = [...(watches.get(server) ?? [])].filter(({ listeners }) => listeners.size > 0);
+  const restore = busy.map(({ socket }) => undestroyable(socket));
+  try {
+    destroyIdle();
+  } finally {
+    for (const each of restore) each();
+  }
+  return busy;
+}
+
+function undestroyable(socket: WatchedSocket): () => void {
+  const own = Object.getOwnPropertyDescriptor(socket, 'destroy');
+  socket.destroy = () => socket;
+  return () => {
+    Reflect.deleteProperty(socket, 'destroy');
+    if (own !== undefined) Object.defineProperty(socket, 'destroy', own);
+  };
 }
 
 /**
