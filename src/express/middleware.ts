@@ -3,7 +3,7 @@ import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { problemOf } from '../core/http/problem.ts';
+import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkNext, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
@@ -110,6 +110,7 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
     return;
   }
   const { status, headers, body } = problemOf(error);
+  clearBodyHeaders(res);
   // Not by `writeHead`: what is known when it ends, as that the server closes, is to go into its headers.
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);

@@ -2,7 +2,7 @@ import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
-import { problemOf } from '../core/http/problem.ts';
+import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
   runInRequest,
   type TraceContextOptions,
@@ -109,6 +109,7 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   // Koa would send the document after what was sent already.
   if (ctx.headerSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
+  clearBodyHeaders(ctx.res);
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;

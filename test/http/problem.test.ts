@@ -207,6 +207,29 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(JSON.parse(text)).toMatchObject({ title: 'Conflict', status: 409, code: 'ERR_LOCK_TIMEOUT' });
   });
 
+  it('is whole also where something was said of another body before', async () => {
+    const promise = framework.middleware(({ res }, next) => {
+      for (const name of ['Content-Encoding', 'Content-Language', 'Content-Range'])
+        res.setHeader(name, 'of another body');
+      res.setHeader('Content-Length', 5);
+      return next();
+    });
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        promise,
+        framework.lockOn(() => '', { handler: 'problem' }),
+        done,
+      ),
+    );
+    const client = (await stage.connect()).request({ path: '/x', headers: ['Connection: close'] });
+    await client.closed;
+    const [head, body = ''] = client.received.split('\r\n\r\n');
+    expect(head).not.toContain('of another body');
+    expect(head).toContain(`Content-Length: ${body.length}`);
+    expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
+  });
+
   it('after somebody has begun to answer goes to the error handler, and is no document in the middle of that answer', async () => {
     const begin = framework.middleware(({ res }, next) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).write('begun');
