@@ -18,7 +18,7 @@ const closable = objectWith('a server of `node:http` or `node:https`', 'closeIdl
 
 /**
  * Shuts a server down together with its locks. At once it takes no new connections, refuses new acquires and who waits
- * (503), and ends idle connections; the others end with their next answer. What is held may go on for `drainMs`, then it
+ * (503), and ends idle connections; the others end with their next answer, and that is sent. What is held may go on for `drainMs`, then it
  * is declared lost and given back. What is still connected a second later is cut off. Resolves when the server and the
  * locks are closed. A connection that was taken over (a WebSocket) is the application's to end, and not waited for longer.
  *
