@@ -3,7 +3,7 @@ import { within } from '../clock.ts';
 import { LockConfigError } from '../errors.ts';
 import { type Locks, runtimeOf } from '../locks.ts';
 import { checkOptions, describe, milliseconds, objectWith } from '../validate.ts';
-import { endIdleConnections, sparingAnswers } from './socket-close.ts';
+import { endIdleConnections, sparingAnswers } from './idle-connections.ts';
 
 export interface CloseServerOptions {
   /** How long to wait for what is held and for what is answered, in milliseconds. Default: that of the `Locks`. */

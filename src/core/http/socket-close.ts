@@ -12,7 +12,7 @@ export interface SocketListener extends Listed {
  * What is known of one connection: with three listeners, which stay on it for its life, however many requests come
  * on it. Putting them on and taking them off with each request costs more than all else that a request is watched with.
  */
-class SocketWatch implements Listed {
+export class SocketWatch implements Listed {
   /** Among those of its server. */
   place = -1;
   readonly socket: WatchedSocket;
@@ -45,10 +45,10 @@ class SocketWatch implements Listed {
   }
 }
 
-/** By their server: the connections on which traced requests came, while they last. */
 const watches = new WeakMap<Server, SwapList<SocketWatch>>();
 
-function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefined {
+/** The connections of a server on which traced requests came, while they last. */
+export function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefined {
   const known = server && watches.get(server);
   if (known !== undefined || server === undefined) return known;
   const list = new SwapList<SocketWatch>();
@@ -58,7 +58,7 @@ function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefine
 
 const slot: unique symbol = Symbol('reenlock.socket');
 
-type WatchedSocket = Socket & {
+export type WatchedSocket = Socket & {
   [slot]?: SocketWatch;
   server?: Server;
   parser?: { incoming?: IncomingMessage | null } | null;
@@ -82,36 +82,6 @@ export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListene
   if (watch.listeners.size > 0 || watch.whenIdle === undefined) return;
   asMicrotask(watch.whenIdle);
   watch.whenIdle = undefined;
-}
-
-/** Ends a server's idle connections, and those on which answers to traced requests are on their way once these are out. */
-export function endIdleConnections(server: Server): void {
-  const again = (): void => endIdleConnections(server);
-  for (const watch of sparingAnswers(server, () => server.closeIdleConnections())) watch.whenIdle = again;
-}
-
-/**
- * Calls what has Node destroy a server's idle connections, and keeps it from those on which answers to traced requests are
- * on their way: Node takes one for idle once `end` was called on the response, whatever is left of it, and behind it.
- */
-export function sparingAnswers(server: Server, destroyIdle: () => void): readonly SocketWatch[] {
-  const busy = [...(watches.get(server) ?? [])].filter(({ listeners }) => listeners.size > 0);
-  const restore = busy.map(({ socket }) => undestroyable(socket));
-  try {
-    destroyIdle();
-  } finally {
-    for (const each of restore) each();
-  }
-  return busy;
-}
-
-function undestroyable(socket: WatchedSocket): () => void {
-  const own = Object.getOwnPropertyDescriptor(socket, 'destroy');
-  socket.destroy = () => socket;
-  return () => {
-    Reflect.deleteProperty(socket, 'destroy');
-    if (own !== undefined) Object.defineProperty(socket, 'destroy', own);
-  };
 }
 
 /**
