@@ -57,6 +57,27 @@ describe('the fence of a quorum', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
   });
 
+  it('is raised by no copy of an earlier call, made when a slow node seemed to be ahead', async () => {
+    const stage = new QuorumStage(3);
+    const process = stage.deafProcess();
+    stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 1_000 });
+    const slow = process.line();
+    const before = outcomeOf(slow.ask());
+    await stage.clock.advance(1_000);
+    fenceOf(before);
+    await slow.release();
+    await putOn(stage.nodes, 'another', 10);
+    const line = process.line();
+    for (const node of stage.nodes) node.next('acquire', { kind: 'duplicate', ms: 100 });
+    expect((await line.ask()).status).toBe('refused');
+    await stage.clock.advance(50);
+    const { fence } = await line.hold();
+    await stage.clock.advance(100);
+    for (const node of stage.nodes) expect((await node.inspect('order:42')).holds).toMatchObject([{ fence }]);
+    expect((await line.renew(fence)).status).toBe('renewed');
+    await line.release();
+  });
+
   it('rises when the next client has a slow clock, and the one after it a fast one', async () => {
     const stage = new QuorumStage(3);
     const fences: number[] = [];

@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant } from '../clock.ts';
+import { elapsedMs } from '../clock.ts';
 import type { LockStoreError } from '../errors.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
@@ -10,8 +10,6 @@ import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './st
 /** What clocks may drift apart during a lease, and a little for their last step. */
 const driftShare = 0.01;
 const driftMs = 2;
-/** Proposed fences are ahead of the nodes' clocks by this: their replies tell milliseconds, and calls vary. */
-const aheadMs = 5;
 const mostTries = 3;
 const mostRounds = 3;
 const pauseMs = 10;
@@ -62,7 +60,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
 
   // A hold keeps its fence: only a new one comes with a proposal.
-  let minFence = wasHeld ? undefined : proposal(quorum, sent);
+  let minFence = wasHeld ? undefined : quorum.proposal(sent);
   let votes: Votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence });
   for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
     minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
@@ -178,12 +176,6 @@ function undo(
 ): Promise<Answer<ReleaseReply>> {
   const tombstoneMs = isAnswered && request.unanswered === 0 ? 0 : hold.leaseMs;
   return releases.give(hold, node, request, { tombstoneMs }, hold.leaseMs);
-}
-
-/** A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. */
-function proposal({ nodes }: Quorum, now: Instant): number | undefined {
-  const offsets = nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));
-  return offsets.length === 0 ? undefined : Math.ceil((now.monoMs + Math.max(...offsets) + aheadMs) * 1000);
 }
 
 function isDisagreed({ size }: Quorum, votes: Votes): boolean {

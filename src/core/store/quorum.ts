@@ -1,9 +1,12 @@
-import type { Clock } from '../clock.ts';
+import type { Clock, Instant } from '../clock.ts';
 import { QuorumHolds } from './quorum-hold.ts';
 import type { QuorumNode } from './quorum-node.ts';
 import { QuorumReleases } from './quorum-releases.ts';
 import { collect, type Verdict } from './quorum-tally.ts';
 import type { HoldRequest } from './store.ts';
+
+/** Proposed fences are ahead of the nodes' clocks by this: their replies tell milliseconds, and calls vary. */
+const aheadMs = 5;
 
 /** What the operations on a quorum share. */
 export class Quorum {
@@ -17,6 +20,7 @@ export class Quorum {
   readonly maxLeaseMs: number;
   readonly holds: QuorumHolds = new QuorumHolds();
   readonly releases: QuorumReleases;
+  #proposed = 0;
 
   constructor(clock: Clock, nodes: readonly QuorumNode[], nodeTimeoutMs: number, maxLeaseMs: number) {
     this.clock = clock;
@@ -31,6 +35,18 @@ export class Quorum {
   /** How many acquires of a hold may still arrive, at all nodes together. */
   unanswered(request: HoldRequest): number {
     return this.nodes.reduce((sum, node) => sum + (node.requestOf(request).unanswered ?? 0), 0);
+  }
+
+  /**
+   * A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. And beyond all that were
+   * proposed before: a copy of an earlier call may come late, and must not raise what a later one was granted.
+   */
+  proposal(now: Instant): number | undefined {
+    const offsets = this.nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));
+    if (offsets.length === 0) return undefined;
+    const beyondUs = Math.ceil((now.monoMs + Math.max(...offsets) + aheadMs) * 1000);
+    this.#proposed = Math.max(this.#proposed + 1, beyondUs);
+    return this.#proposed;
   }
 
   /** Calls every node at once; see `collect`. */
