@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from '../../src/core/index.ts';
 import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
@@ -85,6 +86,25 @@ describe('a release that is tried again', () => {
     expect(await calls()).toBe('2');
     await Promise.all([line.release(), line.release()]);
     expect(await calls()).toBe('4');
+    client.disconnect();
+  });
+
+  it('is sent each time by a client that drops what it has sent when the connection ends', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: null, autoResendUnfulfilledCommands: false });
+    client.on('error', () => {});
+    await client.ping();
+    stage.store = new RedisStore({ client });
+    const line = stage.deafProcess().line();
+    await stage.server.kill();
+    await until(() => client.status !== 'ready');
+    const dropped = jest.fn();
+    line.release().then(dropped, dropped);
+    await stage.server.restart();
+    await once(client, 'ready');
+    client.stream.destroy();
+    await once(client, 'close');
+    expect((await line.release()).status).toBe('absent');
+    expect(dropped).not.toHaveBeenCalled();
     client.disconnect();
   });
 });
