@@ -1,5 +1,12 @@
 import { elapsedMs, type Instant } from './clock.ts';
-import { DeadlockError, LockConfigError, LockLimitError, LocksClosedError, LockTimeoutError } from './errors.ts';
+import {
+  DeadlockError,
+  LockConfigError,
+  LockLimitError,
+  type LockLostError,
+  LocksClosedError,
+  LockTimeoutError,
+} from './errors.ts';
 import { Grant } from './grant.ts';
 import type { Granted } from './granted.ts';
 import { ScopedHold } from './hold.ts';
@@ -60,7 +67,16 @@ export function acquire<C extends Caller>(
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
   const outcome = new Outcome<ScopedHold | TryResult<C>>(false);
   const asker: Asker = {
-    granted: (granted) => outcome.resolve(hold(scope, settings, key, request, granted, startedAt)),
+    granted: (granted) => {
+      const first = hold(scope, settings, key, request, granted, startedAt);
+      const lost = entered && lossOf(scope, entered);
+      if (lost === undefined) outcome.resolve(first);
+      else {
+        // Others may have written since it read.
+        first.giveBack();
+        outcome.reject(lost);
+      }
+    },
     refused: (retryAfterMs) => {
       if (caller === 'try') {
         outcome.resolve(undefined as TryResult<C>);
@@ -103,15 +119,21 @@ function hold(
 }
 
 /** Nothing is built on a hold that was lost, nor on one of another owner. */
-function assertEnterable({ runtime }: Scope, grant: Grant, settings: AcquireTarget): void {
-  if (!grant.isHeld) runtime.keeper.lose(grant, 'The lock was lost: its lease ended before it could be renewed');
-  if (grant.lostError !== undefined) throw grant.lostError;
+function assertEnterable(scope: Scope, grant: Grant, settings: AcquireTarget): void {
+  const lost = lossOf(scope, grant);
+  if (lost !== undefined) throw lost;
   if (settings.owner === 'request' && grant.ownerKind === 'trace') {
     throw new LockConfigError(
       "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
       { key: grant.key },
     );
   }
+}
+
+/** Why a grant is lost, if it is: also where its lease has ended and nobody has said so yet. */
+function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
+  if (!grant.isHeld) runtime.keeper.lose(grant, 'The lock was lost: its lease ended before it could be renewed');
+  return grant.lostError;
 }
 
 function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {

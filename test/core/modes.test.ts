@@ -199,6 +199,31 @@ describe('a scope that holds to read', () => {
     expect(setup.store.count('acquire')).toBe(calls);
   });
 
+  it('and lost while it was to become the writer is told so, and the key is free: another had written in between', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, { ...read, renew: false, leaseMs: 300 });
+    setup.store.next('acquire', { kind: 'lateCall', ms: 500 }, { kind: 'lateCall', ms: 500 });
+    const upgrades = [await asked(setup, job), outcomeOf(job.in(() => lock.tryAcquire('key')))];
+    await setup.clock.advance(400);
+    await (await taken(setup)).release();
+    await setup.clock.advance(100);
+    for (const { error } of upgrades) expect(error).toBeInstanceOf(LockLostError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('and released while it was to become the writer becomes it all the same', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const reading = await asked(setup, job, read);
+    const open = setup.store.gate('acquire');
+    const upgrade = await asked(setup, job);
+    await reading.value?.release();
+    open();
+    await setup.clock.settle();
+    expect(upgrade.value?.isHeld()).toBe(true);
+  });
+
   it('for itself alone becomes the writer for itself alone', async () => {
     const setup = setUp();
     const job = setup.job('own');
