@@ -186,8 +186,8 @@ export class Scope implements Trace, HoldHome {
     for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.giveBack();
   }
 
-  /** The client has left: nothing is taken from the handler, it is only told. */
-  abort(reason: unknown): void {
+  /** The client has left: nothing is taken from the handler, it is only told. Not every `AbortSignal` has a reason. */
+  abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#abortReason !== undefined) return;
     this.#abortReason = reason;
     this.#controller?.abort(reason);

@@ -55,6 +55,21 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('does so also without a reason, which signals of a polyfill do not have', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const signal = Object.assign(new EventTarget(), { aborted: false });
+    const routine = async () => [(await Promise.allSettled([lock.acquire('key')]))[0], currentTrace()?.signal.reason];
+    const outcome = outcomeOf(runInTrace(routine, { locks: setup.locks, signal: signal as unknown as AbortSignal }));
+    await setup.clock.settle();
+    signal.aborted = true;
+    signal.dispatchEvent(new Event('abort'));
+    await setup.clock.settle();
+    const refused = { status: 'rejected', reason: expect.any(LockAbortedError) };
+    expect(outcome.value).toEqual([refused, expect.objectContaining({ name: 'AbortError' })]);
+    await hold.release();
+  });
+
   it('takes nothing away: what the job holds stays held, renewed and to be re-entered, until its routine has settled', async () => {
     const setup = setUp();
     const opened = gate();
