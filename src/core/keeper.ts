@@ -95,9 +95,18 @@ export class Keeper {
     const released = new Outcome<void>(true);
     const fail = (error: Error): void => released.reject(error);
     const done = (): void => released.resolve();
-    const lost = (): void => fail(grant.lostError ?? lostAtRelease(grant));
+    let isLate = false;
+    const late = (error: Error): void => {
+      isLate = true;
+      fail(error);
+    };
     const answer = (status: ReleaseReply['status']): (() => void) => {
-      if (status === 'absent' || status === 'cancelled') return lost;
+      if (status === 'absent' || status === 'cancelled') {
+        const error = grant.lostError ?? lostAtRelease(grant);
+        // Nobody may await the release, as at the end of a request. Late, the key may have changed hands since.
+        if (grant.lostError === undefined && !isLate) this.#events.emit('lost', { ...grant.event, error });
+        return () => fail(error);
+      }
       if (this.#events.has('released')) {
         const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
         this.#events.emit('released', { ...grant.event, heldMs });
@@ -105,8 +114,8 @@ export class Keeper {
       return done;
     };
     // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
-    if (grant.wasGivenBack) lost();
-    else this.#releases.give(grant.request, grant.longestMs, answer, fail);
+    if (grant.wasGivenBack) fail(grant.lostError as LockLostError);
+    else this.#releases.give(grant.request, grant.longestMs, answer, late);
     return released;
   }
 

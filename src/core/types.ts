@@ -230,7 +230,7 @@ export interface LockEvents {
   renewed: LockEvent & { readonly remainingMs: number };
   /** The store took the scope's last release of a key. */
   released: LockEvent & { readonly heldMs: number };
-  /** A hold was lost: see the error. */
+  /** A hold was lost, once: see the error. It may be that its release has found that out. */
   lost: LockEvent & { readonly error: LockLostError };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };

@@ -1,4 +1,4 @@
-import { getLock, LockConfigError, type LockEvents, lock } from '../../src/core/index.ts';
+import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -53,6 +53,37 @@ describe('the events of a lock', () => {
     await first.release();
     await clock.advance(1_000);
     expect(order).toEqual(['a granted', 'b waiting', 'c waiting', 'c timeout', 'a released', 'b granted', 'b lost']);
+  });
+
+  it('tell of a loss also where only the release finds that the key had changed hands', async () => {
+    const { job, clock, events } = setUp();
+    const [lost, released] = [events('lost'), events('released')];
+    const owner = job('owner');
+    const hold = await owner.in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    // A process that stood still: its work goes on, and ends, before any timer runs.
+    clock.skip(1_100);
+    const next = await job('next').in(() => lock.acquire('key'));
+    await owner.end();
+    await clock.settle();
+    await expect(hold.release()).rejects.toBe(lost[0]?.error);
+    expect(lost).toEqual([
+      { key: 'key', owner: 'owner', holdId: expect.any(String), error: expect.any(LockLostError) },
+    ]);
+    expect(released).toEqual([]);
+    expect(next.isHeld()).toBe(true);
+  });
+
+  it('tell of no loss where the key changed hands after a release that the store did not answer in time', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 2_500, renew: false }));
+    store.next('release', { kind: 'lostCall' }, { kind: 'lateCall', ms: 800 });
+    const released = outcomeOf(hold.release());
+    await clock.advance(2_510);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    const next = await job('next').in(() => lock.acquire('key'));
+    await clock.advance(1_000);
+    expect([store.count('release'), next.isHeld(), lost]).toEqual([2, true, []]);
   });
 
   it.each(['grant', 'error', '__proto__', undefined, 5])('that there are not, %p, are refused', (name) => {
