@@ -1,7 +1,7 @@
 import type { Clock, Instant } from './clock.ts';
 import { LockLostError } from './errors.ts';
 import type { Granted } from './granted.ts';
-import { type Deadline, earlierDeadline, laterDeadline, remainingMs } from './lease.ts';
+import { type Deadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
 import type { HoldRequest } from './store/store.ts';
 import type { Listed } from './swap-list.ts';
@@ -63,7 +63,7 @@ export class Grant implements Listed {
     this.isFinal = !granted.isClaim && terms.leaseMs >= terms.maxHoldMs;
     this.grantedAt = granted.receivedAt;
     this.maxHold = { start: this.grantedAt, spanMs: terms.maxHoldMs };
-    this.#deadline = earlierDeadline(this.grantedAt, granted.deadline, this.maxHold);
+    this.#deadline = granted.deadline;
   }
 
   /** What every event about it says. */
@@ -88,13 +88,14 @@ export class Grant implements Listed {
     return this.isOpen && this.remainingMs > 0;
   }
 
-  /** Milliseconds until the local deadline; 0 when it has passed. */
+  /** Milliseconds until the local deadline, never beyond `maxHoldMs`; 0 when it has passed. */
   get remainingMs(): number {
     return this.remainingAt(this.#clock.now());
   }
 
   remainingAt(now: Instant): number {
-    return Math.max(0, remainingMs(now, this.#deadline));
+    // Both, each time: which of them is the earlier one may change with a step of the wall clock.
+    return Math.max(0, Math.min(remainingMs(now, this.#deadline), remainingMs(now, this.maxHold)));
   }
 
   /** Whether any of its holds wants the watchdog. */
@@ -126,11 +127,9 @@ export class Grant implements Listed {
     return this.#holds === 0;
   }
 
-  /** Takes over a lease end that the store confirmed, if it is later; never beyond `maxHoldMs`. */
+  /** Takes over a lease end that the store confirmed, if it is later. */
   prolong(deadline: Deadline, isFinal: boolean): void {
-    const now = this.#clock.now();
-    const later = laterDeadline(now, this.#deadline, deadline);
-    this.#deadline = earlierDeadline(now, later, this.maxHold);
+    this.#deadline = laterDeadline(this.#clock.now(), this.#deadline, deadline);
     this.isClaim = false;
     this.isFinal ||= isFinal;
   }

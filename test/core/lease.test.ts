@@ -67,6 +67,18 @@ describe('the local deadline', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
+  it('is never beyond the lease by a wall clock that went ahead, so that maxHoldMs came first, and was set back', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 10_000, renew: false, maxHoldMs: 18_000 }));
+    clock.jumpWall(9_000);
+    await hold.extend(10_000);
+    expect(hold.remainingMs()).toBe(9_000);
+    clock.jumpWall(-9_000);
+    clock.skip(10_000);
+    const next = await job().in(() => lock.acquire('key'));
+    expect([hold.isHeld(), next.isHeld()]).toEqual([false, true]);
+  });
+
   it('is before the end of the lease in the store, by which another one is granted', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
