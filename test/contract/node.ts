@@ -72,6 +72,19 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await outer.hold({ minFence })).fence).toBe(fence);
     });
 
+    it('a reader that becomes the writer gets at least the one named, too, and the next owner a greater one', async () => {
+      const process = stage.deafProcess();
+      const [reader, writer] = [process.line('owner', { mode: 'read' }), process.line('owner')];
+      const { fence } = await reader.hold();
+      const minFence = await far();
+      expect((await writer.hold({ minFence })).fence).toBe(minFence);
+      // What it got as a reader still counts.
+      expect(await reader.renew(fence)).toMatchObject({ status: 'renewed' });
+      expect(await writer.renew(minFence)).toMatchObject({ status: 'renewed' });
+      for (const line of [writer, reader]) await line.release();
+      expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
     it('a refused acquire leaves the fence alone', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.line().hold();

@@ -32,7 +32,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
   const isBlocked = lock.queue.size > 0 && (lock.hasWriter || handOff(lock, host));
 
-  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, nowMs + terms.leaseMs, isBlocked);
+  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
   const claims = lock.claimsOf(request.process, request.holdId);
   if (hold !== undefined) {
     return { status: 'granted', grant: asGrant(hold), otherHolds: lock.holdsOf(request.owner) - 1, nowMs, claims };
@@ -114,13 +114,13 @@ function enter(
   lock: MemoryLock,
   host: LockHost,
   request: HoldRequest,
-  endMs: number,
+  terms: AcquireTerms,
   isBlocked: boolean,
 ): MemoryHold | undefined {
   const { owner, mode } = request;
   if (!lock.admits(owner, mode) || (isBlocked && lock.holdsOf(owner) === 0)) return undefined;
   lock.dequeue(request.holdId);
-  return lock.grant(request, endMs, false, host);
+  return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
 
 /** Answers whether a live waiter is left whom the holds do not admit. */

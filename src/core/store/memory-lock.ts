@@ -17,7 +17,8 @@ export interface LockContext {
   readonly nowMs: number;
   /** The process that calls: it hears of its grants in the reply. */
   readonly caller: string | undefined;
-  nextFence(): number;
+  /** At least this, where one is named (C24). */
+  nextFence(least?: number): number;
   isReachable(process: string): boolean;
 }
 
@@ -127,9 +128,9 @@ export class MemoryLock {
     return wasThere;
   }
 
-  /** Grants what the holds admit. */
-  grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext): MemoryHold {
-    const hold = { request, fence: this.#fenceFor(request.mode, context), endMs, isClaim, isRaised: false };
+  /** Grants what the holds admit; a new fence is at least `least`. */
+  grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext, least?: number): MemoryHold {
+    const hold = { request, fence: this.#fenceFor(request.mode, context, least), endMs, isClaim, isRaised: false };
     this.holds.set(request.holdId, hold);
     return hold;
   }
@@ -169,10 +170,10 @@ export class MemoryLock {
   }
 
   /** The last fence; a new one where nobody holds, and where a writer joins readers. */
-  #fenceFor(mode: LockMode, context: LockContext): number {
+  #fenceFor(mode: LockMode, context: LockContext, least?: number): number {
     const { fence } = this;
     if (fence !== undefined && (mode === 'read' || this.hasWriter)) return fence;
-    const next = context.nextFence();
+    const next = context.nextFence(least);
     for (const hold of this.holds.values()) {
       hold.fence = next;
       hold.isRaised = true;

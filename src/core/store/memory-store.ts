@@ -59,7 +59,7 @@ export class MemoryStore implements LockStore {
   readonly #host = {
     nowMs: 0,
     caller: undefined as string | undefined,
-    nextFence: (): number => this.#nextFence(this.#host.nowMs),
+    nextFence: (least?: number): number => this.#nextFence(this.#host.nowMs, least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
     tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
     buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId, this.#host.nowMs),
@@ -140,7 +140,7 @@ export class MemoryStore implements LockStore {
     return host;
   }
 
-  /** A grant whose fence is at least this, where its hold is the only one (C24). */
+  /** A repeat raises the fence to this, where its hold is the only one (C24). */
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
     const holder = lock.holds.values().next().value;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
@@ -153,8 +153,8 @@ export class MemoryStore implements LockStore {
     asMicrotask(() => this.#listeners.get(process)?.(message));
   }
 
-  #nextFence(nowMs: number): number {
-    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(nowMs * 1000));
+  #nextFence(nowMs: number, least = 0): number {
+    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(nowMs * 1000), least);
     return this.#lastFence;
   }
 
