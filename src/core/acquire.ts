@@ -28,7 +28,7 @@ type TryResult<C extends Caller> = C extends 'try' ? undefined : never;
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
  * The options were checked. A try answers undefined where the key is not free; everybody else fails with
- * `LockTimeoutError`. What is known at once, of a free key in a store that answers at once for example, is answered or
+ * `LockTimeoutError`. `askMs` is how long the first call to the store may take, where that is less than its own deadline. What is known at once, of a free key in a store that answers at once for example, is answered or
  * thrown in the same turn.
  */
 export function acquire<C extends Caller>(
@@ -36,6 +36,7 @@ export function acquire<C extends Caller>(
   name: LockName,
   options: AcquireOptions,
   caller: C,
+  askMs?: number,
 ): Soon<ScopedHold | TryResult<C>> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
@@ -92,7 +93,7 @@ export function acquire<C extends Caller>(
     },
   };
   const waitMs = caller === 'try' ? 0 : settings.waitMs;
-  runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, work: scope, interruption, asker });
+  runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, askMs, work: scope, interruption, asker });
   return outcome.soon;
 }
 

@@ -11,6 +11,9 @@ import type { AcquireOptions } from './types.ts';
 /** Who asks: a guard gives up when its client leaves. */
 type Caller = 'code' | 'guard';
 
+/** So long after its time a batch still hears what it has asked for: who came to the last key in time may have the rest. */
+const lastAskMs = 100;
+
 /**
  * Acquires several keys for a scope, all or none, in one order whatever the caller's. It tries all of them in one turn,
  * so that free keys cost one round trip together. It keeps what comes before the first that is not free, gives back what
@@ -76,7 +79,7 @@ export class Batch {
     const next = this.names[this.#holds.length];
     if (next === undefined) return;
     const options = { ...this.#options, waitMs: this.#leftMs() };
-    this.#holds.push(await acquire(this.#scope, next, options, this.#caller));
+    this.#holds.push(await acquire(this.#scope, next, options, this.#caller, this.#askMs()));
   }
 
   /** What comes first in the order decides, as if they were acquired one by one. */
@@ -96,12 +99,13 @@ export class Batch {
 
   #tries(names: readonly LockName[]): Soon<ScopedHold | undefined>[] {
     const tries: Soon<ScopedHold | undefined>[] = [];
+    const askMs = this.#askMs();
     try {
       for (const name of names) {
         // A try does not look for its client.
         const { error } = new Interruption(name.key, this.#scope, this.#options.signal, this.#caller === 'guard');
         if (error !== undefined) throw error;
-        tries.push(acquire(this.#scope, name, this.#options, 'try'));
+        tries.push(acquire(this.#scope, name, this.#options, 'try', askMs));
       }
     } catch (error) {
       tries.push(Promise.reject(error));
@@ -118,6 +122,12 @@ export class Batch {
 
   #leftMs(): number {
     return Math.max(0, this.#waitMs - this.#waitedMs());
+  }
+
+  /** Calls that follow each other late must not add up: a store that fell silent is told of in time. */
+  #askMs(): number {
+    const { storeTimeoutMs } = this.#scope.runtime.settings;
+    return Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastAskMs - this.#waitedMs());
   }
 
   #waitedMs(): number {

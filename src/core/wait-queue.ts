@@ -29,6 +29,8 @@ export interface Ask {
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
   readonly waitMs: number;
+  /** How long its first call may take at most, where that is a part of something longer. */
+  readonly askMs?: number | undefined;
   readonly work: Work;
   readonly interruption: Interruption;
   readonly asker: Asker;
@@ -52,7 +54,8 @@ export class Waiter implements Placed {
   askableMs(now: Instant, storeTimeoutMs: number): number {
     const spentMs = elapsedMs(now, this.startedAt);
     const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
-    return Math.min(shareMs, Math.max(this.ask.waitMs, storeTimeoutMs) - spentMs);
+    const { waitMs, askMs = Number.POSITIVE_INFINITY } = this.ask;
+    return Math.min(shareMs, Math.min(askMs, Math.max(waitMs, storeTimeoutMs)) - spentMs);
   }
 }
 

@@ -167,6 +167,25 @@ describe('waitMs of a batch', () => {
     expect(await seen(setup, 'a', 'b', 'c', 'd', 'e')).toEqual([...free('a', 'b', 'c'), 'd: other <', ...free('e')]);
   });
 
+  it.each([
+    ['tries the rest', 10_000, 9_900, ['a', 'b', 'c', 'd']],
+    ['asks for the last key', 10_000, 9_900, ['a', 'b', 'c']],
+    ['has less of it than storeTimeoutMs', 1_000, 900, ['a', 'b', 'c', 'd']],
+  ])('is not exceeded by a store that falls silent as it %s', async (_, waitMs, grantedMs, keys) => {
+    const setup = setUp();
+    const other = await takenBy(setup, 'b');
+    const outcome = await batch(setup, keys, { waitMs });
+    await setup.clock.advance(grantedMs);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    await other.release();
+    await setup.clock.settle();
+    const mostMs = Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
+    await setup.clock.advance(mostMs - grantedMs);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    await setup.clock.settle();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
   it('0 takes what is free at once and is never queued', async () => {
     const setup = setUp();
     const [timeouts, waiting] = [setup.events('timeout'), setup.events('waiting')];
