@@ -16,7 +16,10 @@ import type { ListOptions, LockEvents, LockPage } from './types.ts';
 import { checkOptions, describe, milliseconds } from './validate.ts';
 import { Waiting } from './waiting.ts';
 
-/** A store with its options, and this process's part in it: what waits, what is held, what is renewed. */
+/**
+ * A store with its options, and this process's part in it: what waits, what is held, what is renewed. Its methods can be
+ * taken off it.
+ */
 export interface Locks {
   readonly settings: LocksSettings;
   /**
@@ -141,15 +144,12 @@ class ProcessLocks implements Locks {
     };
   }
 
-  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
-    return this.#events.on(event, listener);
-  }
+  readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
+    this.#events.on(event, listener);
 
-  list(options?: ListOptions): Promise<LockPage> {
-    return listLocks(this[runtimeSlot], options);
-  }
+  readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
 
-  close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
+  readonly close = (options?: { readonly drainMs?: number | undefined }): Promise<void> => {
     try {
       const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
       this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
@@ -157,7 +157,7 @@ class ProcessLocks implements Locks {
     } catch (error) {
       return Promise.reject(error);
     }
-  }
+  };
 
   async #close(drainMs: number): Promise<void> {
     const { waiting, keeper, clock } = this[runtimeSlot];

@@ -47,6 +47,14 @@ describe('the default Locks', () => {
     expect(await runInTrace(() => lock.run('key', () => 'value'), { locks })).toBe('value');
   });
 
+  it('have methods that can be taken off them', async () => {
+    const { on, list, close } = keep(configureLocks());
+    const off = on('granted', () => {});
+    expect((await list()).locks).toEqual([]);
+    off();
+    await close();
+  });
+
   it('are in memory where there are none, without a word in tests', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
     process.env.NODE_ENV = 'test';
