@@ -114,6 +114,30 @@ describe('a cancelling', () => {
     expect(first.isHeld()).toBe(true);
   });
 
+  it('is tried again for as long as its place in the queue may last, though its lease would be shorter', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    await queued(setup, { waitMs: 100, leaseMs: 1_000 });
+    setup.store.always('release', { kind: 'lostCall' });
+    await setup.clock.advance(5_000);
+    setup.store.heal();
+    await setup.clock.advance(3_000);
+    expect((await setup.store.inspect('key')).waiters).toEqual([]);
+    expect(first.isHeld()).toBe(true);
+  });
+
+  it.each([
+    [1_000, 6_000],
+    [60_000, 60_000],
+  ])(
+    'or a release is remembered against copies of its acquire, with a lease of %i ms for %i ms',
+    async (leaseMs, tombstoneMs) => {
+      const { job, store } = setUp();
+      await job().in(() => lock.run('key', () => {}, { leaseMs }));
+      expect(store.calls.at(-1)).toMatchObject({ operation: 'release', terms: { tombstoneMs } });
+    },
+  );
+
   it('holds against an acquire that arrives after it', async () => {
     const setup = setUp();
     setup.store.next('acquire', { kind: 'lateCall', ms: 2_500 });
