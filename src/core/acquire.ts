@@ -28,8 +28,9 @@ type TryResult<C extends Caller> = C extends 'try' ? undefined : never;
 /**
  * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
  * The options were checked. A try answers undefined where the key is not free; everybody else fails with
- * `LockTimeoutError`. `askMs` is how long the first call to the store may take, where that is less than its own deadline. What is known at once, of a free key in a store that answers at once for example, is answered or
- * thrown in the same turn.
+ * `LockTimeoutError`. What is known at once, of a free key in a store that answers at once for example, is answered or
+ * thrown in the same turn. `askMs` is how long the first call to the store may take, where that is less than its own
+ * deadline.
  */
 export function acquire<C extends Caller>(
   scope: Scope,

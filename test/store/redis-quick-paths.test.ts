@@ -175,7 +175,7 @@ describe('the quick paths of the scripts', () => {
     await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
     expect(told.quick).toEqual(told.general);
     expect(told.quick.length).toBeGreaterThan(readers > 4 ? 10 : 50);
-    expect(groups > plays).toBe(readers > 1);
+    expect(groups).toBeGreaterThan(readers > 1 ? plays : -1);
   });
 
   it('know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
