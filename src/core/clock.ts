@@ -47,7 +47,10 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
-/** Runs a function as a microtask. This and the next two are read here once: an application's tests may put others in their place. */
+/**
+ * Runs a function as a microtask. This and the next two are read here once: an application's tests may put others in
+ * their place.
+ */
 export const asMicrotask: (run: () => void) => void = queueMicrotask;
 
 /** Runs a function when what runs now is done, before any more input. */

@@ -18,9 +18,10 @@ const closable = objectWith('a server of `node:http` or `node:https`', 'closeIdl
 
 /**
  * Shuts a server down together with its locks. At once it takes no new connections, refuses new acquires and who waits
- * (503), and ends idle connections; the others end with their next answer, and that is sent. What is held may go on for `drainMs`, then it
- * is declared lost and given back. What is still connected a second later is cut off. Resolves when the server and the
- * locks are closed. A connection that was taken over (a WebSocket) is the application's to end, and not waited for longer.
+ * (503), and ends idle connections; the others end with their next answer, and that is sent. What is held may go on for
+ * `drainMs`, then it is declared lost and given back. What is still connected a second later is cut off. Resolves when the
+ * server and the locks are closed. A connection that was taken over (a WebSocket) is the application's to end, and not
+ * waited for longer.
  *
  * Installs no signal handler, and closes no client of the application's. Calling it again is harmless. Rejects with
  * `LockConfigError` for bad arguments, and has closed nothing then. HTTP/2 servers are not taken: end their sessions
