@@ -49,9 +49,8 @@ const watches = new WeakMap<Server, SwapList<SocketWatch>>();
 
 /** The connections of a server on which traced requests came, while they last. */
 export function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefined {
-  const known = server && watches.get(server);
-  if (known !== undefined || server === undefined) return known;
-  const list = new SwapList<SocketWatch>();
+  if (server === undefined) return undefined;
+  const list = watches.get(server) ?? new SwapList<SocketWatch>();
   watches.set(server, list);
   return list;
 }
