@@ -100,10 +100,11 @@ describe('two services on one Redis', () => {
     await bank.asked();
     const stranger = ship('stranger');
     await orders.line(/^stranger waits/);
+    // The order service asks at once when its call is cut off; the question of the dead stays without an answer.
+    bank.answerAll();
     payments.kill('SIGKILL');
     await payments.exited;
     const { holds } = await inspect();
-    bank.answerAll();
     expect((await answer).status).toBe(502);
 
     // Its caller has given back what it held. What is left is the lease of the dead, and nothing moves its end.
