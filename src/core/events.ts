@@ -31,9 +31,11 @@ export class Events {
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     checkValue('the event', event, name);
     checkValue('the listener', listener, callable);
-    this.#emitter.on(event, listener);
+    // Two may be one function.
+    const own: LockListener<E> = (payload) => listener(payload);
+    this.#emitter.on(event, own);
     return () => {
-      this.#emitter.off(event, listener);
+      this.#emitter.off(event, own);
     };
   }
 

@@ -116,6 +116,20 @@ describe('the events of a lock', () => {
     expect(listener).toHaveBeenCalledTimes(1);
   });
 
+  it('are still told to a listener that was added twice, until each of the two is taken off', async () => {
+    const { job, locks } = setUp();
+    const listener = jest.fn();
+    const off = locks.on('granted', listener);
+    const offToo = locks.on('granted', listener);
+    off();
+    off();
+    await job().in(() => lock.acquire('a'));
+    expect(listener).toHaveBeenCalledTimes(1);
+    offToo();
+    await job().in(() => lock.acquire('b'));
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+
   it('keep the store’s own errors for listeners', async () => {
     const { job, store, clock, events } = setUp();
     const errors = events('storeError');
