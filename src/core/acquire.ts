@@ -1,12 +1,6 @@
 import { elapsedMs, type Instant } from './clock.ts';
-import {
-  DeadlockError,
-  LockConfigError,
-  LockLimitError,
-  type LockLostError,
-  LocksClosedError,
-  LockTimeoutError,
-} from './errors.ts';
+import { hasCode } from './error-code.ts';
+import { LockConfigError, LockLimitError, type LockLostError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import { Grant } from './grant.ts';
 import type { Granted } from './granted.ts';
 import { ScopedHold } from './hold.ts';
@@ -89,7 +83,7 @@ export function acquire<C extends Caller>(
     },
     // A try does not wait, so not for itself either: the key is not free to write.
     failed: (error) => {
-      if (caller === 'try' && error instanceof DeadlockError) outcome.resolve(undefined as TryResult<C>);
+      if (caller === 'try' && hasCode(error, 'ERR_LOCK_DEADLOCK')) outcome.resolve(undefined as TryResult<C>);
       else outcome.reject(error);
     },
   };

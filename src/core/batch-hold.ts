@@ -1,4 +1,5 @@
 import { onAbort } from './abort-listeners.ts';
+import { hasCode } from './error-code.ts';
 import { LockLostError, LockStoreError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import type { LockName } from './key.ts';
@@ -107,13 +108,13 @@ async function all(work: readonly Promise<void>[]): Promise<void> {
 
 /** One error for many: a loss, before a store that did not answer; where there are more, all are in its `cause`. */
 export function worstOf(errors: readonly unknown[]): unknown {
-  const worst = errors.find((error) => error instanceof LockLostError) ?? errors[0];
+  const worst = errors.find((error) => hasCode(error, 'ERR_LOCK_LOST')) ?? errors[0];
   if (errors.length < 2) return worst;
   const cause = new AggregateError(errors, `${errors.length} locks of a batch failed`);
-  if (worst instanceof LockLostError) {
+  if (hasCode(worst, 'ERR_LOCK_LOST')) {
     return new LockLostError(worst.message, { key: worst.key, fence: worst.fence, value: worst.value, cause });
   }
-  if (!(worst instanceof LockStoreError)) return worst;
+  if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
   return new LockStoreError(worst.message, { key: worst.key, outcome: worst.outcome, cause });
 }
 

@@ -1,5 +1,6 @@
 import { acquire } from './acquire.ts';
 import { elapsedMs, type Instant } from './clock.ts';
+import { hasCode } from './error-code.ts';
 import { LockTimeoutError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
@@ -52,7 +53,7 @@ export class Batch {
       while (this.#heldCount() < this.names.length) await this.#advance();
     } catch (error) {
       void this.giveBack();
-      throw error instanceof LockTimeoutError ? this.#timeout(error) : error;
+      throw hasCode(error, 'ERR_LOCK_TIMEOUT') ? this.#timeout(error) : error;
     }
     return this.#holds;
   }

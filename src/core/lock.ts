@@ -2,7 +2,8 @@ import { acquire } from './acquire.ts';
 import { Batch } from './batch.ts';
 import { ScopedBatch, worstOf } from './batch-hold.ts';
 import { currentScope, warnOnce } from './context.ts';
-import { isLockError, LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
+import { hasCode } from './error-code.ts';
+import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { lockInfo } from './lock-info.ts';
@@ -196,7 +197,7 @@ async function assertKept(hold: ScopedHold, value: unknown): Promise<void> {
   let lost = grant.lostError ?? (wasHeld ? undefined : lostError(hold, value));
   await hold.release().catch((error: unknown) => {
     // Only a loss is an answer; a store that did not answer is told in the events, and asked again.
-    if (isLockError(error) && error.code === 'ERR_LOCK_LOST') lost ??= lostError(hold, value);
+    if (hasCode(error, 'ERR_LOCK_LOST')) lost ??= lostError(hold, value);
   });
   if (lost !== undefined) throw lostError(hold, value, lost);
 }

@@ -1,4 +1,5 @@
 import type { Clock, Instant, Timer } from './clock.ts';
+import { hasCode } from './error-code.ts';
 import { LockStoreError } from './errors.ts';
 import { isLater, type Soon } from './soon.ts';
 import { type Listed, SwapList } from './swap-list.ts';
@@ -131,6 +132,6 @@ function started<T>(call: () => Soon<T>): Soon<T> {
 }
 
 function asStoreError(operation: string, cause: unknown): LockStoreError {
-  if (cause instanceof LockStoreError) return cause;
+  if (hasCode(cause, 'ERR_LOCK_STORE')) return cause;
   return new LockStoreError(`The lock store failed at ${operation}`, { cause, outcome: 'unknown' });
 }

@@ -1,5 +1,6 @@
 import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
-import { type Call, describeFrameworks, type GuardOptions } from '../helpers/frameworks.ts';
+import { lockOn } from 'reenlock/express';
+import { type Call, describeFrameworks, type GuardOptions, type Middleware } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { Stage, type StageOptions } from '../helpers/stage.ts';
 
@@ -136,6 +137,18 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
     it.each([400, 409, 429, 503])('%i is the status of who waited in vain', async (statusCode) => {
       const stage = await start({ statusCode, waitMs: 0 });
       expect((await whileHeld(stage)).status).toBe(statusCode);
+    });
+
+    it('is heeded by the guard of another installed copy of this package, too', async () => {
+      let copy: { lockOn: typeof lockOn } = { lockOn };
+      jest.isolateModules(() => {
+        copy = jest.requireActual<typeof copy>(`reenlock/${framework.family}`);
+      });
+      const guard = copy.lockOn('k', { statusCode: 409, waitMs: 20 });
+      const stage = await Stage.start(framework, (app) =>
+        app.route('/x', guard as Middleware, (call) => call.send('in')),
+      );
+      expect((await whileHeld(stage)).status).toBe(409);
     });
 
     it('is seen by the guard’s handler and error middleware alike', async () => {

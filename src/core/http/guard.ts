@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { acquire } from '../acquire.ts';
 import { Batch } from '../batch.ts';
 import { warnOnce } from '../context.ts';
+import { hasCode } from '../error-code.ts';
 import {
   isLockError,
   LockAbortedError,
@@ -9,9 +10,8 @@ import {
   type LockError,
   type LockLostError,
   LockScopeError,
-  LockStoreError,
+  type LockStoreError,
   LocksClosedError,
-  LockTimeoutError,
 } from '../errors.ts';
 import type { ScopedHold } from '../hold.ts';
 import { Interruption } from '../interruption.ts';
@@ -126,13 +126,13 @@ export class RequestGuard {
   ): Promise<Entered> {
     const { scope } = traced;
     let refusal = error;
-    if (this.#passesOnStoreError && error instanceof LockStoreError) {
+    if (this.#passesOnStoreError && hasCode(error, 'ERR_LOCK_STORE')) {
       await givenBack;
       refusal = this.#obstacle(traced, error.key ?? names[0]?.key);
       if (refusal === undefined) return passed(scope, names, error);
     }
     // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
-    if (refusal instanceof LockAbortedError && !scope.hasClientLeft) setStatus(refusal, 503);
+    if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.hasClientLeft) setStatus(refusal, 503);
     throw refusal;
   }
 
@@ -151,7 +151,7 @@ export class RequestGuard {
   /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
   refusal(error: unknown, res: ServerResponse): LockError | undefined {
     if (!isLockError(error)) return undefined;
-    if (error instanceof LockTimeoutError && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
+    if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
     // Error middleware often drops `error.headers`.
     if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
     return error;
