@@ -16,8 +16,6 @@ import type { Subscription } from './subscription.ts';
 import { Tries } from './tries.ts';
 import { type Ask, eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './wait-queue.ts';
 
-type Reply = Pick<AcquireReply, 'nowMs' | 'claims'>;
-
 /**
  * Gets grants from the store: at once, or by standing in its queue. A waiter's state goes one way, pending, waiting,
  * gone; a grant for any other state changes nothing, and what may be left in the store is given back.
@@ -88,7 +86,7 @@ export class Waiting {
   }
 
   /** Grants to this process ride in the replies of any call on their key. */
-  takeClaims(id: string, sent: Instant, reply: Reply): void {
+  takeClaims(id: string, sent: Instant, reply: Pick<AcquireReply, 'nowMs' | 'claims'>): void {
     const queue = this.#queues.get(id);
     queue?.answered({ sent, nowMs: reply.nowMs });
     for (const grant of reply.claims) {
@@ -118,12 +116,10 @@ export class Waiting {
   #beginLate(waiter: Waiter): void {
     const now = this.#clock.now();
     const isLate = waiter.askableMs(now, this.#settings.storeTimeoutMs) <= 0;
-    const over = this.#overOf(waiter) ?? (isLate ? notAsked(waiter.ask.key) : undefined);
-    if (over === undefined) this.#begin(waiter, now);
-    else {
-      this.#end(waiter);
-      waiter.ask.asker.failed(over);
-    }
+    const over = this.#overOf(waiter);
+    if (over !== undefined) this.#giveUp(waiter, over, false);
+    else if (isLate) this.#fail(waiter, notAsked(waiter.ask.key), false);
+    else this.#begin(waiter, now);
   }
 
   #begin(waiter: Waiter, sent: Instant): void {
@@ -147,7 +143,7 @@ export class Waiting {
   #answered(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
     const { key, asker, request, leaseMs } = waiter.ask;
     const over = this.#overOf(waiter);
-    if (over !== undefined) this.#fail(waiter, over);
+    if (over !== undefined) this.#giveUp(waiter, over);
     else if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#clock.now());
       if (granted !== undefined) this.#grant(waiter, granted);
@@ -178,13 +174,7 @@ export class Waiting {
     const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer = leftMs < Infinity ? this.#clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
-    const giveUp = (error: Error): void => {
-      if (waiter.state !== 'waiting') return;
-      // First, here and below: what listens may abort it as well.
-      this.#fail(waiter, error);
-      this.#events.emit('aborted', { ...eventOf(waiter), waitedMs: elapsedMs(this.#clock.now(), startedAt) });
-    };
-    const deafen = interruption.listen(giveUp);
+    const deafen = interruption.listen((error) => this.#giveUp(waiter, error));
     waiter.leave = () => {
       timer?.cancel();
       deafen();
@@ -196,7 +186,7 @@ export class Waiting {
     const early = this.#early.take(request.holdId);
     if (early !== undefined) this.#offer(early.grant, this.#clock.now(), early.receivedAt);
     // A job that was told to stop still gets what is free, and that may have been on its way.
-    if (interruption.waitError !== undefined) giveUp(interruption.waitError);
+    if (interruption.waitError !== undefined) this.#giveUp(waiter, interruption.waitError);
     this.#deadlocks.look(waiter);
   }
 
@@ -209,11 +199,20 @@ export class Waiting {
     waiter.ask.asker.granted(granted);
   }
 
-  #fail(waiter: Waiter, error: Error): void {
+  #giveUp(waiter: Waiter, error: Error, wasSent = true): void {
+    if (waiter.state === 'gone') return;
+    // First, here and below: what listens may abort it as well.
+    this.#fail(waiter, error, wasSent);
+    const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
+    // Whom a close refuses was not aborted.
+    if (!this.#isClosed) this.#events.emit('aborted', { ...eventOf(waiter), waitedMs });
+  }
+
+  #fail(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: the same call undoes either.
-    this.#releases.giveInBackground(waiter.ask.request, Math.max(waiter.ask.leaseMs, this.#livenessMs));
+    if (wasSent) this.#releases.giveInBackground(waiter.ask.request, Math.max(waiter.ask.leaseMs, this.#livenessMs));
     waiter.ask.asker.failed(error);
   }
 

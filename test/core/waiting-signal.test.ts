@@ -1,4 +1,4 @@
-import { LockAbortedError, LockScopeError, lock } from '../../src/core/index.ts';
+import { LockAbortedError, LockScopeError, LocksClosedError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -38,6 +38,38 @@ describe('a signal', () => {
     await setup.clock.settle();
     expect(outcome.error).toBeInstanceOf(LockAbortedError);
     expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it.each(['subscribe', 'acquire'] as const)(
+    'that is aborted before the store has answered to %s is told of by the event, as one that ends a wait',
+    async (operation) => {
+      const setup = setUp();
+      const [aborted, granted] = [setup.events('aborted'), setup.events('granted')];
+      const controller = new AbortController();
+      const open = setup.store.gate(operation);
+      await queued(setup, { signal: controller.signal });
+      await setup.clock.advance(30);
+      controller.abort();
+      open();
+      await setup.clock.settle();
+      expect(aborted).toEqual([{ key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 }]);
+      expect(granted).toEqual([]);
+    },
+  );
+
+  it('of a call that a close refuses is told of by no event', async () => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    const closing = setup.locks.close({ drainMs: 0 });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    await closing;
+    expect(outcome.error).toBeInstanceOf(LocksClosedError);
+    expect(aborted).toEqual([]);
   });
 
   it('that is aborted while the store puts the waiter into the queue ends the wait at once', async () => {

@@ -151,6 +151,8 @@ describeFrameworks('a client that has hung up before traceContext saw its reques
     slow.open();
     await stage.get('/nowhere');
     await stage.free('k');
-    expect(stage.journal).toEqual(['comes', 'gone']);
+    // Whether its acquire had begun when that was known is up to Node.
+    const journal = stage.journal.filter((line) => !line.startsWith('aborted '));
+    expect(journal).toEqual(['comes', 'gone']);
   });
 });

@@ -60,7 +60,9 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
     slow.open();
     await stage.visit('/nowhere', 'passer-by');
     await stage.free('k');
-    expect(stage.journal).toEqual(['comes', 'gone']);
+    // Whether its acquire had begun when that was known is up to Node.
+    const journal = stage.journal.filter((line) => !line.startsWith('aborted '));
+    expect(journal).toEqual(['comes', 'gone']);
   });
 
   it.each<[string, (call: Call) => unknown]>([
