@@ -1,32 +1,47 @@
 import type { Instant } from './clock.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from './errors.ts';
+import type { Events } from './events.ts';
 import type { LocksSettings } from './options.ts';
 import { retryAfterMs } from './retry-after.ts';
+import type { Soon } from './soon.ts';
 import type { AcquireReply, InspectReply, LockStore } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import { reported, type StoreCalls } from './store-calls.ts';
 import type { NotFree, Waiter, WaitQueue } from './wait-queue.ts';
 
 /** Called with every reply: grants to this process ride in it. */
 type OnReply = (id: string, sent: Instant, reply: AcquireReply) => void;
 
-/** Sends what is asked for waiters to the store: a waiter's first acquire, and its polls, which are the same call again. */
+/**
+ * Sends what is asked for waiters to the store: a waiter's first acquire, and its polls, which are the same call again.
+ * Each failure is reported as a `storeError` event.
+ */
 export class Asks {
   readonly #store: LockStore;
   readonly #calls: StoreCalls;
+  readonly #events: Events;
   readonly #settings: LocksSettings;
   readonly #livenessMs: number;
   readonly #onReply: OnReply;
 
-  constructor(store: LockStore, calls: StoreCalls, settings: LocksSettings, livenessMs: number, onReply: OnReply) {
+  constructor(
+    store: LockStore,
+    calls: StoreCalls,
+    events: Events,
+    settings: LocksSettings,
+    livenessMs: number,
+    onReply: OnReply,
+  ) {
     this.#store = store;
     this.#calls = calls;
+    this.#events = events;
     this.#settings = settings;
     this.#livenessMs = livenessMs;
     this.#onReply = onReply;
   }
 
   send(
-    { ask: { request, leaseMs } }: Waiter,
+    operation: 'acquire' | 'poll',
+    { ask: { key, request, leaseMs } }: Waiter,
     queue: boolean,
     sent: Instant,
     deadlineMs: number,
@@ -38,18 +53,24 @@ export class Asks {
       this.#onReply(request.id, sent, reply);
       onReply(reply);
     };
-    this.#calls.start('acquire', sent, deadlineMs, () => this.#store.acquire(request, terms), answer, onError);
+    const call = (): Soon<AcquireReply> => this.#store.acquire(request, terms);
+    this.#calls.start('acquire', sent, deadlineMs, call, answer, (failure) =>
+      onError(reported(this.#events, operation, key, failure)),
+    );
   }
 
   /** Asks who holds what a waiter waits for. */
   look(
-    { ask: { request } }: Waiter,
+    { ask: { key, request } }: Waiter,
     sent: Instant,
     deadlineMs: number,
     onReply: (reply: InspectReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    this.#calls.start('inspect', sent, deadlineMs, () => this.#store.inspect(request.id), onReply, onError);
+    const call = (): Soon<InspectReply> => this.#store.inspect(request.id);
+    this.#calls.start('inspect', sent, deadlineMs, call, onReply, (failure) =>
+      onError(reported(this.#events, 'inspect', key, failure)),
+    );
   }
 }
 

@@ -1,11 +1,11 @@
 import { type Clock, elapsedMs } from './clock.ts';
-import { LockLostError } from './errors.ts';
+import { LockLostError, type LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { Outcome } from './outcome.ts';
 import type { Releases } from './releases.ts';
 import type { LockStore, ReleaseReply } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import { aboutKey, reported, type StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
@@ -56,8 +56,10 @@ export class Keeper {
     if (isLonger || startsRenewal) this.#watchdog.replan(grant, isLonger);
   }
 
-  extend(grant: Grant, leaseMs: number): Promise<void> {
-    return this.#watchdog.renew(grant, leaseMs);
+  async extend(grant: Grant, leaseMs: number): Promise<void> {
+    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockStoreError) => {
+      throw reported(this.#events, 'renew', grant.key, failure);
+    });
   }
 
   /**
@@ -96,9 +98,9 @@ export class Keeper {
     const fail = (error: Error): void => released.reject(error);
     const done = (): void => released.resolve();
     let isLate = false;
-    const late = (error: Error): void => {
+    const late = (error: LockStoreError): void => {
       isLate = true;
-      fail(error);
+      fail(aboutKey(grant.key, error));
     };
     const answer = (status: ReleaseReply['status']): (() => void) => {
       if (status === 'absent' || status === 'cancelled') {

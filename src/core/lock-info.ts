@@ -1,4 +1,4 @@
-import { LockConfigError } from './errors.ts';
+import { LockConfigError, type LockStoreError } from './errors.ts';
 import { namePrefix, readName } from './key.ts';
 import { acquireRules } from './options.ts';
 import type { Runtime } from './runtime.ts';
@@ -32,7 +32,7 @@ export function lockInfo(key: string, { nowMs, holds, waiters }: InspectReply): 
  * name its keys; rejects with `LockStoreError`.
  */
 export async function listLocks(
-  { store, calls, clock, settings }: Runtime,
+  { store, calls, clock, events, settings }: Runtime,
   options: ListOptions | undefined,
 ): Promise<LockPage> {
   const { prefix = '', category, limit = 100, cursor } = checkOptions(options, rules, 'list');
@@ -41,7 +41,11 @@ export async function listLocks(
     throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
   }
   const request = { idPrefix: namePrefix(prefix, category), limit, cursor };
-  const page = await calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
+  const reply = calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
+  const page = await reply.catch((error: LockStoreError) => {
+    events.emit('storeError', { operation: 'list', error });
+    throw error;
+  });
   return { locks: page.locks.flatMap((lock) => namedInfo(lock, category)), cursor: page.cursor };
 }
 

@@ -3,7 +3,7 @@ import { Batch } from './batch.ts';
 import { ScopedBatch, worstOf } from './batch-hold.ts';
 import { currentScope, warnOnce } from './context.ts';
 import { hasCode } from './error-code.ts';
-import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
+import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError, type LockStoreError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { lockInfo } from './lock-info.ts';
@@ -12,6 +12,7 @@ import { acquireRules, checkAcquireOptions } from './options.ts';
 import type { Scope } from './scope.ts';
 import { after, type Soon } from './soon.ts';
 import type { LockStore } from './store/store.ts';
+import { reported } from './store-calls.ts';
 import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, LockInfo, TryOptions } from './types.ts';
 import { callable, checkOptions, checkValue } from './validate.ts';
 
@@ -214,16 +215,23 @@ async function releaseNewest(name: LockName): Promise<void> {
 }
 
 async function inspect(name: LockName): Promise<LockInfo> {
-  return lockInfo(name.key, await ask('inspect', (store) => store.inspect(name.id)));
+  return lockInfo(name.key, await ask('inspect', name, (store, id) => store.inspect(id)));
 }
 
 async function forceRelease(name: LockName): Promise<boolean> {
-  const [holder] = (await ask('inspect', (store) => store.inspect(name.id))).holds;
-  return holder !== undefined && ask('forceRelease', (store) => store.forceRelease(name.id, holder.fence));
+  const [holder] = (await ask('inspect', name, (store, id) => store.inspect(id))).holds;
+  return holder !== undefined && ask('forceRelease', name, (store, id) => store.forceRelease(id, holder.fence));
 }
 
 /** A store call that needs no owner, with a deadline as every other. */
-async function ask<T>(operation: string, call: (store: LockStore) => Promise<T>): Promise<T> {
-  const { store, calls, clock, settings } = currentRuntime();
-  return calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store));
+async function ask<T>(
+  operation: string,
+  { key, id }: LockName,
+  call: (store: LockStore, id: string) => Promise<T>,
+): Promise<T> {
+  const { store, calls, clock, events, settings } = currentRuntime();
+  const reply = calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store, id));
+  return reply.catch((failure: LockStoreError) => {
+    throw reported(events, operation, key, failure);
+  });
 }

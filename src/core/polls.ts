@@ -1,6 +1,5 @@
 import { type Asks, refusal } from './asks.ts';
 import type { Clock, Instant } from './clock.ts';
-import type { Events } from './events.ts';
 import { type Granted, grantedByReply } from './granted.ts';
 import type { AcquireReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
@@ -17,14 +16,12 @@ export interface PollOutcome {
 export class Polls {
   readonly #asks: Asks;
   readonly #clock: Clock;
-  readonly #events: Events;
   readonly #pollMs: number;
   readonly #outcome: PollOutcome;
 
-  constructor(asks: Asks, clock: Clock, events: Events, pollMs: number, outcome: PollOutcome) {
+  constructor(asks: Asks, clock: Clock, pollMs: number, outcome: PollOutcome) {
     this.#asks = asks;
     this.#clock = clock;
-    this.#events = events;
     this.#pollMs = pollMs;
     this.#outcome = outcome;
   }
@@ -61,10 +58,9 @@ export class Polls {
     const sent = this.#clock.now();
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
-      this.#asks.send(waiter, true, sent, this.#pollMs, onReply, (error) => {
+      this.#asks.send('poll', waiter, true, sent, this.#pollMs, onReply, (error) => {
         queue.fault = error;
         queue.isInDoubt = true;
-        this.#events.emit('storeError', { operation: 'poll', key: waiter.ask.key, error });
         resolve(false);
       });
     });

@@ -1,6 +1,7 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import { hasCode } from './error-code.ts';
 import { LockStoreError } from './errors.ts';
+import type { Events } from './events.ts';
 import { isLater, type Soon } from './soon.ts';
 import { type Listed, SwapList } from './swap-list.ts';
 
@@ -129,6 +130,19 @@ function started<T>(call: () => Soon<T>): Soon<T> {
   } catch (error) {
     return Promise.reject(error);
   }
+}
+
+/** Tells of a failed call by its event, and answers what its caller is told. */
+export function reported(events: Events, operation: string, key: string, failure: LockStoreError): LockStoreError {
+  const error = aboutKey(key, failure);
+  events.emit('storeError', { operation, key, error });
+  return error;
+}
+
+/** The same failure with its key: a store knows a lock by its name alone. */
+export function aboutKey(key: string, error: LockStoreError): LockStoreError {
+  const { message, outcome } = error;
+  return new LockStoreError(message, 'cause' in error ? { key, outcome, cause: error.cause } : { key, outcome });
 }
 
 function asStoreError(operation: string, cause: unknown): LockStoreError {

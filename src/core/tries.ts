@@ -1,7 +1,5 @@
 import { type Asks, refusal } from './asks.ts';
 import { asMicrotask, type Clock, type Instant } from './clock.ts';
-import type { LockStoreError } from './errors.ts';
-import type { Events } from './events.ts';
 import { grantedByReply } from './granted.ts';
 import type { LocksSettings } from './options.ts';
 import type { PollOutcome } from './polls.ts';
@@ -30,15 +28,13 @@ interface Course {
 export class Tries {
   readonly #asks: Asks;
   readonly #clock: Clock;
-  readonly #events: Events;
   readonly #settings: LocksSettings;
   readonly #outcome: PollOutcome;
   readonly #courses = new WeakMap<WaitQueue, Course>();
 
-  constructor(asks: Asks, clock: Clock, events: Events, settings: LocksSettings, outcome: PollOutcome) {
+  constructor(asks: Asks, clock: Clock, settings: LocksSettings, outcome: PollOutcome) {
     this.#asks = asks;
     this.#clock = clock;
-    this.#events = events;
     this.#settings = settings;
     this.#outcome = outcome;
   }
@@ -95,8 +91,8 @@ export class Tries {
     const sent = this.#clock.now();
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
-      this.#asks.send(waiter, true, sent, this.#settings.storeTimeoutMs, onReply, (error) => {
-        this.#failed(queue, 'poll', waiter, error);
+      this.#asks.send('poll', waiter, true, sent, this.#settings.storeTimeoutMs, onReply, (error) => {
+        queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.freeInMs = 0;
         resolve(false);
@@ -128,7 +124,7 @@ export class Tries {
       over();
     };
     this.#asks.look(oldest, this.#clock.now(), this.#settings.storeTimeoutMs, onReply, (error) => {
-      this.#failed(queue, 'inspect', oldest, error);
+      queue.fault = error;
       over();
     });
   }
@@ -147,11 +143,6 @@ export class Tries {
 
   #enter(queue: WaitQueue, owners: ReadonlySet<string>): void {
     for (const waiter of queue.waiters) if (owners.has(waiter.ask.request.owner)) void this.ask(queue, waiter);
-  }
-
-  #failed(queue: WaitQueue, operation: string, { ask: { key } }: Waiter, error: LockStoreError): void {
-    queue.fault = error;
-    this.#events.emit('storeError', { operation, key, error });
   }
 
   #courseOf(queue: WaitQueue): Course {

@@ -60,7 +60,7 @@ export class Waiting {
     this.#subscription = subscription;
     this.#releases = releases;
     this.#onLost = onLost;
-    this.#asks = new Asks(store, calls, settings, this.#livenessMs, (id, sent, reply) =>
+    this.#asks = new Asks(store, calls, events, settings, this.#livenessMs, (id, sent, reply) =>
       this.takeClaims(id, sent, reply),
     );
     const outcome: PollOutcome = {
@@ -68,8 +68,8 @@ export class Waiting {
       failed: (waiter, error) => this.#fail(waiter, error),
       polled: (waiter) => this.#deadlocks.look(waiter),
     };
-    this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, events, settings, outcome);
-    this.#polls = this.#tries ?? new Polls(this.#asks, clock, events, settings.pollMs, outcome);
+    this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, settings, outcome);
+    this.#polls = this.#tries ?? new Polls(this.#asks, clock, settings.pollMs, outcome);
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
     this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, this.#livenessMs, outcome.failed);
   }
@@ -132,7 +132,8 @@ export class Waiting {
     };
     const line = tries && this.#queues.get(request.id);
     if (tries !== undefined && line !== undefined) tries.join(line, onReply);
-    else this.#asks.send(waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
+    else
+      this.#asks.send('acquire', waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
   #overOf({ ask }: Waiter): Error | undefined {

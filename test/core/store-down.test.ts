@@ -1,4 +1,13 @@
-import { createLocks, LockStoreError, LockTimeoutError, lock, MemoryStore, runInTrace } from '../../src/core/index.ts';
+import {
+  createLocks,
+  getLock,
+  LockStoreError,
+  LockTimeoutError,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from '../../src/core/index.ts';
+import type { StoreOperation } from '../helpers/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -23,6 +32,34 @@ describe('a store that is down', () => {
       expect(outcome.error).toBeInstanceOf(LockStoreError);
       expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
     }
+  });
+
+  it.each<[string, StoreOperation, () => Promise<unknown>]>([
+    ['an acquire', 'acquire', () => lock.acquire('key')],
+    ['a try', 'acquire', () => lock.tryAcquire('key')],
+    ['a batch', 'acquire', () => lock.acquireAll(['key'])],
+    ['an `extend`', 'renew', async () => (await lock.acquire('key')).extend(60_000)],
+    ['a `release`', 'release', async () => (await lock.acquire('key')).release()],
+    ['an `inspect`', 'inspect', () => getLock('key').inspect()],
+    ['an `isLocked`', 'inspect', () => getLock('key').isLocked()],
+    ['a `forceRelease`', 'inspect', () => getLock('key').forceRelease()],
+  ])('fails %s with an error that has its key, and tells of it by its event', async (_, operation, call) => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.always(operation, down);
+    const outcome = outcomeOf(setup.job().in(call));
+    // A release is tried again meanwhile.
+    await setup.clock.advance(3_000);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
+    expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
+  });
+
+  it('tells of a page of locks that could not be read by its event', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.next('list', down);
+    await expect(setup.locks.list()).rejects.toBeInstanceOf(LockStoreError);
+    expect(events).toMatchObject([{ operation: 'list', error: { cause: down.error } }]);
   });
 
   it.each([
