@@ -69,7 +69,10 @@ export class Batch {
     const lost = this.#holds.findIndex((hold) => !hold.isHeld());
     if (lost < 0) return this.#holds.length;
     // Nobody has worked under it yet; but who would never have all of them at once must hear of it.
-    if (this.#leftMs() === 0) this.#holds[lost]?.assertHeld();
+    if (this.#leftMs() === 0) {
+      this.#holds[lost]?.assertOpen();
+      this.#holds[lost]?.assertHeld();
+    }
     this.#return(this.#holds.splice(lost));
     return lost;
   }

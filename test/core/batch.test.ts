@@ -259,6 +259,23 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     await expectNothing(setup);
   });
 
+  it.each([0, 1, 2, 3])(
+    'when its job is over %i turns after the store has answered, also with `waitMs: 0`',
+    async (turns) => {
+      const setup = setUp();
+      const job = setup.job('batch');
+      const answer = setup.store.gate('acquire');
+      const outcome = await batch(setup, ['a', 'c'], { waitMs: 0 }, job);
+      answer();
+      for (let turn = 0; turn < turns; turn += 1) await null;
+      void job.end();
+      await outcome.settled;
+      expect(outcome.error).toBeInstanceOf(LockScopeError);
+      await setup.clock.settle();
+      expect(await seen(setup, 'a', 'c')).toEqual([...free('a'), ...free('c')]);
+    },
+  );
+
   it('when the Locks is closed', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
