@@ -90,7 +90,7 @@ export interface Hold extends AsyncDisposable {
  * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
  * shortest. `assertHeld`, `extend`, `waitUntil` and `release` go for all; one that fails does not keep the others from
  * theirs. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error; where
- * several failed, `cause` is an `AggregateError` of all.
+ * several were lost, or the store failed for several, `cause` is an `AggregateError` of all.
  */
 export interface BatchHold extends Omit<Hold, 'fence' | 'owner'> {
   /** Its keys, for logs: `'a, b'`. No key that could be locked or released. */
