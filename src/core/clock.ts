@@ -59,6 +59,13 @@ export const afterTurn: (run: () => void) => void = process.nextTick;
 /** Runs a function at the end of this round of the event loop, after all of its input. */
 export const afterRound: (run: () => void) => void = setImmediate;
 
+/** Resolves after `ms`. */
+export function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}
+
 /** Resolves when the work has settled, however, or after `ms`. */
 export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {

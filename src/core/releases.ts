@@ -1,4 +1,4 @@
-import { asMicrotask, type Clock, elapsedMs, type Instant } from './clock.ts';
+import { asMicrotask, type Clock, elapsedMs, type Instant, pause } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { Running } from './running.ts';
@@ -125,7 +125,7 @@ export class Releases {
       this.#events.emit('storeError', { operation: 'release', error });
       // A call that ran into its deadline has used the caller's time up; one that failed at once has not.
       if (elapsedMs(this.#clock.now(), start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
-      await this.#pause(pauseMs * (0.5 + this.#clock.jitter()));
+      await pause(this.#clock, pauseMs * (0.5 + this.#clock.jitter()));
       try {
         const status = await new Promise<Status>((answer, fail) =>
           this.#try(request, leaseMs, (answered) => () => answer(answered), fail),
@@ -141,12 +141,6 @@ export class Releases {
     if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
     reject(error);
     this.#running.end();
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.after(ms, resolve);
-    });
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/core/clock.ts';
+import { type Clock, pause } from '../../src/core/clock.ts';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type {
   AcquireReply,
@@ -220,22 +220,16 @@ export class FakeStore implements LockStore {
     if (fault.kind === 'rejected') throw fault.error;
     if (fault.kind === 'lostCall') return never();
     if (fault.kind === 'lateCall') {
-      await this.#after(fault.ms);
+      await pause(this.#clock, fault.ms);
       return execute();
     }
     const reply = await execute();
     if (fault.kind === 'lostReply') return never();
     if (fault.kind === 'rejectedReply') throw fault.error;
-    if (fault.kind === 'duplicate') void this.#after(fault.ms).then(execute);
-    if (fault.kind === 'lateReply') await this.#after(fault.ms);
+    if (fault.kind === 'duplicate') void pause(this.#clock, fault.ms).then(execute);
+    if (fault.kind === 'lateReply') await pause(this.#clock, fault.ms);
     if (fault.kind === 'gate') await fault.opened;
     return reply;
-  }
-
-  #after(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.after(ms, resolve);
-    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { asMicrotask, type Clock, type Timer } from '../clock.ts';
+import { asMicrotask, type Clock, pause, type Timer } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
 import type { CasAdapter } from './cas-adapter.ts';
 import { CasRecord } from './cas-record.ts';
@@ -127,7 +127,7 @@ export class CasTurns {
       if ((await this.#put(key, reading.value, record)) || turn.isOver) return record;
       turn.isWriting = false;
       turn.conflicts += 1;
-      await this.#pause(turn.conflicts);
+      await pause(this.#clock, Math.min(2 ** turn.conflicts, longestPauseMs) * this.#clock.jitter());
     }
   }
 
@@ -136,14 +136,6 @@ export class CasTurns {
     if (!record.isChanged) return true;
     const { text, ttlMs } = record.next;
     return old === undefined ? this.#adapter.create(key, text, ttlMs) : this.#adapter.replace(key, old, text, ttlMs);
-  }
-
-  /** Ends by itself, soon. */
-  #pause(conflicts: number): Promise<void> {
-    const mostMs = Math.min(2 ** conflicts, longestPauseMs);
-    return new Promise((resolve) => {
-      this.#clock.after(mostMs * this.#clock.jitter(), resolve);
-    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { elapsedMs } from '../clock.ts';
+import { elapsedMs, pause } from '../clock.ts';
 import type { LockStoreError } from '../errors.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
@@ -44,9 +44,7 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
       return reply;
     }
     // Others may have had the rest: who waits longest gives way.
-    await new Promise<void>((resolve) => {
-      clock.after(clock.jitter() * pauseMs * 2 ** tries, resolve);
-    });
+    await pause(clock, clock.jitter() * pauseMs * 2 ** tries);
     if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
   }
 }

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, pause, systemClock } from '../clock.ts';
 import { isCluster, primaryOf, type RedisOrCluster, slotOf } from './redis-cluster.ts';
 import { isElsewhere } from './redis-errors.ts';
 import { RedisTransactions } from './redis-transactions.ts';
@@ -44,7 +44,7 @@ export class RedisPrimaries {
     const slot = slotOf(`${cluster.options.keyPrefix ?? ''}${key}`);
     let failure: unknown = new Error('The cluster has no server for the key');
     for (let tries = 0; tries < mostTries; tries++) {
-      if (tries > 1) await new Promise<void>((resolve) => this.#clock.after(pauseMs, resolve));
+      if (tries > 1) await pause(this.#clock, pauseMs);
       const nodeKey = cluster.slots[slot]?.[0];
       const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
       if (nodeKey !== undefined && primary !== undefined) {
