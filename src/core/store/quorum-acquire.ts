@@ -1,5 +1,6 @@
 import { elapsedMs, pause } from '../clock.ts';
 import type { LockStoreError } from '../errors.ts';
+import { leaseDeadline, remainingMs } from '../lease.ts';
 import type { Quorum } from './quorum.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
@@ -7,9 +8,6 @@ import { leaseOf, quorumError, reachedBy, type Verdict } from './quorum-tally.ts
 import { agreedFence, asked, isDoubtful, sameLease, type Vote, type Votes } from './quorum-votes.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './store.ts';
 
-/** What clocks may drift apart during a lease, and a little for their last step. */
-const driftShare = 0.01;
-const driftMs = 2;
 const mostTries = 3;
 const mostRounds = 3;
 const pauseMs = 10;
@@ -73,8 +71,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
       size,
       granted(votes).map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs })),
     );
-    const spanMs = lease.endMs - lease.nowMs;
-    const leftMs = spanMs - spanMs * driftShare - driftMs - elapsedMs(clock.now(), sent);
+    const leftMs = remainingMs(clock.now(), leaseDeadline(sent, lease.endMs - lease.nowMs));
     // With less than a third it would be over before its first renewal.
     if (wasHeld || leftMs >= terms.leaseMs / 3) {
       attempt.state = 'won';
