@@ -4,6 +4,7 @@ import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { Outcome } from './outcome.ts';
 import type { Releases } from './releases.ts';
+import { Running } from './running.ts';
 import type { LockStore, ReleaseReply } from './store/store.ts';
 import { aboutKey, reported, type StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
@@ -19,7 +20,7 @@ export class Keeper {
   readonly #watchdog: Watchdog;
   /** Hold ids of which the store has said that the key was taken from them, and that are not known here, or not yet. */
   readonly #taken = new Set<string>();
-  #idle: (() => void)[] = [];
+  readonly #held = new Running();
 
   constructor(
     store: LockStore,
@@ -37,13 +38,14 @@ export class Keeper {
     });
   }
 
-  get grants(): Iterable<Grant> & { readonly size: number } {
+  get grants(): Iterable<Grant> {
     return this.#watchdog.grants;
   }
 
   /** Takes a grant in, with its first hold. */
   keep(grant: Grant): void {
     this.#watchdog.watch(grant);
+    this.#held.begin();
     // That may have overtaken the grant; or its waiter was queued anew since, and granted. The store knows.
     if (this.#taken.delete(grant.request.holdId)) this.#watchdog.renewSoon(grant);
   }
@@ -122,8 +124,8 @@ export class Keeper {
   }
 
   /** Resolves when nothing is held any more. */
-  async idle(): Promise<void> {
-    if (this.grants.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  idle(): Promise<void> {
+    return this.#held.idle();
   }
 
   close(): void {
@@ -131,9 +133,7 @@ export class Keeper {
   }
 
   #forget(grant: Grant): void {
-    this.#watchdog.unwatch(grant);
-    if (this.grants.size > 0 || this.#idle.length === 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#watchdog.unwatch(grant)) this.#held.end();
   }
 }
 

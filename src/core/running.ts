@@ -1,4 +1,4 @@
-/** Counts what is on its way, and tells when nothing is any more. */
+/** Counts what has begun and not ended, and tells when nothing is left. */
 export class Running {
   #count = 0;
   readonly #idle: (() => void)[] = [];
@@ -12,7 +12,7 @@ export class Running {
     if (this.#count === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** Resolves when nothing is on its way. */
+  /** Resolves when all that has begun has ended. */
   async idle(): Promise<void> {
     if (this.#count > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }

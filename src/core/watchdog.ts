@@ -43,7 +43,7 @@ export class Watchdog {
     this.#onLost = onLost;
   }
 
-  get grants(): Iterable<Grant> & { readonly size: number } {
+  get grants(): Iterable<Grant> {
     return this.#grants;
   }
 
@@ -65,8 +65,9 @@ export class Watchdog {
     void this.#renewInBackground(grant);
   }
 
-  unwatch(grant: Grant): void {
-    this.#grants.delete(grant);
+  /** Answers whether it was watched. */
+  unwatch(grant: Grant): boolean {
+    return this.#grants.delete(grant);
   }
 
   close(): void {
