@@ -48,7 +48,7 @@ export function acquire<C extends Caller>(
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
   if (settings.mode === 'read') assertModes(runtime.store, key);
-  if (runtime.isClosing) throw new LocksClosedError({ key });
+  if (runtime.waiting.isClosed) throw new LocksClosedError({ key });
 
   const request = {
     id: name.id,

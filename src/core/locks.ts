@@ -125,23 +125,10 @@ class ProcessLocks implements Locks {
     const listener = (message: StoreMessage): void => waiting.take(message);
     const subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
     const waiting = new Waiting(store, calls, clock, events, settings, subscription, releases, onLost);
-    const isClosing = (): boolean => this.#closing !== undefined;
     this.#subscription = subscription;
     this.#releases = releases;
     this.#calls = calls;
-    this[runtimeSlot] = {
-      settings,
-      clock,
-      events,
-      store,
-      calls,
-      process,
-      waiting,
-      keeper,
-      get isClosing() {
-        return isClosing();
-      },
-    };
+    this[runtimeSlot] = { settings, clock, events, store, calls, process, waiting, keeper };
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>

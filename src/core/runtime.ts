@@ -17,5 +17,4 @@ export interface Runtime {
   readonly process: string;
   readonly waiting: Waiting;
   readonly keeper: Keeper;
-  readonly isClosing: boolean;
 }

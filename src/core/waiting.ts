@@ -40,7 +40,8 @@ export class Waiting {
   /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
   readonly #early: EarlyGrants;
   readonly #queues: WaitQueues;
-  #isClosed = false;
+  /** Whether whoever comes is refused. */
+  isClosed = false;
 
   constructor(
     store: LockStore,
@@ -76,12 +77,11 @@ export class Waiting {
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
   acquire(ask: Ask): void {
-    const { waitMs } = ask;
     const startedAt = this.#clock.now();
-    if (waitMs > 0 && this.#isFull) throw tooMany(ask.key);
+    if (ask.waitMs > 0 && this.#isFull) throw tooMany(ask.key);
     const waiter = new Waiter(ask, startedAt);
     this.asked.begin();
-    if (waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
+    if (ask.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
     else void this.#subscription.ensure(this.#settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
   }
 
@@ -108,7 +108,7 @@ export class Waiting {
 
   /** Refuses whoever waits and whoever comes. */
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
   }
 
@@ -137,7 +137,7 @@ export class Waiting {
   }
 
   #overOf({ ask }: Waiter): Error | undefined {
-    return this.#isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
+    return this.isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
   }
 
   /** The reply to the first call. */

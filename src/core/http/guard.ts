@@ -145,7 +145,7 @@ export class RequestGuard {
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
     const error = new Interruption(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
-    return error ?? (scope.runtime.isClosing ? new LocksClosedError({ key }) : undefined);
+    return error ?? (scope.runtime.waiting.isClosed ? new LocksClosedError({ key }) : undefined);
   }
 
   /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */

@@ -69,7 +69,7 @@ export class TracedRequest implements ResponseEvents {
 
   /** Where this process is about to end: the client's next request must find another one. */
   #endConnection(res: ServerResponse): void {
-    if (this.scope.runtime.isClosing) res.shouldKeepAlive = false;
+    if (this.scope.runtime.waiting.isClosed) res.shouldKeepAlive = false;
   }
 }
 
