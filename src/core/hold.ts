@@ -82,12 +82,17 @@ export class ScopedHold implements Hold {
   }
 
   get release(): () => Promise<void> {
-    return () => this.#release();
+    return () => this.giveBack().promise;
   }
 
-  /** Releases it where nobody waits for that. */
-  giveBack(): void {
-    this.#giveBack();
+  /** Releases it, for whoever need not wait for that. */
+  giveBack(): Outcome<void> {
+    if (this.#released === undefined) {
+      this.#home.forget(this);
+      const isLast = this.grant.removeHold(this.#renew);
+      this.#released = isLast ? this.#keeper.release(this.grant) : done;
+    }
+    return this.#released;
   }
 
   /**
@@ -111,7 +116,7 @@ export class ScopedHold implements Hold {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#release();
+    return this.giveBack().promise;
   }
 
   #isHeld(): boolean {
@@ -141,19 +146,6 @@ export class ScopedHold implements Hold {
     this.#assertHeld(0);
     await this.#keeper.extend(this.grant, leaseMs);
     this.#assertHeld(0);
-  }
-
-  #release(): Promise<void> {
-    return this.#giveBack().promise;
-  }
-
-  #giveBack(): Outcome<void> {
-    if (this.#released === undefined) {
-      this.#home.forget(this);
-      const isLast = this.grant.removeHold(this.#renew);
-      this.#released = isLast ? this.#keeper.release(this.grant) : done;
-    }
-    return this.#released;
   }
 }
 
