@@ -98,10 +98,8 @@ const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
 class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   readonly [runtimeSlot]: Runtime;
-  readonly #events = new Events();
   readonly #subscription: Subscription;
   readonly #releases: Releases;
-  readonly #calls: StoreCalls;
   #closing: Promise<void> | undefined;
 
   constructor(settings: LocksSettings, clock: Clock) {
@@ -113,7 +111,7 @@ class ProcessLocks implements Locks {
         'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
       );
     }
-    const events = this.#events;
+    const events = new Events();
     const process = clock.randomId();
     const { storeTimeoutMs } = settings;
     const calls = new StoreCalls(clock);
@@ -127,12 +125,11 @@ class ProcessLocks implements Locks {
     const waiting = new Waiting(store, calls, clock, events, settings, subscription, releases, onLost);
     this.#subscription = subscription;
     this.#releases = releases;
-    this.#calls = calls;
     this[runtimeSlot] = { settings, clock, events, store, calls, process, waiting, keeper };
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
-    this.#events.on(event, listener);
+    this[runtimeSlot].events.on(event, listener);
 
   readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
 
@@ -147,7 +144,7 @@ class ProcessLocks implements Locks {
   };
 
   async #close(drainMs: number): Promise<void> {
-    const { waiting, keeper, clock } = this[runtimeSlot];
+    const { waiting, keeper, calls, clock } = this[runtimeSlot];
     // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
     processState().created.delete(this);
     waiting.close();
@@ -158,7 +155,7 @@ class ProcessLocks implements Locks {
     await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
     await within(clock, this.settings.storeTimeoutMs, this.#subscription.end());
     keeper.close();
-    this.#calls.close();
+    calls.close();
   }
 }
 
