@@ -1,6 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { LockConfigError } from './errors.ts';
-import { checkOptions, describe, type Rule, text } from './validate.ts';
+import { checkOptions, type Rule, text } from './validate.ts';
 
 /** Adopts a trace id from whoever can sign it. What `traceHeaders` sends is signed with the same secrets. */
 export interface SignedTrust {
@@ -46,7 +45,7 @@ export class TraceSignatures {
 
   /** Throws `LockConfigError`; its message shows no secret. */
   constructor(options: SignedTrust) {
-    const { secrets, audience } = complete(options);
+    const { secrets, audience } = checkOptions(options, rules, '`trust`', 'secrets', 'audience');
     const keys = secrets.map(keyOf);
     this.audience = audience;
     this.#newest = keys[0] as Key;
@@ -91,17 +90,6 @@ function mac(secret: KeyObject, traceId: string, audience: string, expiry: strin
   return createHmac('sha256', secret)
     .update(`reenlock trace v1\n${audience}\n${expiry}\n${traceId}`)
     .digest('base64url');
-}
-
-function complete(options: SignedTrust): SignedTrust {
-  const { secrets, audience } = checkOptions(options, rules, '`trust`');
-  if (secrets === undefined) throw missing('secrets');
-  if (audience === undefined) throw missing('audience');
-  return { secrets, audience };
-}
-
-function missing(name: keyof typeof rules): LockConfigError {
-  return new LockConfigError(`Expected \`${name}\` to be ${rules[name].expected}, got ${describe(undefined)}`);
 }
 
 function areSecrets(values: readonly unknown[]): boolean {

@@ -68,16 +68,36 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
 /** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
 export function checkValue(name: string, value: unknown, rule: Rule): void {
   if (rule.accepts(value)) return;
-  const got = rule.isSecret ? `a value of type ${kindOf(value)}` : describe(value);
+  const got = rule.isSecret && value !== undefined ? `a value of type ${kindOf(value)}` : describe(value);
   throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}`);
 }
 
 /**
- * Checks options against their rules and returns a copy without the undefined ones.
- * Throws `LockConfigError`, naming the option, what was expected and what came; also for an option that doesn't exist.
+ * Checks options against their rules and returns a copy without the undefined ones. Throws `LockConfigError`, naming the
+ * option, what was expected and what came; also for an option that doesn't exist, and where one of `needed` is missing.
  */
-export function checkOptions<T extends object>(options: T | undefined, rules: Rules<T>, where: string): Partial<T> {
-  if (options === undefined) return {};
+export function checkOptions<T extends object, N extends keyof T & string = never>(
+  options: T | undefined,
+  rules: Rules<T>,
+  where: string,
+  ...needed: readonly N[]
+): Partial<T> & Pick<T, N> {
+  const checked: Record<string, unknown> = {};
+  for (const [name, value] of options === undefined ? [] : givenIn(options, where)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(rules, name)) {
+      const names = Object.keys(rules).map((known) => `\`${known}\``);
+      const got = `\`${name}\`${ofClass(options as T)}`;
+      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
+    }
+    checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
+    checked[name] = value;
+  }
+  for (const name of needed) checkValue(`\`${name}\``, checked[name], rules[name]);
+  return checked as Partial<T> & Pick<T, N>;
+}
+
+function givenIn(options: object, where: string): [name: string, value: unknown][] {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
   }
@@ -88,18 +108,7 @@ export function checkOptions<T extends object>(options: T | undefined, rules: Ru
       `Expected the options of ${where} to be an object's own properties, got an object that has none`,
     );
   }
-  const checked: Record<string, unknown> = {};
-  for (const [name, value] of given) {
-    if (value === undefined) continue;
-    if (!Object.hasOwn(rules, name)) {
-      const names = Object.keys(rules).map((known) => `\`${known}\``);
-      const got = `\`${name}\`${ofClass(options)}`;
-      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
-    }
-    checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
-    checked[name] = value;
-  }
-  return checked as Partial<T>;
+  return given;
 }
 
 /** What else was given in place of options: a store, a client, or the request where a factory itself was mounted. */

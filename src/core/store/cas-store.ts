@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../clock.ts';
-import { checkOptions, checkValue, milliseconds, objectWith, text } from '../validate.ts';
+import { checkOptions, milliseconds, objectWith, text } from '../validate.ts';
 import type { CasAdapter } from './cas-adapter.ts';
 import { CasTurns } from './cas-turns.ts';
 import { acquire, forceRelease, inspect, release, renew } from './lock-operations.ts';
@@ -49,11 +49,9 @@ export class CasStore implements LockStore {
   readonly #listeners = new Map<string, StoreListener>();
 
   constructor(options: CasStoreOptions, clock: Clock = systemClock) {
-    const checked = checkOptions(options, rules, 'CasStore');
-    checkValue('`adapter`', checked.adapter, rules.adapter);
-    this.#adapter = checked.adapter as CasAdapter;
-    const { prefix = 'reenlock:', deadlineMs = 1_500 } = checked;
-    this.#turns = new CasTurns(this.#adapter, clock, prefix, deadlineMs, (messages) => {
+    const { adapter, prefix = 'reenlock:', deadlineMs = 1_500 } = checkOptions(options, rules, 'CasStore', 'adapter');
+    this.#adapter = adapter;
+    this.#turns = new CasTurns(adapter, clock, prefix, deadlineMs, (messages) => {
       for (const { process, message } of messages) this.#listeners.get(process)?.(message);
     });
   }

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../errors.ts';
-import { checkOptions, checkValue, objectWith, text } from '../validate.ts';
+import { checkOptions, objectWith, text } from '../validate.ts';
 import type { CasAdapter, CasReading } from './cas-adapter.ts';
 
 /** What is used of a `Pool` of the `pg` package. */
@@ -45,9 +45,8 @@ export class PostgresCas implements CasAdapter {
   readonly #sql: ReturnType<typeof statements>;
 
   constructor(options: PostgresCasOptions) {
-    const { pool, table = defaultTable } = checkOptions(options, rules, 'PostgresCas');
-    checkValue('`pool`', pool, rules.pool);
-    this.#pool = pool as PostgresPool;
+    const { pool, table = defaultTable } = checkOptions(options, rules, 'PostgresCas', 'pool');
+    this.#pool = pool;
     this.#sql = statements(table);
   }
 

@@ -1,6 +1,6 @@
 import { type Clock, elapsedMs, systemClock } from '../clock.ts';
 import { LockConfigError } from '../errors.ts';
-import { checkOptions, checkValue, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
+import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
 import { Quorum } from './quorum.ts';
 import { acquireQuorum } from './quorum-acquire.ts';
 import { forceReleaseQuorum, inspectQuorum, releaseQuorum, renewQuorum } from './quorum-calls.ts';
@@ -33,8 +33,6 @@ export interface QuorumStoreOptions {
   readonly maxLeaseMs?: number | undefined;
 }
 
-const defaults = { nodeTimeoutMs: 250, maxLeaseMs: 300_000 };
-
 /**
  * Locks on a majority of independent stores (Redlock): they outlive the loss of the others. It has no queue: who waits
  * tries again, and is woken by releases. A fence is agreed on by a quorum before it is told. Throws `LockConfigError` for
@@ -46,11 +44,9 @@ export class QuorumStore implements LockStore {
   readonly #quorum: Quorum;
 
   constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {
-    const checked = checkOptions(options, rules, 'QuorumStore');
-    checkValue('`stores`', checked.stores, rules.stores);
-    const { stores, nodeTimeoutMs, maxLeaseMs } = { ...defaults, ...checked } as Required<QuorumStoreOptions>;
-    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs as number));
-    this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs as number, maxLeaseMs as number);
+    const { stores, nodeTimeoutMs = 250, maxLeaseMs = 300_000 } = checkOptions(options, rules, 'QuorumStore', 'stores');
+    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs));
+    this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs, maxLeaseMs);
     this.capabilities = {
       queue: false,
       handOff: false,

@@ -1,6 +1,6 @@
 import type { ChainableCommander } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../errors.ts';
-import { checkOptions, checkValue, objectWith } from '../validate.ts';
+import { checkOptions, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { storeError } from './redis-errors.ts';
@@ -24,13 +24,12 @@ export class RedisCas implements CasAdapter {
   readonly #transactions: RedisTransactions;
 
   constructor(options: RedisCasOptions) {
-    const { client } = checkOptions(options, rules, 'RedisCas');
-    checkValue('`client`', client, rules.client);
-    this.#client = client as RedisClient;
-    if (this.#client.isCluster)
+    const { client } = checkOptions(options, rules, 'RedisCas', 'client');
+    if (client.isCluster)
       throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported');
-    this.#connections = connectionsOf(this.#client);
-    this.#transactions = new RedisTransactions(this.#client);
+    this.#client = client;
+    this.#connections = connectionsOf(client);
+    this.#transactions = new RedisTransactions(client);
   }
 
   async read(key: string): Promise<CasReading> {

@@ -1,6 +1,6 @@
 import { LockConfigError, LockStoreError } from '../errors.ts';
 import type { LockMode } from '../types.ts';
-import { checkOptions, checkValue, objectWith, text, wholeNumber } from '../validate.ts';
+import { checkOptions, objectWith, text, wholeNumber } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { RedisEdges } from './redis-edges.ts';
@@ -71,14 +71,12 @@ export class RedisStore implements LockStore {
   readonly #replicas: RedisReplicas | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const checked = checkOptions(options, rules, 'RedisStore');
-    checkValue('`client`', checked.client, rules.client);
-    const client = checked.client as RedisOrCluster;
+    const { client, prefix = 'reenlock:', waitReplicas = 0 } = checkOptions(options, rules, 'RedisStore', 'client');
     this.#client = client;
     this.#scripts = new RedisScripts(client);
     this.#history = new RedisHistory(client);
     this.#unsent = new RedisUnsent(client);
-    this.#prefix = checked.prefix ?? 'reenlock:';
+    this.#prefix = prefix;
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
       throw new LockConfigError(
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
@@ -95,7 +93,6 @@ export class RedisStore implements LockStore {
       ...this.#keys(request.id),
       `${namesOf(request)} ${wants(request)}`,
     ]);
-    const waitReplicas = checked.waitReplicas ?? 0;
     this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(client, waitReplicas);
   }
 
