@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { RedisHistory } from '../../src/core/store/redis-history.ts';
-import type { RedisClient } from '../../src/core/store/redis-scripts.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { HoldRequest } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
@@ -12,8 +12,8 @@ import { useRedis } from './redis.ts';
 watchLeaks();
 
 describe('what the server is told of a release', () => {
-  const connected = (): RedisClient['stream'] => ({}) as RedisClient['stream'];
-  const client = { stream: connected() } as RedisClient;
+  const connected = (): Redis['stream'] => ({}) as Redis['stream'];
+  const client = { stream: connected() } as Redis;
   const request = (holdId = 'hold', id = 'order:42'): HoldRequest => ({
     id,
     holdId,

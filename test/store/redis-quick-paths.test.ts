@@ -1,6 +1,7 @@
+import type { Redis } from 'ioredis';
 import { readAcquire, readGrant, readRelease, readRenew } from '../../src/core/store/redis-replies.ts';
 import { acquire, forceRelease, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
-import type { RedisClient, RedisScript } from '../../src/core/store/redis-scripts.ts';
+import type { RedisScript } from '../../src/core/store/redis-scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { until, useRedis } from './redis.ts';
@@ -36,10 +37,10 @@ interface State {
 
 /** One lock, in both kinds: the same steps must lead to the same. */
 class Twins {
-  readonly #client: RedisClient;
+  readonly #client: Redis;
   readonly #key: string;
 
-  constructor(client: RedisClient, key: string) {
+  constructor(client: Redis, key: string) {
     this.#client = client;
     this.#key = key;
   }
@@ -119,7 +120,7 @@ function holdIdOf(names: string): string {
 
 describe('the quick paths of the scripts', () => {
   const redis = useRedis();
-  let subscriber: RedisClient;
+  let subscriber: Redis;
 
   beforeEach(() => {
     subscriber = redis.connect();
@@ -257,11 +258,11 @@ describe('the quick paths of the scripts', () => {
 
 /** The time that the scripts see. */
 class ScriptClock {
-  readonly #client: RedisClient;
+  readonly #client: Redis;
   readonly #roll: Roll;
   #nowUs = 1_700_000_000_000_000;
 
-  constructor(client: RedisClient, roll: Roll) {
+  constructor(client: Redis, roll: Roll) {
     this.#client = client;
     this.#roll = roll;
   }

@@ -1,17 +1,16 @@
-import type { ChainableCommander } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../errors.ts';
 import { checkOptions, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { storeError } from './redis-errors.ts';
 import { evictionWarning } from './redis-eviction.ts';
-import type { RedisClient } from './redis-scripts.ts';
 import { RedisTransactions } from './redis-transactions.ts';
 
 /** Which server keeps the records. */
 export interface RedisCasOptions {
   /** An ioredis client of the application's, of one server's primary; it is neither changed nor closed. */
-  readonly client: RedisClient;
+  readonly client: Redis;
 }
 
 /**
@@ -19,7 +18,7 @@ export interface RedisCasOptions {
  * needed. Throws `LockConfigError` for bad options.
  */
 export class RedisCas implements CasAdapter {
-  readonly #client: RedisClient;
+  readonly #client: Redis;
   readonly #connections: RedisConnections;
   readonly #transactions: RedisTransactions;
 

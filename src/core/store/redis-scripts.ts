@@ -12,9 +12,6 @@ export interface RedisScript {
   readonly sha1: string;
 }
 
-/** The user's client; never mutated, so no `defineCommand`. */
-export type RedisClient = Redis;
-
 type Argument = string | number;
 
 /**
@@ -22,13 +19,14 @@ type Argument = string | number;
  * FLUSH). Calls of one turn travel in few writes: with many at once, the writes cost more than all the rest.
  */
 export class RedisScripts {
-  readonly #client: RedisClient;
+  /** The application's: never mutated, so no `defineCommand`. */
+  readonly #client: Redis;
   readonly #connections: RedisConnections;
   readonly #writes: RedisWrites;
 
   constructor(client: RedisOrCluster) {
     // What a Cluster lacks of it is the one connection.
-    this.#client = client as RedisClient;
+    this.#client = client as Redis;
     this.#writes = writesOf(this.#client);
     this.#connections = connectionsOf(client);
   }

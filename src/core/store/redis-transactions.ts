@@ -1,6 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
-import type { RedisClient } from './redis-scripts.ts';
 
 const mostConnections = 4;
 const idleMs = 5_000;
@@ -13,7 +12,7 @@ const answerMs = 2_000;
  * without use; at once, where this was closed meanwhile.
  */
 export class RedisTransactions {
-  readonly #client: RedisClient;
+  readonly #client: Redis;
   readonly #clock: Clock;
   readonly #options: RedisOptions;
   readonly #idle: Redis[] = [];
@@ -23,7 +22,7 @@ export class RedisTransactions {
   #idleTimer: Timer | undefined;
 
   /** The options are for the connections, in place of the client's. */
-  constructor(client: RedisClient, clock: Clock = systemClock, options: RedisOptions = {}) {
+  constructor(client: Redis, clock: Clock = systemClock, options: RedisOptions = {}) {
     this.#client = client;
     this.#clock = clock;
     this.#options = options;

@@ -1,5 +1,5 @@
+import type { Redis } from 'ioredis';
 import type { RedisOrCluster } from './redis-cluster.ts';
-import type { RedisClient } from './redis-scripts.ts';
 import type { HoldRequest, ReleaseReply } from './store.ts';
 
 /**
@@ -15,7 +15,7 @@ export class RedisUnsent {
   constructor(client: RedisOrCluster) {
     this.#client = client;
     // A `Cluster` has no such option: its calls are rejected where the connection to a node ends.
-    this.#isAnswered = (client as RedisClient).options?.autoResendUnfulfilledCommands !== false;
+    this.#isAnswered = (client as Redis).options?.autoResendUnfulfilledCommands !== false;
   }
 
   run({ holdId }: HoldRequest, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {

@@ -1,10 +1,10 @@
+import type { Redis } from 'ioredis';
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
-import type { RedisClient } from './redis-scripts.ts';
 
 interface Known {
-  readonly stream: RedisClient['stream'];
+  readonly stream: Redis['stream'];
   readonly uptimeMs: number;
   readonly sent: Instant;
 }
