@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { onFreePort } from './free-port.ts';
 import { postgresBin } from './postgres-binary.ts';
 
 /** A PostgreSQL server of its own: a new cluster in a temporary folder, loopback only, nothing forced to the disk. */
@@ -22,7 +22,6 @@ export interface PostgresServer {
 }
 
 const stopMs = 5_000;
-const attempts = 5;
 
 /** Starts a PostgreSQL server and resolves when it answered a query. */
 export async function startPostgres(): Promise<PostgresServer> {
@@ -108,26 +107,6 @@ function initialise(dir: string, account: Account | undefined): void {
   const args = ['-D', join(dir, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
   const { status, stderr } = spawnSync(join(postgresBin(), 'initdb'), args, { cwd: dir, encoding: 'utf8', ...account });
   if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
-}
-
-async function onFreePort(start: (port: number) => Promise<RunningPostgres>): Promise<RunningPostgres> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await start(await freePort());
-    } catch (error) {
-      // Somebody may have taken the port between the look and the start.
-      if (attempt === attempts || !String(error).includes('Address already in use')) throw error;
-    }
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function startProcess(port: number, dir: string, account: Account | undefined): Promise<RunningPostgres> {

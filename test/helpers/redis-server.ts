@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onFreePort } from './free-port.ts';
 import { redisBinary } from './redis-binary.ts';
 
 export interface RedisOptions {
@@ -35,7 +35,8 @@ export interface RedisServer {
 
 const stopMs = 10_000;
 const readyMs = 30_000;
-const attempts = 5;
+/** In cluster mode the bus takes port + 10000. */
+const mostPort = 55_535;
 
 /** Starts a Redis server and resolves when it answered a PING. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
@@ -45,7 +46,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   const start = (port: number) => startProcess(port, dir, first, options.args ?? []);
   try {
     if (options.sentinel !== undefined) await writeFile(file, options.sentinel);
-    const running = options.port === undefined ? await onFreePort(start) : await start(options.port);
+    const running = options.port === undefined ? await onFreePort(start, mostPort) : await start(options.port);
     return new LocalRedis(running, start, dir);
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
@@ -111,27 +112,6 @@ interface RunningRedis {
   readonly pid: number;
   readonly child: ChildProcess;
   readonly exited: Promise<void>;
-}
-
-async function onFreePort(start: (port: number) => Promise<RunningRedis>): Promise<RunningRedis> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await start(await freePort());
-    } catch (error) {
-      // Somebody may have taken the port between the look and the start.
-      if (attempt === attempts || !String(error).includes('Address already in use')) throw error;
-    }
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  // In cluster mode the bus takes port + 10000.
-  return port + 10_000 > 65_535 ? freePort() : port;
 }
 
 async function startProcess(
