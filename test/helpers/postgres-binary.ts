@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { aptInstall } from './apt.ts';
 
 const missing =
   'The tests need a real PostgreSQL server, and none was found. Any one of these helps: ' +
@@ -47,31 +47,6 @@ function isBin(folder: string): boolean {
 }
 
 function install(): string | undefined {
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined;
-  console.log('No PostgreSQL server found: installing postgresql with apt-get.');
-  withoutServices(() => {
-    aptGet('update');
-    aptGet('install', '-y', '--no-install-recommends', 'postgresql');
-  });
+  aptInstall('postgresql', missing);
   return debianBin();
-}
-
-function aptGet(...args: string[]): void {
-  const { status } = spawnSync('apt-get', args, {
-    stdio: 'inherit',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  if (status !== 0) throw new Error(`apt-get ${args[0]} failed (exit code ${status}). ${missing}`);
-}
-
-/** The Debian package starts a server when it is installed; this file, put there meanwhile, is Debian's switch against it. */
-function withoutServices(run: () => void): void {
-  const policy = '/usr/sbin/policy-rc.d';
-  const isOurs = !existsSync(policy);
-  if (isOurs) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
-  try {
-    run();
-  } finally {
-    if (isOurs) rmSync(policy);
-  }
 }

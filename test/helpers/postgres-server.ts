@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { onFreePort } from './free-port.ts';
+import { guarded } from './guarded.ts';
 import { postgresBin } from './postgres-binary.ts';
 
 /** A PostgreSQL server of its own: a new cluster in a temporary folder, loopback only, nothing forced to the disk. */
@@ -127,12 +128,7 @@ async function startProcess(port: number, dir: string, account: Account | undefi
   });
   const output: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()));
-  const guard = startGuard(child, dir);
-  // 'close' rather than 'exit': it comes after the last output.
-  const exited = once(child, 'close').then(async () => {
-    guard.kill('SIGKILL');
-    await once(guard, 'exit');
-  });
+  const exited = guarded(child, dir);
   const failed = exited.then(() => {
     throw new Error(`postgres did not start:\n${output.join('')}`);
   });
@@ -155,17 +151,6 @@ async function ready(child: ChildProcess, output: readonly string[], port: numbe
   await client.connect();
   await client.query('SELECT 1');
   await client.end();
-}
-
-/**
- * Kills the server when this process ends without having stopped it: the end of its input says so, however this process
- * ends. Its other processes go with the first one.
- */
-function startGuard({ pid }: ChildProcess, dir: string): ChildProcess {
-  const command = 'read _; kill -9 "$0"; sleep 1; rm -rf "$1"';
-  const guard = spawn('sh', ['-c', command, String(pid), dir], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-  guard.unref();
-  return guard;
 }
 
 function urlOf(port: number): string {

@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { aptInstall } from './apt.ts';
 
 const missing =
   'The tests need a real Redis server, and none was found. Any one of these helps: ' +
@@ -39,34 +39,6 @@ function isExecutable(path: string): boolean {
 }
 
 function install(): string | undefined {
-  if (process.getuid?.() !== 0 || !onPath('apt-get')) return undefined;
-  console.log('No Redis server found: installing redis-server with apt-get.');
-  withoutServices(() => {
-    aptGet('update');
-    aptGet('install', '-y', '--no-install-recommends', 'redis-server');
-  });
+  aptInstall('redis-server', missing);
   return onPath('redis-server');
-}
-
-function aptGet(...args: string[]): void {
-  const { status } = spawnSync('apt-get', args, {
-    stdio: 'inherit',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  if (status !== 0) throw new Error(`apt-get ${args[0]} failed (exit code ${status}). ${missing}`);
-}
-
-/**
- * The Debian package starts a server on the default port when it is installed. Debian's own switch against that is
- * this file: exit code 101 means "do not start". It is put there for the installation only.
- */
-function withoutServices(run: () => void): void {
-  const policy = '/usr/sbin/policy-rc.d';
-  const isOurs = !existsSync(policy);
-  if (isOurs) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
-  try {
-    run();
-  } finally {
-    if (isOurs) rmSync(policy);
-  }
 }

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onFreePort } from './free-port.ts';
+import { guarded } from './guarded.ts';
 import { redisBinary } from './redis-binary.ts';
 
 export interface RedisOptions {
@@ -126,12 +127,7 @@ async function startProcess(
   const keep = (chunk: Buffer) => output.push(chunk.toString());
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
-  const guard = startGuard(child, dir);
-  // 'close' rather than 'exit': it comes after the last output.
-  const exited = once(child, 'close').then(async () => {
-    guard.kill('SIGKILL');
-    await once(guard, 'exit');
-  });
+  const exited = guarded(child, dir);
 
   const timer = setTimeout(() => child.kill('SIGKILL'), readyMs);
   try {
@@ -144,17 +140,6 @@ async function startProcess(
   }
   child.stdout.off('data', keep).resume();
   return { port, pid: child.pid as number, child, exited };
-}
-
-/**
- * Kills the server when this process ends without having stopped it. The guard waits for the end of its input, which
- * the system closes however this process ends; an 'exit' listener runs neither in a killed process nor in a jest worker.
- */
-function startGuard({ pid }: ChildProcess, dir: string): ChildProcess {
-  const command = 'read _; kill -9 "$0"; rm -rf "$1"';
-  const guard = spawn('sh', ['-c', command, String(pid), dir], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-  guard.unref();
-  return guard;
 }
 
 /** The log line says that it is *this* process which has the port; the PING, that it answers there. */
