@@ -64,27 +64,15 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   }
 
   const nowMs = reachedBy(Math.min(size, told(votes).length), told(votes));
-  const fence = agreedFence(votes, size);
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
-  if (!isCancelled && fence !== undefined) {
-    const lease = leaseOf(
-      size,
-      granted(votes).map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs })),
-    );
-    const leftMs = remainingMs(clock.now(), leaseDeadline(sent, lease.endMs - lease.nowMs));
+  const won = isCancelled ? undefined : commonGrant(votes, size, hold.request.holdId);
+  if (won !== undefined) {
+    const leftMs = remainingMs(clock.now(), leaseDeadline(sent, won.grant.endMs - won.nowMs));
     // With less than a third it would be over before its first renewal.
     if (wasHeld || leftMs >= terms.leaseMs / 3) {
       attempt.state = 'won';
-      hold.fence = fence;
-      const grant = { holdId: hold.request.holdId, fence, endMs: lease.endMs, isClaim: false };
-      const reply = {
-        status: 'granted',
-        grant,
-        otherHolds: Math.max(...granted(votes).map((vote) => vote.otherHolds)),
-        nowMs: lease.nowMs,
-        claims: [],
-      } as const;
-      return { reply, isSplit: false, isUndone: false };
+      hold.fence = won.grant.fence;
+      return { reply: won, isSplit: false, isUndone: false };
     }
   }
 
@@ -95,10 +83,25 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   const outcome = isUndone ? 'not-applied' : 'unknown';
   if (told(votes).length < size) throw quorumError('acquire', outcome, votes);
   const reply = { status: 'refused', freeInMs: freeInMs(votes, size), ahead: 0, nowMs, claims: [] } as const;
-  if (grants < size || fence !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
+  if (grants < size || won !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
   // Others of its owner may have come between; alone, it finds a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
   return { reply, error, isSplit: !wasHeld, isUndone };
+}
+
+/** What a quorum granted with one fence, if any did. */
+function commonGrant(
+  votes: Votes,
+  size: number,
+  holdId: string,
+): Extract<AcquireReply, { status: 'granted' }> | undefined {
+  const fence = agreedFence(votes, size);
+  if (fence === undefined) return undefined;
+  const grants = granted(votes);
+  const leases = grants.map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs }));
+  const { endMs, nowMs } = leaseOf(size, leases);
+  const otherHolds = Math.max(...grants.map((vote) => vote.otherHolds));
+  return { status: 'granted', grant: { holdId, fence, endMs, isClaim: false }, otherHolds, nowMs, claims: [] };
 }
 
 /** Asks every node, or again those that granted. */
