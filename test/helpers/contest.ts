@@ -1,6 +1,7 @@
 import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import { Pair } from './pair.ts';
 import type { RawClient } from './raw-client.ts';
-import { type Gate, gate, Stage, type StageOptions } from './stage.ts';
+import { gate, Stage, type StageOptions } from './stage.ts';
 
 export interface ContestOptions {
   /** Of the first request's guard. */
@@ -9,23 +10,8 @@ export interface ContestOptions {
   readonly method?: string;
 }
 
-/**
- * Two requests for one key, `k`: `first` is past its guard and goes on when the test says so, `second` stands in the
- * queue, notes `second in` when its handler runs, and answers.
- */
-export class Contest<First = RawClient> {
-  readonly stage: Stage;
-  readonly first: First;
-  readonly second: Promise<unknown>;
-  readonly #go: Gate;
-
-  private constructor(stage: Stage, first: First, second: Promise<unknown>, go: Gate) {
-    this.stage = stage;
-    this.first = first;
-    this.second = second;
-    this.#go = go;
-  }
-
+/** On an application of the two requests' own: the first one is past its guard, and its handler runs when it may go on. */
+export class Contest<First = RawClient> extends Pair<First> {
   /** With a first client that can do what well-behaved ones can't. */
   static start(
     framework: Framework,
@@ -67,30 +53,5 @@ export class Contest<First = RawClient> {
     const second = stage.visit('/second', 'second');
     await stage.until('waiting second k');
     return new Contest(stage, first, second, go);
-  }
-
-  /** Lets the first request's handler run. */
-  go(): void {
-    this.#go.open();
-  }
-
-  /** Shows that the first request holds the key, and the second one waits. */
-  async expectHeld(): Promise<void> {
-    expect(await this.stage.holder('k')).toBe('first');
-    expect(await this.stage.waiters('k')).toEqual(['second']);
-    expect(this.stage.journal).not.toContain('second in');
-  }
-
-  /** As `expectHeld`, after time for a round trip: whatever was about to happen on its own has happened. */
-  async expectStillHeld(): Promise<void> {
-    await this.stage.visit('/nowhere', 'passer-by');
-    await this.expectHeld();
-  }
-
-  /** Shows that the second request got the key, and was answered. */
-  async expectHandedOn(): Promise<void> {
-    await this.second;
-    this.stage.expectOrder('first in', 'second in');
-    await this.stage.free('k');
   }
 }

@@ -1,6 +1,7 @@
 import type { App, Framework, Handler } from '../../helpers/frameworks.ts';
+import { Pair } from '../../helpers/pair.ts';
 import type { RawClient } from '../../helpers/raw-client.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../../helpers/stage.ts';
+import { gate, Stage, type StageOptions } from '../../helpers/stage.ts';
 
 /** A part of the first request's work: notes `first in`, and goes on when the test says so. */
 export type Work = () => Promise<void>;
@@ -15,23 +16,10 @@ export interface RivalsOptions {
 }
 
 /**
- * Two requests for one key, `k`, on an application that a test puts together. `first` takes its way through the
- * middleware under test; once it is at work, `second` stands in the queue. It goes through the same application up to a
- * plain guarded route, notes `second in`, and answers.
+ * On an application that a test puts together: the first request takes its way through the middleware under test, and is
+ * at work. The second one goes through the same application up to a plain guarded route.
  */
-export class Rivals {
-  readonly stage: Stage;
-  readonly first: RawClient;
-  readonly second: Promise<unknown>;
-  readonly #go: Gate;
-
-  private constructor(stage: Stage, first: RawClient, second: Promise<unknown>, go: Gate) {
-    this.stage = stage;
-    this.first = first;
-    this.second = second;
-    this.#go = go;
-  }
-
+export class Rivals extends Pair<RawClient> {
   static async start(
     framework: Framework,
     build: (app: App, work: Work, stage: Stage) => unknown,
@@ -63,32 +51,12 @@ export class Rivals {
     return new Rivals(stage, first, second, go);
   }
 
-  /** Lets the first request's work go on. */
-  go(): void {
-    this.#go.open();
-  }
-
-  /** Shows that the first request holds the key, and the second one waits. */
-  async expectHeld(): Promise<void> {
-    expect(await this.stage.holder('k')).toBe('first');
-    expect(await this.stage.waiters('k')).toEqual(['second']);
-    expect(this.stage.journal).not.toContain('second in');
-  }
-
-  /** As `expectHeld`, after time for a round trip: whatever was about to happen on its own has happened. */
-  async expectStillHeld(): Promise<void> {
-    await this.stage.get('/nowhere', 'passer-by');
-    await this.expectHeld();
-  }
-
   /**
    * Shows that the second request got the key and was answered, and that the first one gave back each hold that the
    * store gave it, once.
    */
-  async expectHandedOn(holds = 1): Promise<void> {
-    await this.second;
-    this.stage.expectOrder('first in', 'second in');
-    await this.stage.free('k');
+  override async expectHandedOn(holds = 1): Promise<void> {
+    await super.expectHandedOn();
     expect([this.stage.count('granted first k'), this.stage.count('released first k')]).toEqual([holds, holds]);
   }
 
