@@ -10,6 +10,7 @@ import { readDocument } from '../docs/markdown.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import type { RedisServer } from '../helpers/redis-server.ts';
 import { type ClusterOptions, connected, useCluster } from './cluster.ts';
+import { useEverything } from './everything.ts';
 import { until } from './redis.ts';
 
 watchLeaks();
@@ -37,19 +38,9 @@ describe("the application's Cluster", () => {
     };
   }
 
-  async function useEverything(store: RedisStore): Promise<void> {
+  async function useEverythingOf(store: RedisStore): Promise<void> {
     stage.store = store;
-    const [one, two] = [await stage.process(), await stage.process()];
-    const holder = one.line();
-    const { fence } = await holder.hold();
-    const [first, second] = [await two.line().wait(), await one.line().wait()];
-    await holder.renew(fence);
-    await Promise.all([holder.release(longMs), one.line().try(), stage.inspect()]);
-    await two.granted(first);
-    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
-    await one.granted(second);
-    await second.release();
-    await stage.end();
+    await useEverything(stage);
   }
 
   /** Two that wait, and listen in the shard of the lock; one is there no more. */
@@ -83,7 +74,7 @@ describe("the application's Cluster", () => {
     const client = clients[version]!({ keyPrefix: 'app:' });
     await connected(client);
     const before = looks(client);
-    await useEverything(new RedisStore({ client }));
+    await useEverythingOf(new RedisStore({ client }));
     expect(looks(client)).toEqual(before);
     expect(await client.ping()).toBe('PONG');
     client.disconnect();
@@ -104,7 +95,7 @@ describe("the application's Cluster", () => {
   ] satisfies { name: string; options: ClusterOptions }[])('may be one that $name', async ({ options }) => {
     for (const connect of Object.values(clients)) {
       const client = connect(options);
-      await useEverything(new RedisStore({ client }));
+      await useEverythingOf(new RedisStore({ client }));
       expect(client.status).toBe('ready');
       client.disconnect();
     }
@@ -155,7 +146,7 @@ describe("the application's Cluster", () => {
   });
 
   it('needs no script to be there: each server is told the source when it asks for it', async () => {
-    await useEverything(new RedisStore({ client: stage.client }));
+    await useEverythingOf(new RedisStore({ client: stage.client }));
     for (const forget of [true, false]) {
       if (forget) await stage.cluster.callPrimaries('SCRIPT', 'FLUSH');
       for (const id of ['a', 'b', 'c']) {
@@ -176,7 +167,7 @@ describe("the application's Cluster", () => {
     for (const server of stage.cluster.servers) await stage.cluster.call(server, ...user);
     const client = await stage.connect({ redisOptions: { username: 'locks', password: 'secret' } });
     await useShards(new RedisStore({ client }));
-    await useEverything(new RedisStore({ client }));
+    await useEverythingOf(new RedisStore({ client }));
     const line = stage.deafProcess().line();
     let asked: ReturnType<typeof line.ask> | undefined;
     await stage.cluster.moveSlot(slot, await stage.elsewhere(slot), async () => {
