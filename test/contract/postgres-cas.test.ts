@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, type PoolConfig } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
 import { describeContract } from './contract.ts';
+import { elapse } from './elapse.ts';
 import type { StoreFault } from './harness.ts';
 
 watchLeaks();
@@ -51,7 +51,7 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
       await pool.query('TRUNCATE reenlock_locks');
       return new CasStore({ adapter: new PostgresCas({ pool }) });
     },
-    elapse: (ms) => elapse(pool, ms),
+    elapse: (ms) => elapse(ms, () => timeMs(pool)),
     lacks: ['reachability', 'list', 'edges'],
     losses: [
       {
@@ -65,12 +65,6 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
     faults,
   });
 });
-
-/** Waits until the server's clock has gone on by more than `ms`. */
-async function elapse(pool: Pool, ms: number): Promise<void> {
-  const untilMs = (await timeMs(pool)) + ms + 1;
-  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(pool)) await sleep(Math.min(ms, untilMs - nowMs));
-}
 
 async function timeMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now');

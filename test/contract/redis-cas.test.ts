@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
@@ -7,6 +6,7 @@ import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import type { RedisOptions } from '../store/redis.ts';
 import { describeContract } from './contract.ts';
+import { elapseOnRedis } from './elapse.ts';
 import type { StoreFault } from './harness.ts';
 
 watchLeaks();
@@ -53,7 +53,7 @@ describe('on a server without scripts', () => {
           store = new CasStore({ adapter });
           return store;
         },
-        elapse: (ms) => elapse(client, ms),
+        elapse: (ms) => elapseOnRedis(ms, () => client.time()),
         lacks: ['reachability', 'list', 'edges'],
         losses: [
           {
@@ -76,17 +76,6 @@ describe('on a server without scripts', () => {
     });
   }
 });
-
-/** Waits until the server's clock has gone on by more than `ms`. */
-async function elapse(client: Redis6, ms: number): Promise<void> {
-  const untilMs = (await timeMs(client)) + ms + 1;
-  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(client)) await sleep(Math.min(ms, untilMs - nowMs));
-}
-
-async function timeMs(client: Redis6): Promise<number> {
-  const [seconds, micros] = await client.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
 
 function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
   const broken = async (at: number, options: RedisOptions) => {

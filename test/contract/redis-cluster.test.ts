@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
@@ -7,6 +6,7 @@ import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';
 import { type ClusterOptions, connected } from '../store/cluster.ts';
 import { describeContract } from './contract.ts';
+import { elapseOnRedis } from './elapse.ts';
 import type { StoreFault } from './harness.ts';
 
 watchLeaks();
@@ -42,7 +42,8 @@ describe('on a cluster', () => {
           store = new RedisStore({ client });
           return store;
         },
-        elapse: (ms) => elapse(cluster, ms),
+        // All the servers have one clock.
+        elapse: (ms) => elapseOnRedis(ms, () => cluster.call(cluster.servers[0]!, 'TIME')),
         lacks: ['reachability'],
         losses: [
           {
@@ -58,17 +59,6 @@ describe('on a cluster', () => {
     });
   }
 });
-
-/** Waits until the clock of the servers, which is one, has gone on by more than `ms`. */
-async function elapse(cluster: RedisCluster, ms: number): Promise<void> {
-  const untilMs = (await timeMs(cluster)) + ms + 1;
-  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(cluster)) await sleep(Math.min(ms, untilMs - nowMs));
-}
-
-async function timeMs(cluster: RedisCluster): Promise<number> {
-  const [seconds, micros] = (await cluster.call(cluster.servers[0]!, 'TIME')) as [string, string];
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
 
 function faults(connect: Connect, cluster: () => RedisCluster): StoreFault[] {
   const broken = (client: Cluster6) => {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { QuorumStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
@@ -6,6 +5,7 @@ import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/sto
 import { watchLeaks } from '../helpers/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../helpers/redis-nodes.ts';
 import { describeContract } from './contract.ts';
+import { elapseOnRedis } from './elapse.ts';
 import { shortMs } from './harness.ts';
 
 watchLeaks();
@@ -56,7 +56,7 @@ describe('on three servers', () => {
       return store;
     },
     elapse: async (ms) => {
-      await Promise.all(clients.map((client) => elapse(client, ms)));
+      await Promise.all(clients.map((client) => elapseOnRedis(ms, () => client.time())));
     },
     lacks: ['queue', 'handOff', 'reachability', 'modes', 'list', 'edges'],
     losses: [
@@ -109,14 +109,3 @@ describe('on three servers', () => {
     ],
   });
 });
-
-/** Waits until the server's clock has gone on by more than `ms`. */
-async function elapse(client: Redis, ms: number): Promise<void> {
-  const untilMs = (await timeMs(client)) + ms + 1;
-  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(client)) await sleep(Math.min(ms, untilMs - nowMs));
-}
-
-async function timeMs(client: Redis): Promise<number> {
-  const [seconds, micros] = await client.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
@@ -7,6 +6,7 @@ import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import type { RedisOptions } from '../store/redis.ts';
 import { describeContract } from './contract.ts';
+import { elapseOnRedis } from './elapse.ts';
 import type { StoreFault } from './harness.ts';
 
 watchLeaks();
@@ -44,7 +44,7 @@ describe('on a standalone server', () => {
             store = new RedisStore({ client, ...options.store });
             return store;
           },
-          elapse: (ms) => elapse(client, ms),
+          elapse: (ms) => elapseOnRedis(ms, () => client.time()),
           losses: [
             {
               name: 'FLUSHALL',
@@ -68,17 +68,6 @@ describe('on a standalone server', () => {
     }
   }
 });
-
-/** Waits until the server's clock has gone on by more than `ms`. */
-async function elapse(client: Redis6, ms: number): Promise<void> {
-  const untilMs = (await timeMs(client)) + ms + 1;
-  for (let nowMs = 0; nowMs < untilMs; nowMs = await timeMs(client)) await sleep(Math.min(ms, untilMs - nowMs));
-}
-
-async function timeMs(client: Redis6): Promise<number> {
-  const [seconds, micros] = await client.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
 
 function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
   const broken = (at: number, options: RedisOptions) => {
