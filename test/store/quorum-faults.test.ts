@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
 import { QuorumStore, RedisStore } from 'reenlock/redis';
 import { Stage } from '../contract/stage.ts';
+import { outcomeOf } from '../core/set-up.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { startScript } from '../helpers/processes.ts';
 import { OldRedisStore, RedisNodes } from '../helpers/redis-nodes.ts';
 import { startRedis } from '../helpers/redis-server.ts';
-import { answersOf, outcomeOf } from './quorum.ts';
+import { answersOf } from './quorum.ts';
 import { until } from './redis.ts';
 
 watchLeaks();

@@ -3,10 +3,11 @@ import { QuorumStore } from 'reenlock/redis';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
+import { outcomeOf } from '../core/set-up.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { answersOf, fenceOf, outcomeOf, putOn, QuorumStage } from './quorum.ts';
+import { answersOf, fenceOf, putOn, QuorumStage } from './quorum.ts';
 
 watchLeaks();
 

@@ -2,9 +2,10 @@ import { LockStoreError } from 'reenlock';
 import type { HoldRequest } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
+import { outcomeOf } from '../core/set-up.ts';
 import type { Fault } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { answersOf, outcomeOf, putOn, QuorumStage } from './quorum.ts';
+import { answersOf, putOn, QuorumStage } from './quorum.ts';
 
 watchLeaks();
 

@@ -3,6 +3,7 @@ import { QuorumFailure, QuorumStore, type QuorumStoreOptions } from 'reenlock/re
 import type { Clock } from '../../src/core/clock.ts';
 import type { AcquireReply, LockStore } from '../../src/core/store/store.ts';
 import { Stage } from '../contract/stage.ts';
+import type { Outcome } from '../core/set-up.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 
@@ -38,28 +39,10 @@ export class QuorumStage extends Stage {
   }
 }
 
-/** What a promise came to, once it did; time must be moved meanwhile. */
-export interface Outcome<T> {
-  value?: T;
-  error?: Error & { outcome?: string; cause?: unknown };
-}
-
-export function outcomeOf<T>(promise: Promise<T>): Outcome<T> {
-  const outcome: Outcome<T> = {};
-  promise.then(
-    (value) => {
-      outcome.value = value;
-    },
-    (error: Error) => {
-      outcome.error = error;
-    },
-  );
-  return outcome;
-}
-
 /** How the nodes answered to a call that failed. */
 export function answersOf(outcome: Outcome<unknown>): readonly string[] {
-  if (outcome.error?.cause instanceof QuorumFailure) return outcome.error.cause.nodes;
+  const { cause } = Object(outcome.error) as { cause?: unknown };
+  if (cause instanceof QuorumFailure) return cause.nodes;
   throw new Error(`Expected a failed quorum, got ${JSON.stringify(outcome.value)} ${outcome.error}`);
 }
 
