@@ -20,10 +20,13 @@ const maxIdBytes = 256;
 /** Checks a key and names it within its category; two different pairs never have the same name. */
 export function lockName(key: unknown, category?: string): LockName {
   const text = keyText(key);
-  return { key: text, id: category === undefined ? encode(text) : encodePair(category, text) };
+  return { key: text, id: shorten(namePrefix(text, category)) };
 }
 
-/** What the names of all keys with this beginning begin with, but for those that are hashed; all names, where it is empty. */
+/**
+ * What the names of all keys with this beginning begin with, but for those that are hashed; all names, where it is empty.
+ * Of a whole key it is the name, unless that is hashed.
+ */
 export function namePrefix(prefix: string, category: string | undefined): string {
   return category === undefined ? escapeUnsafe(prefix) : `${escapeUnsafe(category)}|${escapeUnsafe(prefix)}`;
 }
@@ -85,14 +88,6 @@ function shortEnough(key: string): string {
     throw new LockKeyError(`Expected the lock key to be ${maxKeyBytes} bytes at most, got ${Buffer.byteLength(key)}`);
   }
   return key;
-}
-
-function encodePair(category: string, key: string): string {
-  return shorten(`${escapeUnsafe(category)}|${escapeUnsafe(key)}`);
-}
-
-function encode(key: string): string {
-  return shorten(escapeUnsafe(key));
 }
 
 // What would break a Redis hash tag, a script's argument lists or a log line; a lone surrogate would not survive UTF-8.
