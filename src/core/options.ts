@@ -63,10 +63,8 @@ export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs
 }
 
 /** The options of one `Locks`, complete but for the store and the trust; secrets are not among them. */
-export type LocksSettings = AcquireSettings & {
-  readonly [K in Exclude<keyof LocksOptions, keyof AcquireSettings | 'store' | 'trust'>]-?: NonNullable<
-    LocksOptions[K]
-  >;
+export type LocksSettings = {
+  readonly [K in Exclude<keyof LocksOptions, 'store' | 'trust'>]-?: NonNullable<LocksOptions[K]>;
 } & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
 /** The options of one acquire, complete. */
