@@ -59,12 +59,12 @@ export class MemoryStore implements LockStore {
   readonly #host = {
     nowMs: 0,
     caller: undefined as string | undefined,
-    nextFence: (least?: number): number => this.#nextFence(this.#host.nowMs, least),
+    nextFence: (least?: number): number => this.#nextFence(least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
     tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
-    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId, this.#host.nowMs),
+    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId),
     bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
-      this.#bury(request, status, tombstoneMs, this.#host.nowMs),
+      this.#bury(request, status, tombstoneMs),
   } satisfies LockHost;
 
   constructor(options: { clock?: Clock } = {}) {
@@ -153,8 +153,8 @@ export class MemoryStore implements LockStore {
     asMicrotask(() => this.#listeners.get(process)?.(message));
   }
 
-  #nextFence(nowMs: number, least = 0): number {
-    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(nowMs * 1000), least);
+  #nextFence(least = 0): number {
+    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(this.#host.nowMs * 1000), least);
     return this.#lastFence;
   }
 
@@ -163,21 +163,22 @@ export class MemoryStore implements LockStore {
     return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
   }
 
-  #tombstone(holdId: string, nowMs: number): ReleaseReply['status'] | undefined {
+  #tombstone(holdId: string): ReleaseReply['status'] | undefined {
     if (this.#tombstones.size + this.#olderTombstones.size === 0) return undefined;
-    this.#turn(nowMs);
+    this.#turn();
     return this.#tombstones.get(holdId) ?? this.#olderTombstones.get(holdId);
   }
 
-  #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number, nowMs: number): void {
+  #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
     // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
     if (status === 'released' && unanswered === 0) return;
-    this.#turn(nowMs);
+    this.#turn();
     this.#tombstoneMs = Math.max(this.#tombstoneMs, tombstoneMs);
     this.#tombstones.set(holdId, status);
   }
 
-  #turn(nowMs: number): void {
+  #turn(): void {
+    const { nowMs } = this.#host;
     if (nowMs - this.#turnedMs <= this.#tombstoneMs) return;
     this.#olderTombstones = nowMs - this.#turnedMs > 2 * this.#tombstoneMs ? new Map() : this.#tombstones;
     this.#tombstones = new Map();
