@@ -55,5 +55,6 @@ export class Interruption {
   }
 }
 
+/** The message for whoever acquires or keeps a lock in a scope that is over. */
 export const scopeIsOver =
   'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the answer; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';

@@ -31,8 +31,10 @@ export function wholeNumber(min: number, max: number = maxTimerMs, unit?: string
   };
 }
 
+/** A boolean, and nothing that only passes for one. */
 export const boolean: Rule = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
 
+/** A function of any kind. */
 export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 
 /** Also another library's. */

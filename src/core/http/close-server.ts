@@ -5,6 +5,7 @@ import { type Locks, runtimeOf } from '../locks.ts';
 import { checkOptions, describe, milliseconds, objectWith } from '../validate.ts';
 import { endIdleConnections, sparingAnswers } from './idle-connections.ts';
 
+/** What `closeServer` takes. */
 export interface CloseServerOptions {
   /** How long to wait for what is held and for what is answered, in milliseconds. Default: that of the `Locks`. */
   readonly drainMs?: number | undefined;

@@ -16,6 +16,7 @@ export interface ResponseEvents {
   left(): void;
 }
 
+/** What the framework does with a request beside what its response tells. */
 export interface WatchOptions {
   /** Whether middleware is awaited (Koa): the work is not over before it has settled. */
   readonly awaitsMiddleware: boolean;

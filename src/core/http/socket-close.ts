@@ -57,6 +57,7 @@ export function watchesOf(server: Server | undefined): SwapList<SocketWatch> | u
 
 const slot: unique symbol = Symbol('reenlock.socket');
 
+/** A connection of `node:http`, with what Node keeps on it and does not declare. */
 export type WatchedSocket = Socket & {
   [slot]?: SocketWatch;
   server?: Server;
@@ -74,6 +75,7 @@ export function onSocketClose(socket: WatchedSocket, listener: SocketListener): 
   watch.listeners.add(listener);
 }
 
+/** Tells `listener` no more. With the last one, a connection that is to end does. */
 export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListener): void {
   const watch = socket[slot];
   if (watch === undefined) return;

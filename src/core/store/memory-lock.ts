@@ -197,6 +197,7 @@ export class MemoryLock {
   }
 }
 
+/** A hold as replies and messages tell of it. */
 export function asGrant(hold: MemoryHold): StoreGrant {
   return { holdId: hold.request.holdId, fence: hold.fence, endMs: hold.endMs, isClaim: hold.isClaim };
 }

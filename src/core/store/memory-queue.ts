@@ -1,10 +1,12 @@
 import type { HoldRequest } from './store.ts';
 
+/** Who waits, and since when on the store's clock. */
 export interface MemoryWaiter {
   readonly request: HoldRequest;
   readonly sinceMs: number;
 }
 
+/** A process with waiters, and until when it counts as live on the store's clock. */
 export interface MemoryProcess {
   liveUntilMs: number;
   /** `suspended`: passed over until it polls. `owed`: it polled since, and is granted the next time without being asked for. */

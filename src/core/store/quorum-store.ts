@@ -21,6 +21,7 @@ import type {
   Unsubscribe,
 } from './store.ts';
 
+/** Which stores decide together, and how long each may take. */
 export interface QuorumStoreOptions {
   /** The nodes, three or more: stores that share no server, disk or replication. An odd number is best. */
   readonly stores: readonly LockStore[];

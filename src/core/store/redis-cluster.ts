@@ -3,6 +3,7 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 /** A client of one primary (standalone or behind Sentinel), or of a cluster. */
 export type RedisOrCluster = Redis | Cluster;
 
+/** Tells the two apart. */
 export function isCluster(client: RedisOrCluster): client is Cluster {
   return client.isCluster;
 }

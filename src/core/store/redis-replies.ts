@@ -10,6 +10,7 @@ export function readGrant(holdId: string, fence: number, leaseMs: number): Acqui
   return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
 }
 
+/** The long answer of acquire.lua. */
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const [status, now, third, fourth, fifth, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
   const nowMs = Number(now);
@@ -25,11 +26,13 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   return { status, freeInMs, ahead, nowMs, claims };
 }
 
+/** The answer of renew.lua. */
 export function readRenew(reply: unknown): RenewReply {
   const [status, now, end] = reply as [RenewReply['status'], Item, Item];
   return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
 }
 
+/** The answer of release.lua; the short one is the time alone: it held, and the process has no other claim open. */
 export function readRelease(reply: unknown): ReleaseReply {
   if (!Array.isArray(reply)) return { status: 'released', nowMs: Number(reply), claims: none };
   const items: Item[] = reply;
@@ -37,6 +40,7 @@ export function readRelease(reply: unknown): ReleaseReply {
   return { status, nowMs: Number(now), claims: readClaims(items, 2) };
 }
 
+/** The answer of inspect.lua. */
 export function readInspect(reply: unknown): InspectReply {
   const [now, holds, waiters] = reply as [Item, Item[], Item[]];
   return {

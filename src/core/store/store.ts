@@ -119,6 +119,7 @@ export interface WaitEdge {
   readonly key: string;
 }
 
+/** What a hold id waits for, as C27 says. */
 export interface WaitReply {
   /** Since when the hold id stands in the queue, on the store's clock; undefined where it does not. */
   readonly sinceMs: number | undefined;
@@ -142,6 +143,7 @@ export interface HoldRequest {
   unanswered?: number;
 }
 
+/** How one acquire is meant; durations are milliseconds. */
 export interface AcquireTerms {
   readonly leaseMs: number;
   /** Whether to wait in the queue when the key is not free. */
@@ -156,11 +158,13 @@ export interface AcquireTerms {
   readonly minFence?: number | undefined;
 }
 
+/** Of which grant, and for how many milliseconds from now. */
 export interface RenewTerms {
   readonly fence: number;
   readonly leaseMs: number;
 }
 
+/** What is to be kept and told of a release; durations are milliseconds. */
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
@@ -184,6 +188,7 @@ interface Reply {
   readonly claims: readonly StoreGrant[];
 }
 
+/** What came of an acquire; times are milliseconds on the store's clock, the others durations. */
 export type AcquireReply = Reply &
   (
     | {
@@ -206,6 +211,7 @@ export type AcquireReply = Reply &
     | { readonly status: 'cancelled' }
   );
 
+/** Until when the lease lasts now, on the store's clock; `lost` where there is none to renew. */
 export type RenewReply =
   | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
   | { readonly status: 'lost' };
@@ -216,6 +222,7 @@ export type RenewReply =
  */
 export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
 
+/** Who holds and who waits, in order; times are milliseconds on the store's clock. */
 export interface InspectReply {
   readonly nowMs: number;
   readonly holds: readonly (StoreGrant & { readonly owner: string; readonly mode: LockMode })[];
@@ -231,6 +238,7 @@ export interface StoreWaiter {
   readonly sinceMs: number;
 }
 
+/** Which locks to list, and from where. */
 export interface ListRequest {
   /** What the encoded names begin with; may be empty. */
   readonly idPrefix: string;
@@ -240,12 +248,14 @@ export interface ListRequest {
   readonly cursor?: string | undefined;
 }
 
+/** A page of locks: it may be empty, and still not be the last. */
 export interface ListReply {
   readonly locks: readonly (InspectReply & { readonly id: string })[];
   /** What names the next page; absent after the last. */
   readonly cursor?: string | undefined;
 }
 
+/** What the stream tells a process; any of it may get lost. */
 export type StoreMessage =
   /** A waiter of this process was granted. */
   | { readonly kind: 'granted'; readonly grant: StoreGrant }
@@ -263,9 +273,11 @@ export type StoreMessage =
 /** Called in a turn of its own, never from inside a store call. Must not throw. */
 export type StoreListener = (message: StoreMessage) => void;
 
+/** What else a stream tells. */
 export interface SubscribeOptions {
   /** Whether to be told of the keys that announced releases leave free, too. */
   readonly freed?: boolean;
 }
 
+/** Ends a stream; resolves when nothing more comes of it. */
 export type Unsubscribe = () => Promise<void>;
