@@ -1,8 +1,6 @@
 import { edgesOf, setEdge, wait } from './redis-scripts.generated.ts';
-import type { RedisScripts } from './redis-scripts.ts';
+import type { Item, RedisScripts } from './redis-scripts.ts';
 import type { EdgeStore, HoldRequest, WaitEdge, WaitReply } from './store.ts';
-
-type Item = string | number;
 
 /** Who waits for what, on a Redis server: a key an owner, in a slot of its own. */
 export class RedisEdges implements EdgeStore {

@@ -1,7 +1,6 @@
 import type { LockMode } from '../types.ts';
+import type { Item } from './redis-scripts.ts';
 import type { AcquireReply, InspectReply, ReleaseReply, RenewReply, StoreGrant, StoreMessage } from './store.ts';
-
-type Item = string | number;
 
 /** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
 export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {

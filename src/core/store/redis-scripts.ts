@@ -12,7 +12,8 @@ export interface RedisScript {
   readonly sha1: string;
 }
 
-type Argument = string | number;
+/** What scripts take, and what their answers consist of. */
+export type Item = string | number;
 
 /**
  * Runs scripts by their digests, and by their source where the server has not seen them (first use, restart, SCRIPT
@@ -37,7 +38,7 @@ export class RedisScripts {
    */
   run<T>(
     script: RedisScript,
-    args: readonly Argument[],
+    args: readonly Item[],
     read: (reply: unknown) => T,
     keys = 2,
     onRefused?: () => void,

@@ -10,7 +10,7 @@ import { scanLocks } from './redis-listing.ts';
 import { RedisReplicas, wakeUp, wakeUpsOnly } from './redis-replicas.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './redis-replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './redis-scripts.generated.ts';
-import { RedisScripts } from './redis-scripts.ts';
+import { type Item, RedisScripts } from './redis-scripts.ts';
 import { RedisShards } from './redis-shards.ts';
 import { RedisUnsent } from './redis-unsent.ts';
 import { RedisUptime } from './redis-uptime.ts';
@@ -45,8 +45,6 @@ export interface RedisStoreOptions {
    */
   readonly waitReplicas?: number | undefined;
 }
-
-type Item = string | number;
 
 const capabilities = { queue: true, handOff: true, modes: true, shared: true, minFence: true, edges: true };
 
