@@ -206,7 +206,7 @@ export class Waiting {
     this.#fail(waiter, error, wasSent);
     const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
     // Whom a close refuses was not aborted.
-    if (!this.#isClosed) this.#events.emit('aborted', { ...eventOf(waiter), waitedMs });
+    if (!this.isClosed) this.#events.emit('aborted', { ...eventOf(waiter), waitedMs });
   }
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
