@@ -67,7 +67,7 @@ export class Releases {
         this.#running.end();
         return onStatus(status);
       },
-      (error) => void this.#retry(request, leaseMs, error, onStatus, onError),
+      (error, sent) => void this.#retry(request, leaseMs, sent, error, onStatus, onError),
     );
   }
 
@@ -90,7 +90,12 @@ export class Releases {
     return this.#running.idle();
   }
 
-  #try(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
+  #try(
+    request: HoldRequest,
+    leaseMs: number,
+    onStatus: OnStatus,
+    onError: (error: LockStoreError, sent: Instant) => void,
+  ): void {
     const sent = this.#clock.now();
     const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
     let hasFailed = false;
@@ -104,32 +109,34 @@ export class Releases {
     const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });
     this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {
       hasFailed = true;
-      onError(error);
+      onError(error, sent);
     });
   }
 
   async #retry(
     request: HoldRequest,
     leaseMs: number,
+    sent: Instant,
     firstError: LockStoreError,
     resolve: OnStatus,
     reject: (error: LockStoreError) => void,
   ): Promise<void> {
     const start = this.#clock.now();
     let error = firstError;
+    // Who awaits it waits for one deadline, however many tries fit in; cleared when they are over.
+    const timer = this.#clock.after(this.#storeTimeoutMs - elapsedMs(start, sent), () => reject(error));
     for (
       let pauseMs = firstRetryMs;
       elapsedMs(this.#clock.now(), start) < leaseMs;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
       this.#events.emit('storeError', { operation: 'release', error });
-      // A call that ran into its deadline has used the caller's time up; one that failed at once has not.
-      if (elapsedMs(this.#clock.now(), start) >= this.#storeTimeoutMs || firstError.cause === undefined) reject(error);
       await pause(this.#clock, pauseMs * (0.5 + this.#clock.jitter()));
       try {
         const status = await new Promise<Status>((answer, fail) =>
           this.#try(request, leaseMs, (answered) => () => answer(answered), fail),
         );
+        timer.cancel();
         resolve(status)();
         this.#running.end();
         return;
@@ -139,6 +146,7 @@ export class Releases {
     }
     this.#unheard.set(request.holdId, { request, leaseMs });
     if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
+    timer.cancel();
     reject(error);
     this.#running.end();
   }

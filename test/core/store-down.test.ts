@@ -136,6 +136,26 @@ describe('a store that is down', () => {
   });
 });
 
+describe('a release', () => {
+  it.each([
+    ['refused', 0],
+    ['refused, and from then on never answered', 1_000],
+  ])('that is %s is a LockStoreError after `storeTimeoutMs`, and tried again', async (_, silentFromMs) => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    setup.store.always('release', down);
+    const release = outcomeOf(hold.release());
+    await setup.clock.advance(silentFromMs);
+    if (silentFromMs > 0) setup.store.always('release', { kind: 'lostCall' });
+    expect(release.state).toBe('pending');
+    await setup.clock.advance(setup.locks.settings.storeTimeoutMs - silentFromMs + 100);
+    expect(release.error).toBeInstanceOf(LockStoreError);
+    setup.store.heal();
+    await setup.clock.advance(4_000);
+    expect((await setup.store.inspect('key')).holds).toEqual([]);
+  });
+});
+
 describe('a cancelling', () => {
   it('is tried again until it is answered', async () => {
     const setup = setUp();
