@@ -182,6 +182,21 @@ describe('the channel of the Redis store', () => {
     await unsubscribe();
   });
 
+  it('mends itself when the password was changed, as the application changes it in the options of its client', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'locks', 'on', '>first', '~*', '&*', '+@all');
+    const client = stage.connect({ username: 'locks', password: 'first' });
+    const { listen, next } = listener();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
+    await next('resubscribed');
+    await stage.client.call('ACL', 'SETUSER', 'locks', '<first', '>second');
+    client.options.password = 'second';
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await next('resubscribed');
+    await unsubscribe();
+    client.disconnect();
+    await stage.client.call('ACL', 'DELUSER', 'locks');
+  });
+
   it('mends itself when no Sentinel was to be found, though its client would have given up', async () => {
     const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${stage.server.port} 1\n` });
     const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];

@@ -99,10 +99,17 @@ export class RedisChannel {
   }
 
   #open(): Redis {
-    const retry = (attempt: number): number => Math.min(attempt * 50, 2_000);
-    const options = { ...subscriberOptions, retryStrategy: retry, sentinelRetryStrategy: retry };
     const client = this.#client;
-    const connection = isCluster(client)
+    const retry = (attempt: number): number => {
+      if (!isCluster(client)) {
+        // The application may have changed them since; read by ioredis at each connect.
+        const { username, password } = client.options;
+        Object.assign(connection.options, { username, password });
+      }
+      return Math.min(attempt * 50, 2_000);
+    };
+    const options = { ...subscriberOptions, retryStrategy: retry, sentinelRetryStrategy: retry };
+    const connection: Redis = isCluster(client)
       ? connectToNode(client, options, () => this.#clock.jitter())
       : client.duplicate(options);
     connection.on('message', (channel: string, text: string) => {
