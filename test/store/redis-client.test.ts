@@ -90,6 +90,17 @@ describe("the application's client", () => {
     client.disconnect();
   });
 
+  it.each(Object.keys(uses))('may select another database: the locks of a %s are all in that one', async (kind) => {
+    const client = stage.connect({ db: 1 });
+    for (const db of [2, 3, 1]) {
+      await client.select(db);
+      await uses[kind]!(stage, client);
+    }
+    const keyspace = (await stage.client.info('keyspace')).match(/^db\d+:keys=\d+/gm);
+    expect(keyspace).toEqual(['db1:keys=1', 'db2:keys=1', 'db3:keys=1']);
+    client.disconnect();
+  });
+
   it.each(Object.keys(clients))('connects anew with a `socketTimeout` when it is half-open (%s)', async (version) => {
     const proxy = await TcpProxy.start(stage.server.port);
     const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });

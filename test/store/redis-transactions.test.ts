@@ -54,6 +54,16 @@ describe('the connections of transactions', () => {
     expect([await count(), clock.timerCount]).toEqual([1, 1]);
   });
 
+  it('are in the database that the client has selected since, though one is kept of another', async () => {
+    const database = async (connection: Redis) => /\bdb=(\d+)/.exec(String(await connection.client('INFO')))?.[1];
+    expect(await transactions.run(database)).toBe('0');
+    await stage.client.select(2);
+    expect(await transactions.run(database)).toBe('2');
+    await stage.client.select(0);
+    expect(await transactions.run(database)).toBe('0');
+    await until(async () => (await count()) === 1);
+  });
+
   it('are kept by a store that waits for replicas until its last subscriber has gone', async () => {
     stage.store = new RedisStore({ client: stage.client, waitReplicas: 1 });
     const [one, two] = [await stage.process(), await stage.process()];

@@ -74,10 +74,15 @@ export class RedisTransactions {
   }
 
   #take(): Redis {
-    for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop())
-      if (known.status === 'ready') return known;
+    // Its keys are where the application's are: in the database that it has selected since, too.
+    const db = this.#client.condition?.select ?? this.#client.options.db ?? 0;
+    for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop()) {
+      if (known.status === 'ready' && known.options.db === db) return known;
+      known.disconnect();
+    }
     const connection = this.#client.duplicate({
       ...this.#options,
+      db,
       lazyConnect: true,
       retryStrategy: () => null,
       sentinelRetryStrategy: () => null,
