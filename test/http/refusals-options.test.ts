@@ -11,6 +11,10 @@ type Answer = Exclude<NonNullable<GuardOptions['handler']>, string>;
 
 const trouble = (): Error => Object.assign(new Error('own trouble'), { status: 418, expose: true });
 
+const fails = (): never => {
+  throw undefined;
+};
+
 describeFrameworks('the options of a guard that refuses', (framework) => {
   afterEach(Stage.endAll);
 
@@ -131,6 +135,22 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       const { status, body } = await stage.get('/x');
       expect({ status, body }).toEqual({ status: 422, body: { code: 'ERR_LOCK_KEY' } });
     });
+  });
+
+  it.each<[string, GuardOptions, () => string]>([
+    ['its `skip` rejects', { skip: () => Promise.reject() }, () => 'k'],
+    ['its key function throws', {}, fails],
+    ['its handler throws', { handler: fails }, () => ''],
+    ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
+  ])('let nobody in without the lock where %s without a reason', async (_, guard, key) => {
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.onError((_error, call) => call.send('failed', 500));
+      app.route('/x', framework.lockOn(key, guard), (call) => {
+        stage.note('in');
+        call.send('');
+      });
+    });
+    expect([await stage.get('/x'), stage.journal]).toMatchObject([{ status: 500, text: 'failed' }, []]);
   });
 
   describe('statusCode', () => {
