@@ -125,4 +125,40 @@ describeFrameworks('traceContext', (framework) => {
     ]);
     expect(answers.at(-1)?.headers['x-own']).toBe('yes');
   });
+
+  it('below middleware that has begun the answer goes on, though no header can tell the id any more', async () => {
+    const begins = framework.middleware((call, next) => {
+      call.detach();
+      call.res.write('begun, ');
+      return next();
+    });
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => app.use(begins, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
+      { bare: true },
+    );
+    expect((await stage.get('/x')).text).toBe('begun, true');
+    await stage.free('k');
+  });
+
+  it('below middleware that has answered leaves the answer and its connection alone, and no lock is left held', async () => {
+    const answers = framework.middleware((call, next) => {
+      call.detach();
+      call.res.end('answered');
+      return next();
+    });
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => app.use(answers, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
+      { bare: true },
+    );
+    const client = await stage.connect();
+    await client.request({ path: '/x' }).receives(/answered/);
+    await client.request({ path: '/x' }).receives(/answered.*answered/s);
+    await stage.free('k');
+  });
 });
+
+function endLocked(call: Call): void {
+  call.res.end(String(call.lock?.isHeld()));
+}

@@ -67,8 +67,9 @@ export class ResponseWatch implements SocketListener, EndListener {
     res.on('close', () => this.#close());
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) onSocketClose(socket, this);
-    // Gone before it could be watched: no event is left to come.
-    if ((socket ?? streamOf(req))?.destroyed === true) asMicrotask(() => this.#close());
+    // Answered, or gone, before it could be watched: no event is left to come.
+    if (res.writableEnded) this.#close();
+    else if ((socket ?? streamOf(req))?.destroyed === true) asMicrotask(() => this.#close());
   }
 
   /** Told by the connection. */

@@ -44,7 +44,8 @@ export class TracedRequest implements ResponseEvents {
     this.scope = scope;
     this.#headerName = headerName;
     this.#graceMs = graceMs;
-    res.setHeader(headerName, scope.traceId);
+    // Middleware above may have begun an answer, or given it.
+    if (!res.headersSent) res.setHeader(headerName, scope.traceId);
     this.#endConnection(res);
     this.watch = new ResponseWatch(req, res, options, this);
   }
