@@ -1,4 +1,4 @@
-import { constants } from 'node:http2';
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
 import { pipeline, Readable } from 'node:stream';
 import { lock } from 'reenlock';
 import type { ContestOptions } from '../helpers/contest.ts';
@@ -125,6 +125,57 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     contest.first.stream.close(NGHTTP2_CANCEL);
     await contest.expectHandedOn();
   });
+
+  const pastTheResponse: [string, (stream: ServerHttp2Stream) => void][] = [
+    [
+      'respond',
+      (stream) => {
+        stream.respond();
+        stream.end('answer');
+      },
+    ],
+    ['respondWithFile', (stream) => stream.respondWithFile(__filename)],
+  ];
+
+  it.each(pastTheResponse)(
+    'gives the lock back when the handler has answered by its stream’s %s',
+    async (_, answer) => {
+      const contest = await start((call) => {
+        call.detach();
+        answer((call.res as unknown as Http2ServerResponse).stream);
+      });
+      contest.go();
+      await contest.expectHandedOn();
+      expect(contest.stage.count('lost first k')).toBe(0);
+    },
+  );
+
+  it.each([
+    ['HEAD', 200],
+    ['GET', 204],
+  ])(
+    'keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
+    async (method, status) => {
+      const work = gate();
+      const stage = await Stage.start(
+        framework,
+        (app, stage) =>
+          app.route('/x', framework.lockOn('k'), async (call) => {
+            call.detach();
+            call.res.writeHead(status);
+            await work;
+            stage.note('ends');
+            call.res.end();
+          }),
+        { protocol },
+      );
+      await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
+      expect(await stage.holder('k')).toBe('first');
+      work.open();
+      await stage.free('k');
+      stage.expectOrder('ends', 'released first k');
+    },
+  );
 
   it('keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
     for (const releaseOn of ['close', 'end'] as const) {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../clock.ts';
@@ -166,11 +167,14 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#onClosed?.();
   }
 
-  /** Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen. */
+  /**
+   * Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen. Nor is what
+   * a handler answers by its stream of HTTP/2.
+   */
   #wasEndedUnseen(req: IncomingMessage, res: ServerResponse): boolean {
     wrapResponse(res, this);
     learnListeners(req, res);
-    return res.writableEnded === true;
+    return res.writableEnded === true || wasEndedPast(req);
   }
 
   #pipe(source: Readable): void {
@@ -222,6 +226,15 @@ function isQueued(socket: Socket, res: ServerResponse): boolean {
 }
 
 /** Of a request of HTTP/2. */
-function streamOf(req: IncomingMessage): { destroyed: boolean } | undefined {
-  return (req as { stream?: { destroyed: boolean } }).stream;
+function streamOf(req: IncomingMessage): ServerHttp2Stream | undefined {
+  return (req as { stream?: ServerHttp2Stream }).stream;
 }
+
+/** Whether the server ended the stream, and not by the head alone of an answer that has no body: that may come early. */
+function wasEndedPast(req: IncomingMessage): boolean {
+  const stream = streamOf(req);
+  if (stream?.writableEnded !== true || stream.aborted || req.method === 'HEAD') return false;
+  return !bodiless.has(stream.sentHeaders?.[':status']);
+}
+
+const bodiless = new Set<unknown>([204, 205, 304]);
