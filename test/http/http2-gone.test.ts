@@ -18,23 +18,30 @@ const streamOf = (call: Call): ServerHttp2Stream => (call.req as unknown as { st
 describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framework) => {
   afterEach(Stage.endAll);
 
-  it.each(hangups)('takes a client that hangs up by %s out of the queue; its handler never runs', async (_, hangUp) => {
-    const work = gate();
-    const stage = await answering(framework, protocol, work);
-    const first = stage.visit('/x', 'first');
-    await stage.until('first in');
-    const gone = (await stage.connectHttp2()).request({ path: '/x', trace: 'gone' });
-    await stage.until('waiting gone k');
-    const third = stage.visit('/x', 'third');
-    await stage.until('waiting third k');
-    hangUp(gone);
-    await stage.until('aborted gone k');
-    await stage.visit('/nowhere', 'passer-by');
-    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
-    work.open();
-    await Promise.all([first, third]);
-    expect(stage.journal).not.toContain('gone in');
-  });
+  const ofMethods = hangups.flatMap(([name, hangUp]) =>
+    ['GET', 'HEAD'].map((method) => [name, method, hangUp] as const),
+  );
+
+  it.each(ofMethods)(
+    'takes a client that hangs up by %s out of the queue; its handler never runs (%s)',
+    async (_, method, hangUp) => {
+      const work = gate();
+      const stage = await answering(framework, protocol, work);
+      const first = stage.visit('/x', 'first');
+      await stage.until('first in');
+      const gone = (await stage.connectHttp2()).request({ path: '/x', trace: 'gone', method });
+      await stage.until('waiting gone k');
+      const third = stage.visit('/x', 'third');
+      await stage.until('waiting third k');
+      hangUp(gone);
+      await stage.until('aborted gone k');
+      await stage.visit('/nowhere', 'passer-by');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
+      work.open();
+      await Promise.all([first, third]);
+      expect(stage.journal).not.toContain('gone in');
+    },
+  );
 
   it('gives no lock to a request whose stream was gone before traceContext saw it', async () => {
     const slow = gate();
