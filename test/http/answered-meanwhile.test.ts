@@ -111,33 +111,36 @@ describe('a peer without an address', () => {
 });
 
 describe('a request without a real socket', () => {
-  it('is served, and gives its lock back: a serverless adapter made it up', async () => {
-    const { IncomingMessage, ServerResponse } = await import('node:http');
-    const locks = createLocks();
-    const req = new IncomingMessage({ destroyed: false, destroy() {} } as never);
-    Object.assign(req, { method: 'GET', url: '/', httpVersionMajor: 1 });
-    const res = new ServerResponse(req);
-    const app = express5();
-    app.use(traceContext({ locks }));
-    app.get('/', lockOn('key'), (_req, res) => res.end());
-    const ended = new Promise((resolve) => res.once('finish', resolve));
-    res.assignSocket({
-      write: (_: unknown, __: unknown, done?: () => void) => {
-        done?.();
-        return true;
-      },
-      on() {},
-      once() {},
-      removeListener() {},
-      cork() {},
-      uncork() {},
-      writable: true,
-      _writableState: {},
-    } as never);
-    (app as unknown as RequestListener)(req, res);
-    await ended;
-    expect(res.statusCode).toBe(200);
-    expect(await runInTrace(() => lock.run('key', (hold) => hold.isHeld()), { locks })).toBe(true);
-    await locks.close();
-  });
+  it.each(['end', 'close'] as const)(
+    'is served, and gives its lock back: a serverless adapter made it up (releaseOn %s)',
+    async (releaseOn) => {
+      const { IncomingMessage, ServerResponse } = await import('node:http');
+      const locks = createLocks();
+      const req = new IncomingMessage({ destroyed: false, destroy() {} } as never);
+      Object.assign(req, { method: 'GET', url: '/', httpVersionMajor: 1 });
+      const res = new ServerResponse(req);
+      const app = express5();
+      app.use(traceContext({ locks }));
+      app.get('/', lockOn('key', { releaseOn }), (_req, res) => res.end());
+      const ended = new Promise((resolve) => res.once('finish', resolve));
+      res.assignSocket({
+        write: (_: unknown, __: unknown, done?: () => void) => {
+          done?.();
+          return true;
+        },
+        on() {},
+        once() {},
+        removeListener() {},
+        cork() {},
+        uncork() {},
+        writable: true,
+        _writableState: {},
+      } as never);
+      (app as unknown as RequestListener)(req, res);
+      await ended;
+      expect(res.statusCode).toBe(200);
+      expect(await runInTrace(() => lock.run('key', (hold) => hold.isHeld()), { locks })).toBe(true);
+      await locks.close();
+    },
+  );
 });

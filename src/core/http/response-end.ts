@@ -118,6 +118,8 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#closed ??= new Promise((resolve) => {
       if (this.#isClosed) resolve();
       else this.#onClosed = resolve;
+      // Of a response that was made up, nothing may say that it is closed.
+      if (this.#open?.socket === undefined) this.#open?.res.once('finish', resolve);
     });
     return this.#closed;
   }
