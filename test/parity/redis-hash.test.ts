@@ -171,10 +171,14 @@ describeStores('a Redis hash lock with release notification', ({ stage, service 
       kept.run(async () => {
         expect(getLock(key)).not.toBe(kept);
         expect(getLock(key).isHeld()).toBe(true);
-        // It binds nothing: the same object is another owner's in another job.
+        // They bind nothing, wherever they were made: the same object is another owner's in another job.
+        const made = getLock(key);
+        expect(made.isHeld()).toBe(true);
         await one.job('two', async () => {
-          expect(kept.isHeld()).toBe(false);
-          expect(await kept.tryAcquire()).toBeNull();
+          for (const each of [kept, made]) {
+            expect([each.isHeld(), each.holdCount()]).toEqual([false, 0]);
+            expect(await each.tryAcquire()).toBeNull();
+          }
         });
         expect(await getLock('another').tryAcquire()).not.toBeNull();
       }),

@@ -3,6 +3,7 @@ import { shortMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
 import { until } from '../store/redis.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 
@@ -20,6 +21,8 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
       if (signal.aborted) resolve(signal.reason);
       else signal.addEventListener('abort', () => resolve(signal.reason), { once: true });
     });
+
+  const renewalsOf = (one: Service) => jest.spyOn(one.locks.settings.store!, 'renew');
 
   /** A fixed lease passes, by the store's clock and by this machine's. */
   async function elapse(one: Service, leaseMs: number): Promise<void> {
@@ -93,7 +96,24 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
     });
   });
 
-  it("watchdog: renewed every third; stops at the last unlock, at the owner's end, or when the lock is gone", async () => {
+  it("watchdog: 30 s lease, renewed every third; stops at the last unlock, at the owner's end, or when the lock is gone", async () => {
+    const clock = new ManualClock();
+    const slow = service({}, clock);
+    const renewals = renewalsOf(slow);
+    await slow.job('thirds', async () => {
+      const hold = await lock.acquire(key);
+      for (let sent = 0; sent < 3; sent++) {
+        // The local deadline is a little early.
+        expect(Math.round(hold.remainingMs() / 1_000)).toBe(30);
+        await clock.advance(hold.remainingMs() / 3 - 1);
+        expect(renewals).toHaveBeenCalledTimes(sent);
+        await clock.advance(2);
+        expect(renewals).toHaveBeenCalledTimes(sent + 1);
+        await slow.until('renewed', sent + 1);
+      }
+    });
+    renewals.mockRestore();
+
     const one = service({ leaseMs: renewedMs });
     const renewed = async (fence: number) => {
       await one.until('renewed', one.seen('renewed') + 4);
@@ -142,6 +162,13 @@ describeStores("Redisson's RLock", ({ stage, service }) => {
       expect(getLock(key).holdCount()).toBe(1);
       expect(outer.remainingMs()).toBeGreaterThan(10_000);
       await outer.release();
+      // Nor does it when it is renewed: as long as the outermost one asked for.
+      const renewals = renewalsOf(one);
+      await lock.acquire(key, { leaseMs: renewedMs });
+      await lock.acquire(key, { leaseMs: renewedMs / 3 });
+      await one.until('renewed', one.seen('renewed') + 1);
+      expect(renewals.mock.calls.map(([, terms]) => terms.leaseMs)).toContain(renewedMs);
+      renewals.mockRestore();
     });
   });
 

@@ -145,16 +145,19 @@ describeStores('ReenLock', ({ stage, service }) => {
       lock.runAll(both, async ({ holds }) => {
         expect([...holds.keys()]).toEqual(both);
         // All or none, in whatever order.
-        const outcome = outcomeOf(two.job('another', () => lock.acquireAll(['order:1', 'order:0'], { waitMs: 0 })));
-        await outcome.settled;
-        expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'order:1' });
+        await two.job('another', async () => {
+          const outcome = outcomeOf(lock.acquireAll(['order:1', 'order:0'], { waitMs: 0 }));
+          await outcome.settled;
+          expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'order:1' });
+          expect(counts('order:1', 'order:0')).toEqual([0, 0]);
+        });
         const batch = await lock.acquireAll([...both].reverse());
         expect(counts(...both)).toEqual([2, 2]);
         await batch.release();
       }),
     );
     const circle = (list: string[]) => (_: unknown, i: number) =>
-      one.job(`circle-${i}`, () => lock.runAll(list, () => {}));
+      one.job(`${list.join('-')}-${i}`, () => lock.runAll(list, () => {}));
     const rounds = Array.from({ length: 10 });
     await Promise.all([...rounds.map(circle(['a', 'b'])), ...rounds.map(circle(['b', 'a']))]);
     const all = ['order:0', 'order:1', 'order:2', 'a', 'b'];
@@ -173,6 +176,9 @@ describeStores('ReenLock', ({ stage, service }) => {
       } finally {
         await hold.release();
       }
+      expect(await isFree(two, '42', { category: 'order' })).toBe(true);
+      await lock.acquire('42', options);
+      await lock.release('42', { category: 'order' });
       expect(await isFree(two, '42', { category: 'order' })).toBe(true);
     });
   });
@@ -242,6 +248,8 @@ describeStores('ReenLock', ({ stage, service }) => {
           // Prolonged, and never beyond what the first acquire has set.
           expect(first.remainingMs()).toBeGreaterThan(5_000);
           expect(first.remainingMs()).toBeLessThanOrEqual(20_000);
+          const { holds, nowMs } = await stage.inspect();
+          expect(holds[0]!.endMs - nowMs).toBeLessThanOrEqual(20_000);
         },
         { leaseMs: longMs, maxHoldMs: longMs, renew: false },
       );
