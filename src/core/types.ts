@@ -244,6 +244,6 @@ export interface LockEvents {
   passed: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
   /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
-  /** Something is probably not as it was meant. */
+  /** A promise that `waitUntil` was given rejected, for the reason in `cause`. Other warnings are the process's. */
   warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
 }
