@@ -76,6 +76,28 @@ describe('the Redis user of the README', () => {
     await Promise.all([one!.close(), two!.close()]);
   });
 
+  it('needs the right to SELECT as well for another database, and a `keyPrefix` in the pattern of its keys', async () => {
+    const runOnce = async (): Promise<void> => {
+      const client = new Redis(redis.url, { username: name!, password: password!, db: 1, keyPrefix: 'app:' });
+      clients.push(client);
+      // Of the `SELECT` that is refused.
+      client.on('error', () => {});
+      const locks = createLocks({ store: new RedisStore({ client }) });
+      await runInTrace(() => getLock('order:44').run(() => {}), { locks });
+      await locks.close();
+    };
+    const isIn0 = async (): Promise<boolean> => (await admin.exists('app:reenlock:{order:44}:lock')) === 1;
+    await admin.call('ACL', 'SETUSER', name!, '~app:reenlock:*');
+    await runOnce();
+    expect(await isIn0()).toBe(true);
+    await admin.call('ACL', 'SETUSER', name!, '+select');
+    await admin.call('ACL', 'LOG', 'RESET');
+    await admin.flushall();
+    await runOnce();
+    expect(await isIn0()).toBe(false);
+    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+  });
+
   it('needs the right to WAIT as well where replicas must confirm, and no more', async () => {
     clients = [new Redis(redis.url, { username: name!, password: password! })];
     const store = new RedisStore({ client: clients[0]!, waitReplicas: 1 });
