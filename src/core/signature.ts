@@ -8,7 +8,7 @@ export interface SignedTrust {
    * verify. To rotate, add the new one at the end everywhere, then put it first, then drop the old one.
    */
   readonly secrets: readonly (string | Uint8Array)[];
-  /** The name that callers sign for: of this service, or of all that share it. 1 to 128 printable ASCII characters. */
+  /** The name that callers sign for: of this service, or of all that share it. 1 to 128 printable ASCII characters, no spaces. */
   readonly audience: string;
 }
 
