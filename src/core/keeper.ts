@@ -1,5 +1,5 @@
 import { type Clock, elapsedMs } from './clock.ts';
-import { LockLostError, type LockStoreError } from './errors.ts';
+import { type LockError, LockLostError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { Outcome } from './outcome.ts';
@@ -59,7 +59,7 @@ export class Keeper {
   }
 
   async extend(grant: Grant, leaseMs: number): Promise<void> {
-    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockStoreError) => {
+    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockError) => {
       throw reported(this.#events, 'renew', grant.key, failure);
     });
   }
@@ -100,7 +100,7 @@ export class Keeper {
     const fail = (error: Error): void => released.reject(error);
     const done = (): void => released.resolve();
     let isLate = false;
-    const late = (error: LockStoreError): void => {
+    const late = (error: LockError): void => {
       isLate = true;
       fail(aboutKey(grant.key, error));
     };
