@@ -19,17 +19,15 @@ describe('when processes are killed or stopped', () => {
   });
   afterEach(() => lab.stop());
 
-  const waiting = (count: number) => until(async () => (await lab.waiters(key)).length === count);
-
   /** Acquires of one process, in the order of the queue. */
   async function queue(client: Client, count: number): Promise<Promise<RemoteHold>[]> {
-    const { waiters } = await lab.known(key);
+    const before = lab.told(key).size;
     const acquired: Promise<RemoteHold>[] = [];
     for (let n = 0; n < count; n++) {
       acquired.push(client.acquire(key, { waitMs: 60_000 }));
       acquired.at(-1)?.catch(() => {});
     }
-    await waiting(waiters.length + count);
+    await until(() => lab.told(key).size === before + count);
     return acquired;
   }
 
@@ -69,7 +67,11 @@ describe('when processes are killed or stopped', () => {
     const first = await a.acquire(key);
     const dead = await queue(b, 2);
     const waiters = await queue(c, 2);
+    const channels = async () => ((await lab.admin.pubsub('CHANNELS')) as string[]).length;
+    const before = await channels();
     await b.kill();
+    // The server sees it a moment later.
+    await until(async () => (await channels()) < before);
     await first.release();
     await served(waiters);
     for (const one of dead) await expect(one).rejects.toThrow('ended');
@@ -77,7 +79,7 @@ describe('when processes are killed or stopped', () => {
   });
 
   it('a waiter that is killed between its grant and its first renewal costs the others its claim, not its lease', async () => {
-    const [a, b, c] = (await lab.clients(3, claims)) as [Client, Client, Client];
+    const [a, b, c] = (await lab.clients(3, { ...claims, claimMs: 4_000 })) as [Client, Client, Client];
     const first = await a.acquire(key);
     const [granted] = await queue(b, 1);
     const waiters = await queue(c, 2);
@@ -91,7 +93,7 @@ describe('when processes are killed or stopped', () => {
     const own = await served(waiters);
     expect(own[0]).toBeGreaterThan(fences[0] as number);
     // In a lease of 30 s there would be 300.
-    await lab.end({ maxPolls: 40 });
+    await lab.end({ maxPolls: 100 });
   });
 
   it('when half of the waiters are killed, the other half is served, each once and in order', async () => {
@@ -151,12 +153,13 @@ describe('when processes are killed or stopped', () => {
   });
 
   it('an event loop that is blocked past the lease while acquiring gets an error, and leaves nothing held', async () => {
-    const [a, b] = (await lab.clients(2, { pollMs: 100, leaseMs: shortMs })) as [Client, Client];
+    const [a, b] = await Promise.all([lab.client({ leaseMs: shortMs }), lab.client({ pollMs: 100 })]);
     // From here on the server knows the script.
     await (await b.acquire('order:43')).release();
     const blocked = a.blockAcquiring(key, 2 * shortMs);
     blocked.catch(() => {});
-    await until(async () => (await lab.known(key)).holders.length === 1);
+    // Its record outlasts the short lease.
+    await until(async () => (await lab.admin.exists(`reenlock:{${key}}:lock`)) === 1);
     const second = await b.acquire(key);
     expect(await blocked.catch((error: unknown) => error)).toMatchObject({
       code: 'ERR_LOCK_STORE',

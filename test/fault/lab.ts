@@ -17,6 +17,8 @@ export interface Refusal {
   readonly status?: number;
 }
 
+const patience: LocksOptions = { waitMs: 60_000, storeTimeoutMs: 20_000, claimMs: 20_000 };
+
 interface Answer {
   readonly id: number;
   readonly value?: unknown;
@@ -57,12 +59,12 @@ export class Lab {
     return new RedisStore({ client: this.admin });
   }
 
-  /** A new client process; its connections go through the proxy. A waiter waits for as long as a busy machine takes. */
+  /** A new client process; its connections go through the proxy. Waiters, calls and claims last for as long as a busy machine takes. */
   async client(locks: LocksOptions = {}, over: Partial<ClientSetup> = {}): Promise<Client> {
     const name = `p${this.#clients.length + 1}`;
     const file = join(this.#folder, name);
     const client = new Client(
-      { name, file, port: this.proxy.port, locks: { waitMs: 60_000, ...locks }, ...over },
+      { name, file, port: this.proxy.port, locks: { ...patience, ...locks }, ...over },
       (kind) => this.#befell.push({ at: Number(process.hrtime.bigint()) / 1e6, kind, process: name }),
     );
     this.#clients.push(client);
@@ -98,6 +100,12 @@ export class Lab {
       this.history.flatMap((entry) => (entry.kind === 'queued' ? [`${entry.owner} ${entry.key}`] : [])),
     );
     return waiters.filter((owner) => told.has(`${owner} ${key}`));
+  }
+
+  /** Who was told that it waits for a key, or has got it: behind a short lease, one may be served before all have come. */
+  told(key: string): Set<string> {
+    const told = this.history.filter((entry) => entry.key === key && ['queued', 'granted'].includes(entry.kind));
+    return new Set(told.map(({ owner }) => owner as string));
   }
 
   /**
