@@ -52,7 +52,7 @@ describe('when the server is killed and starts again', () => {
   it('without persistence it has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
-      const first = await a.acquire(key, { leaseMs: 1_500 });
+      const first = await a.acquire(key, { leaseMs: 5_000 });
       const second = b.acquire(key);
       await waiting(lab, 1);
       await lab.server.kill();
@@ -94,8 +94,8 @@ describe('when the server is killed and starts again', () => {
 describe('when the server does not answer', () => {
   it('stopped for longer than the lease, it lets nobody in: the holder loses the key by its own clock', () =>
     inLab([], async (lab) => {
-      const [a, b] = (await lab.clients(2, { pollMs: 200 })) as [Client, Client];
-      const first = await a.acquire(key, { leaseMs: 2_500 });
+      const [a, b] = (await lab.clients(2, { pollMs: 200, storeTimeoutMs: 2_000 })) as [Client, Client];
+      const first = await a.acquire(key, { leaseMs: 5_000 });
       const waiter = b.acquire(key);
       await waiting(lab, 1);
       lab.server.pause();
@@ -112,7 +112,7 @@ describe('when the server does not answer', () => {
 
   it('busy with somebody’s script (BUSY), it refuses, and goes on when that is over', () =>
     inLab(['--busy-reply-threshold', '50'], async (lab) => {
-      const [a, b] = (await lab.clients(2, { storeTimeoutMs: 2_000 })) as [Client, Client];
+      const [a, b] = (await lab.clients(2)) as [Client, Client];
       const first = await a.acquire(key);
       const other = lab.admin.duplicate();
       other.on('error', () => {});
@@ -226,7 +226,8 @@ describe('when the server refuses', () => {
         const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
         for (const client of [a, b]) client.disturbed();
         const first = await a.acquire(key, { leaseMs: 120_000 });
-        await lab.admin.eval("for i = 1, 12000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
+        // It would load for as long as a busy machine may take, and answers every third of a second.
+        await lab.admin.eval("for i = 1, 60000 do redis.call('SET', 'filler:' .. i, 'x') end", 0);
         const waiter = b.acquire(key);
         await waiting(lab, 1);
         await lab.server.kill();
@@ -239,9 +240,10 @@ describe('when the server refuses', () => {
             (error: Error) => error.message.startsWith('LOADING'),
           ),
         );
-        hasty.disconnect();
         const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
         expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
+        await hasty.config('SET', 'key-load-delay', '0');
+        hasty.disconnect();
         await restarted;
         // A client that found the server loading may leave it alone for longer than a call waits.
         for (const client of [a, b]) await until(() => isServed(client));
@@ -256,11 +258,13 @@ describe('when the server refuses', () => {
   it('SCRIPT FLUSH costs one more round trip, and nothing else', () =>
     inLab([], async (lab) => {
       const all = await lab.clients(2);
-      const work = all.map((client, n) => client.work([key], 3, workMs / 2, seed + n));
-      const isOver = Promise.all(work).then(() => true);
       let flushes = 0;
-      while (!(await Promise.race([isOver, lab.admin.script('FLUSH').then(() => false)]))) flushes += 1;
-      expect(flushes).toBeGreaterThan(10);
+      // On a busy machine few are done in the time.
+      while (flushes <= 10) {
+        const work = all.map((client, n) => client.work([key], 3, workMs / 2, seed + n));
+        const isOver = Promise.all(work).then(() => true);
+        while (!(await Promise.race([isOver, lab.admin.script('FLUSH').then(() => false)]))) flushes += 1;
+      }
       await lab.end({ maxPolls: 2 });
     }));
 });
@@ -304,13 +308,13 @@ describe('when the server is not what locks need', () => {
   it('its clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
-      const first = await a.acquire(key, { leaseMs: 3_000 });
+      const first = await a.acquire(key, { leaseMs: 6_000 });
       const waiter = b.acquire(key);
       await waiting(lab, 1);
       // As a clock finds it that was set a minute forward: the lease ended a minute earlier.
       const record = `reenlock:{${key}}:lock`;
       const text = (await lab.admin.get(record)) as string;
-      const early = text.replace(/\nw[+\d]\d{12} /, `\nw${Math.floor(first.fence / 1_000) + 3_000 - 60_000} `);
+      const early = text.replace(/\nw[+\d]\d{12} /, `\nw${Math.floor(first.fence / 1_000) + 6_000 - 60_000} `);
       expect(early).not.toBe(text);
       await lab.admin.set(record, early, 'KEEPTTL');
       const second = await waiter;
