@@ -19,17 +19,21 @@ describe('when things happen at the same time', () => {
     const all = await lab.clients(2, { leaseMs: 90, pollMs: 50 });
     // A renewal is due every 30 ms: some are on their way when the release begins.
     const workMs = isLong ? 20_000 : 1_500;
-    const work = all.map((client, n) => client.work([key, 'order:43'], 2, workMs, seed + n, { holdMs: 70 }));
-    expect(Math.min(...(await Promise.all(work)))).toBeGreaterThan(0);
-    const history = await lab.end({ fifo: false });
-    expect(history.filter(({ kind }) => kind === 'renewed').length).toBeGreaterThan(5);
+    const work = () => all.map((client, n) => client.work([key, 'order:43'], 2, workMs, seed + n, { holdMs: 70 }));
+    const renewals = () => lab.history.filter(({ kind }) => kind === 'renewed').length;
+    // On a busy machine few are in time.
+    do expect(Math.min(...(await Promise.all(work())))).toBeGreaterThan(0);
+    while (renewals() <= 5);
+    await lab.end({ fifo: false });
   });
 
   it('a waiter that gives up at the instant of its grant leaves the key free, whichever came first', async () => {
     const [a, b] = (await lab.clients(2)) as [Client, Client];
     const random = seeded(seed);
-    const outcomes: string[] = [];
-    for (let n = 0; n < (isLong ? 500 : 40); n++) {
+    const outcomes = new Set<string>();
+    // The instant that is aimed at: how long a release is on its way, the machine says.
+    let aimMs = 30;
+    for (let n = 0; n < (isLong ? 500 : 40) || outcomes.size < 2; n++) {
       const first = await a.acquire(key);
       const waiter = b.acquire(key, { waitMs: 30 }).then(
         async (hold) => {
@@ -38,11 +42,13 @@ describe('when things happen at the same time', () => {
         },
         (refusal: Refusal) => refusal.code,
       );
-      await new Promise((resolve) => setTimeout(resolve, 25 + 10 * random()));
+      await new Promise((resolve) => setTimeout(resolve, aimMs - 5 + 10 * random()));
       await first.release();
-      outcomes.push(await waiter);
+      const outcome = await waiter;
+      outcomes.add(outcome);
+      aimMs += outcome === 'granted' ? 1 : -1;
     }
-    expect(new Set(outcomes)).toEqual(new Set(['granted', 'ERR_LOCK_TIMEOUT']));
+    expect(outcomes).toEqual(new Set(['granted', 'ERR_LOCK_TIMEOUT']));
     await until(async () => (await lab.known(key)).holders.length === 0);
     await lab.end({ maxPolls: 2 });
   });

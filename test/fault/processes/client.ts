@@ -23,7 +23,7 @@ export interface ClientSetup {
 export type Order =
   | { readonly act: 'acquire'; readonly key: string; readonly options: AcquireOptions; readonly trace?: string }
   | { readonly act: 'release'; readonly of: number }
-  /** Acquires and releases again and again, one of the keys at a time in each of the lines. */
+  /** Acquires and releases for so long, and until it has had one; one of the keys at a time in each of the lines. */
   | {
       readonly act: 'work';
       readonly keys: readonly string[];
@@ -131,7 +131,7 @@ async function work({ keys, lines, ms, seed, holdMs = 4, ledger }: Order & { act
   const until = performance.now() + ms;
   let count = 0;
   const line = async (): Promise<void> => {
-    while (performance.now() < until) {
+    while (performance.now() < until || count === 0) {
       const key = keys[Math.floor(random() * keys.length)] as string;
       try {
         const one = await recorder.acquire(key);
