@@ -33,7 +33,7 @@ describe('two services on one Redis', () => {
       BANK_URL: bank.url,
       ORDERS_URL: `http://127.0.0.1:${ordersPort}`,
       PAYMENTS_URL: `http://127.0.0.1:${paymentsPort}`,
-      LEASE_MS: '4000',
+      LEASE_MS: '6000',
       // Later than any test may take: a waiter that gets in did not wait for it.
       POLL_MS: '60000',
     };
