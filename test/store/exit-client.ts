@@ -12,8 +12,10 @@ async function main(): Promise<void> {
   const clients = ports.map((port) => new Redis(port, { maxRetriesPerRequest: 0, disconnectTimeout }));
   for (const client of clients) client.on('error', () => {});
   const stores = clients.map((client) => new OldRedisStore({ client }));
-  const store = stores.length > 1 ? new QuorumStore({ stores }) : (stores[0] as RedisStore);
-  const locks = createLocks({ store, storeTimeoutMs: 500 });
+  const store = stores.length > 1 ? new QuorumStore({ stores, nodeTimeoutMs: 10_000 }) : (stores[0] as RedisStore);
+  // Where nobody answers, that is how long it takes.
+  const storeTimeoutMs = stores.length > 1 ? 20_000 : 500;
+  const locks = createLocks({ store, storeTimeoutMs });
   const asked = runInTrace(() => lock.run('order:42', () => 'granted'), { locks });
   const outcome = await asked.catch((error: unknown) => (isLockError(error) ? error.code : String(error)));
   await locks.close();
