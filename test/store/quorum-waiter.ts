@@ -17,8 +17,8 @@ async function main(): Promise<void> {
   );
   for (const client of clients) client.on('error', () => {});
   const stores = clients.map((client) => new OldRedisStore({ client }));
-  const store = new QuorumStore({ stores, nodeTimeoutMs: 500, maxLeaseMs: leaseMs });
-  const locks = createLocks({ store, leaseMs, waitMs: 60_000, storeTimeoutMs: 4_000 });
+  const store = new QuorumStore({ stores, nodeTimeoutMs: 10_000, maxLeaseMs: leaseMs });
+  const locks = createLocks({ store, leaseMs, waitMs: 60_000, storeTimeoutMs: 30_000 });
   let waits = 0;
   let lost = 0;
   locks.on('waiting', () => {
