@@ -142,11 +142,11 @@ async function takeKeys({ client }: RedisStage): Promise<Mend> {
   return () => client.flushall();
 }
 
-/** Reads its data anew, and slowly; clients that are connected already are told. */
+/** Reads its data anew, and so slowly that it is not done before it is told; clients that are connected already are. */
 async function load(stage: RedisStage): Promise<Mend> {
   const { client } = stage;
   await client.eval("for i = 1, 3000 do redis.call('SET', 'filler:' .. i, string.rep('x', 100)) end", 0);
-  await client.config('SET', 'key-load-delay', '1000');
+  await client.config('SET', 'key-load-delay', '10000');
   const other = stage.connect();
   const loaded = other.call('DEBUG', 'RELOAD');
   const isLoading = (error: Error): boolean => error.message.startsWith('LOADING');
