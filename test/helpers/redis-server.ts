@@ -36,8 +36,6 @@ export interface RedisServer {
 
 const stopMs = 10_000;
 const readyMs = 30_000;
-/** In cluster mode the bus takes port + 10000. */
-const mostPort = 55_535;
 
 /** Starts a Redis server and resolves when it answered a PING. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
@@ -47,7 +45,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   const start = (port: number) => startProcess(port, dir, first, options.args ?? []);
   try {
     if (options.sentinel !== undefined) await writeFile(file, options.sentinel);
-    const running = options.port === undefined ? await onFreePort(start, mostPort) : await start(options.port);
+    const running = options.port === undefined ? await onFreePort(start) : await start(options.port);
     return new LocalRedis(running, start, dir);
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
