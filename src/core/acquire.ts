@@ -6,7 +6,7 @@ import type { Granted } from './granted.ts';
 import { ScopedHold } from './hold.ts';
 import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
-import { type AcquireSettings, type AcquireTarget, acquireSettings } from './options.ts';
+import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from './options.ts';
 import { Outcome } from './outcome.ts';
 import type { Scope } from './scope.ts';
 import type { Soon } from './soon.ts';
@@ -35,6 +35,7 @@ export function acquire<C extends Caller>(
 ): Soon<ScopedHold | TryResult<C>> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
+  assertGrantable(asked.leaseMs, runtime.store);
   const { key } = name;
   const interruption = new Interruption(key, scope, asked.signal, caller === 'guard');
   if (interruption.error !== undefined) throw interruption.error;

@@ -1,5 +1,5 @@
 import type { Instant } from './clock.ts';
-import { DeadlockError, type LockError, LockLimitError, LockStoreError } from './errors.ts';
+import { DeadlockError, LockLimitError, LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { LocksSettings } from './options.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -46,7 +46,7 @@ export class Asks {
     sent: Instant,
     deadlineMs: number,
     onReply: (reply: AcquireReply) => void,
-    onError: (error: LockError) => void,
+    onError: (error: LockStoreError) => void,
   ): void {
     const terms = { leaseMs, queue, maxWaiters: this.#settings.maxWaitersPerKey, livenessMs: this.#livenessMs };
     const answer = (reply: AcquireReply): void => {
@@ -65,7 +65,7 @@ export class Asks {
     sent: Instant,
     deadlineMs: number,
     onReply: (reply: InspectReply) => void,
-    onError: (error: LockError) => void,
+    onError: (error: LockStoreError) => void,
   ): void {
     const call = (): Soon<InspectReply> => this.#store.inspect(request.id);
     this.#calls.start('inspect', sent, deadlineMs, call, onReply, (failure) =>

@@ -2,7 +2,6 @@ import {
   type DeadlockError,
   isLockError,
   type LockAbortedError,
-  type LockConfigError,
   type LockLostError,
   type LockStoreError,
   type LockTimeoutError,
@@ -11,7 +10,6 @@ import {
 /** The errors that the core tells apart. */
 interface ByCode {
   readonly ERR_LOCK_ABORTED: LockAbortedError;
-  readonly ERR_LOCK_CONFIG: LockConfigError;
   readonly ERR_LOCK_DEADLOCK: DeadlockError;
   readonly ERR_LOCK_LOST: LockLostError;
   readonly ERR_LOCK_STORE: LockStoreError;

@@ -1,7 +1,8 @@
 import { type Clock, elapsedMs } from './clock.ts';
-import { type LockError, LockLostError } from './errors.ts';
+import { LockLostError, type LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
+import { assertGrantable } from './options.ts';
 import { Outcome } from './outcome.ts';
 import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
@@ -14,6 +15,7 @@ const mostTaken = 1_000;
 
 /** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
 export class Keeper {
+  readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #events: Events;
   readonly #releases: Releases;
@@ -30,6 +32,7 @@ export class Keeper {
     releases: Releases,
     storeTimeoutMs: number,
   ) {
+    this.#store = store;
     this.#clock = clock;
     this.#events = events;
     this.#releases = releases;
@@ -58,8 +61,10 @@ export class Keeper {
     if (isLonger || startsRenewal) this.#watchdog.replan(grant, isLonger);
   }
 
+  /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
-    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockError) => {
+    assertGrantable(leaseMs, this.#store);
+    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockStoreError) => {
       throw reported(this.#events, 'renew', grant.key, failure);
     });
   }
@@ -100,7 +105,7 @@ export class Keeper {
     const fail = (error: Error): void => released.reject(error);
     const done = (): void => released.resolve();
     let isLate = false;
-    const late = (error: LockError): void => {
+    const late = (error: LockStoreError): void => {
       isLate = true;
       fail(aboutKey(grant.key, error));
     };

@@ -1,4 +1,4 @@
-import { LockConfigError, type LockError } from './errors.ts';
+import { LockConfigError, type LockStoreError } from './errors.ts';
 import { namePrefix, readName } from './key.ts';
 import { acquireRules } from './options.ts';
 import type { Runtime } from './runtime.ts';
@@ -42,7 +42,7 @@ export async function listLocks(
   }
   const request = { idPrefix: namePrefix(prefix, category), limit, cursor };
   const reply = calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
-  const page = await reply.catch((error: LockError) => {
+  const page = await reply.catch((error: LockStoreError) => {
     events.emit('storeError', { operation: 'list', error });
     throw error;
   });

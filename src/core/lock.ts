@@ -3,7 +3,7 @@ import { Batch } from './batch.ts';
 import { ScopedBatch, worstOf } from './batch-hold.ts';
 import { currentScope, warnOnce } from './context.ts';
 import { hasCode } from './error-code.ts';
-import { type LockError, LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
+import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError, type LockStoreError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from './key.ts';
 import { lockInfo } from './lock-info.ts';
@@ -231,7 +231,7 @@ async function ask<T>(
 ): Promise<T> {
   const { store, calls, clock, events, settings } = currentRuntime();
   const reply = calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store, id));
-  return reply.catch((failure: LockError) => {
+  return reply.catch((failure: LockStoreError) => {
     throw reported(events, operation, key, failure);
   });
 }

@@ -183,6 +183,7 @@ export function resolveLocksOptions(options: LocksOptions | undefined): LocksSet
   const checked = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') };
   const settings = { ...checked, trust: checkTrust(checked.trust) } as LocksSettings;
   assertLeaseFits(settings);
+  assertGrantable(settings.leaseMs, settings.store);
   return Object.freeze(settings);
 }
 
@@ -223,5 +224,14 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: AcquireSettings): void {
   if (leaseMs <= maxHoldMs) return;
   throw new LockConfigError(
     `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,
+  );
+}
+
+/** Throws `LockConfigError` for a lease that is longer than the store may be asked for. */
+export function assertGrantable(leaseMs: number, store: LockStore | undefined): void {
+  const maxLeaseMs = store?.capabilities.maxLeaseMs ?? leaseMs;
+  if (leaseMs <= maxLeaseMs) return;
+  throw new LockConfigError(
+    `Expected \`leaseMs\` to be \`maxLeaseMs\` (${maxLeaseMs}) of the store at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` in every process`,
   );
 }

@@ -1,5 +1,5 @@
 import { asMicrotask, type Clock, elapsedMs, type Instant, pause } from './clock.ts';
-import type { LockError } from './errors.ts';
+import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { Running } from './running.ts';
 import type { Soon } from './soon.ts';
@@ -58,7 +58,7 @@ export class Releases {
    * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Calls back with the
    * store's status; with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
    */
-  give(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockError) => void): void {
+  give(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
     this.#running.begin();
     this.#try(
       request,
@@ -94,7 +94,7 @@ export class Releases {
     request: HoldRequest,
     leaseMs: number,
     onStatus: OnStatus,
-    onError: (error: LockError, sent: Instant) => void,
+    onError: (error: LockStoreError, sent: Instant) => void,
   ): void {
     const sent = this.#clock.now();
     const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
@@ -117,9 +117,9 @@ export class Releases {
     request: HoldRequest,
     leaseMs: number,
     sent: Instant,
-    firstError: LockError,
+    firstError: LockStoreError,
     resolve: OnStatus,
-    reject: (error: LockError) => void,
+    reject: (error: LockStoreError) => void,
   ): Promise<void> {
     const start = this.#clock.now();
     let error = firstError;
@@ -141,7 +141,7 @@ export class Releases {
         this.#running.end();
         return;
       } catch (next) {
-        error = next as LockError;
+        error = next as LockStoreError;
       }
     }
     this.#unheard.set(request.holdId, { request, leaseMs });

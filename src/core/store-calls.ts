@@ -1,6 +1,6 @@
 import type { Clock, Instant, Timer } from './clock.ts';
 import { hasCode } from './error-code.ts';
-import { type LockError, LockStoreError } from './errors.ts';
+import { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import { isLater, type Soon } from './soon.ts';
 import { type Listed, SwapList } from './swap-list.ts';
@@ -10,9 +10,9 @@ class PendingCall implements Listed {
   readonly operation: string;
   readonly ms: number;
   readonly dueMs: number;
-  readonly reject: (error: LockError) => void;
+  readonly reject: (error: LockStoreError) => void;
 
-  constructor(operation: string, ms: number, dueMs: number, reject: (error: LockError) => void) {
+  constructor(operation: string, ms: number, dueMs: number, reject: (error: LockStoreError) => void) {
     this.operation = operation;
     this.ms = ms;
     this.dueMs = dueMs;
@@ -37,8 +37,8 @@ export class StoreCalls {
 
   /**
    * Makes a call. `onError` is called with a `LockStoreError` when it failed or has not answered in `ms`; it may still have
-   * its effect then, and whoever made it must undo it. A `LockConfigError` of the store's comes as it is. `onReply` is called
-   * with the reply, however late it comes; from inside this call, where the store answers at once.
+   * its effect then, and whoever made it must undo it. `onReply` is called with the reply, however late it comes; from
+   * inside this call, where the store answers at once.
    */
   start<T>(
     operation: string,
@@ -46,7 +46,7 @@ export class StoreCalls {
     ms: number,
     call: () => Soon<T>,
     onReply: (reply: T) => void,
-    onError: (error: LockError) => void,
+    onError: (error: LockStoreError) => void,
   ): void {
     // First: while the store is at work, there is time for the rest.
     const answered = started(call);
@@ -64,7 +64,7 @@ export class StoreCalls {
         onReply(reply);
       },
       (error: unknown) => {
-        if (this.#settled(pending)) onError(asLockError(operation, error));
+        if (this.#settled(pending)) onError(asStoreError(operation, error));
       },
     );
   }
@@ -133,20 +133,19 @@ function started<T>(call: () => Soon<T>): Soon<T> {
 }
 
 /** Tells of a failed call by its event, and answers what its caller is told. */
-export function reported(events: Events, operation: string, key: string, failure: LockError): LockError {
+export function reported(events: Events, operation: string, key: string, failure: LockStoreError): LockStoreError {
   const error = aboutKey(key, failure);
   events.emit('storeError', { operation, key, error });
   return error;
 }
 
 /** The same failure with its key: a store knows a lock by its name alone. */
-export function aboutKey(key: string, error: LockError): LockError {
-  if (!hasCode(error, 'ERR_LOCK_STORE')) return error;
+export function aboutKey(key: string, error: LockStoreError): LockStoreError {
   const { message, outcome } = error;
   return new LockStoreError(message, 'cause' in error ? { key, outcome, cause: error.cause } : { key, outcome });
 }
 
-function asLockError(operation: string, cause: unknown): LockError {
-  if (hasCode(cause, 'ERR_LOCK_STORE') || hasCode(cause, 'ERR_LOCK_CONFIG')) return cause;
+function asStoreError(operation: string, cause: unknown): LockStoreError {
+  if (hasCode(cause, 'ERR_LOCK_STORE')) return cause;
   return new LockStoreError(`The lock store failed at ${operation}`, { cause, outcome: 'unknown' });
 }

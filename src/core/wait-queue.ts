@@ -1,5 +1,5 @@
 import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
-import type { LockError } from './errors.ts';
+import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
 import { type Placed, retryAfterMs, Turns } from './retry-after.ts';
@@ -69,7 +69,7 @@ export type Pause = (queue: WaitQueue) => number;
 export class WaitQueue {
   isPolling = false;
   /** What the last poll failed with; undefined once any call about the lock was answered since. */
-  fault: LockError | undefined;
+  fault: LockStoreError | undefined;
   /** Whether a poll has failed, whose answer may have been that the store had lost its waiter. */
   isInDoubt = false;
   /** What was left of the holder's lease at the last answer. */

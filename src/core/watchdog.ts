@@ -1,5 +1,5 @@
 import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
-import type { LockError } from './errors.ts';
+import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
@@ -139,7 +139,7 @@ export class Watchdog {
     try {
       await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#storeTimeoutMs, leftMs / 3));
     } catch (error) {
-      this.#events.emit('storeError', { operation: 'renew', key: grant.key, error: error as LockError });
+      this.#events.emit('storeError', { operation: 'renew', key: grant.key, error: error as LockStoreError });
       grant.wantsLonger ||= isLonger;
       retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#clock.jitter());
     }

@@ -1,4 +1,4 @@
-import { lock } from '../../src/core/index.ts';
+import { LockConfigError, lock } from '../../src/core/index.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();
@@ -16,6 +16,21 @@ describe('the lease of an inner hold', () => {
     expect(outer.remainingMs()).toBe(before);
     await clock.advance(10_000);
     expect(store.calls.filter((call) => call.operation === 'renew').at(-1)?.terms).toMatchObject({ leaseMs: 20_000 });
+  });
+
+  it('is refused where the store may not be asked for as long: it would take the outer hold with it', async () => {
+    const short = setUp({ leaseMs: 600 });
+    Object.assign(short.store, { capabilities: { ...short.store.capabilities, maxLeaseMs: 1_000 } });
+    const { in: inJob } = short.job();
+    const outer = await inJob(() => lock.acquire('key'));
+    const tooLong = { leaseMs: 1_001 };
+    await expect(inJob(() => lock.acquire('key', tooLong))).rejects.toThrow(LockConfigError);
+    await expect(inJob(() => lock.acquire('other', tooLong))).rejects.toThrow(LockConfigError);
+    await expect(outer.extend(1_001)).rejects.toThrow(LockConfigError);
+    await outer.extend(1_000);
+    expect(() => short.sibling({ leaseMs: 1_001 })).toThrow(LockConfigError);
+    await short.clock.advance(5_000);
+    expect(outer.isHeld()).toBe(true);
   });
 
   it('makes the outer one longer', async () => {

@@ -1,4 +1,4 @@
-import { getLock, LockConfigError, type LockEvents, LockStoreError, lock, runInTrace } from 'reenlock';
+import { getLock, type LockEvents, LockStoreError, lock, runInTrace } from 'reenlock';
 import { systemClock } from '../../src/core/clock.ts';
 import { FakeStore, type Fault } from '../helpers/fake-store.ts';
 import {
@@ -232,18 +232,6 @@ describeFrameworks('passOnStoreError', (framework) => {
     await stage.free('k');
     expect((await stage.get('/x', 'second')).status).toBe(200);
     expect([passed.length, stage.count('in')]).toEqual([0, 1]);
-  });
-
-  it('never lets in whose options the store refuses: that is no failure, and is told as it is', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
-    const error = new LockConfigError('Expected a shorter lease');
-    store.always('acquire', { kind: 'rejected', error });
-    expect((await stage.get('/x')).status).toBe(500);
-    expect(passed).toEqual([]);
-    const job = runInTrace(() => lock.acquire('k'), { locks: stage.locks });
-    await expect(job).rejects.toBe(error);
-    store.heal();
-    await stage.free('k');
   });
 
   it('says nothing of a store error of the key function’s own', async () => {

@@ -1,5 +1,4 @@
 import { type Clock, elapsedMs, systemClock } from '../clock.ts';
-import { LockConfigError } from '../errors.ts';
 import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../validate.ts';
 import { Quorum } from './quorum.ts';
 import { acquireQuorum } from './quorum-acquire.ts';
@@ -54,12 +53,13 @@ export class QuorumStore implements LockStore {
       reachability: false,
       modes: false,
       shared: stores.every(({ capabilities }) => capabilities.shared),
+      // A node that restarted is trusted again after that.
+      maxLeaseMs,
     };
   }
 
   /** Granted, or refused and given back everywhere; `terms.queue` changes nothing. Never `queued`. */
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    this.#checkLease(terms.leaseMs);
     const { holds, clock } = this.#quorum;
     const hold = holds.of(request);
     const now = clock.now();
@@ -79,7 +79,6 @@ export class QuorumStore implements LockStore {
   }
 
   async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    this.#checkLease(terms.leaseMs);
     return renewQuorum(this.#quorum, request, terms);
   }
 
@@ -100,15 +99,6 @@ export class QuorumStore implements LockStore {
   /** In force once a quorum of the nodes' streams are; the others join when they can. */
   async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
     return subscribeQuorum(this.#quorum, process, listener);
-  }
-
-  /** A node that restarted is trusted again after `maxLeaseMs`: no lease may be longer. */
-  #checkLease(leaseMs: number): void {
-    const { maxLeaseMs } = this.#quorum;
-    if (leaseMs <= maxLeaseMs) return;
-    throw new LockConfigError(
-      `Expected a lease of \`maxLeaseMs\` (${maxLeaseMs}) at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` of every QuorumStore on these nodes`,
-    );
   }
 }
 

@@ -94,6 +94,8 @@ export interface StoreCapabilities {
   readonly minFence?: boolean;
   /** Whether it keeps who waits for what: without, no deadlock is found. */
   readonly edges?: boolean;
+  /** The longest lease that it may be asked for, in milliseconds; without, it may be any. */
+  readonly maxLeaseMs?: number;
 }
 
 /**
