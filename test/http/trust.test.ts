@@ -131,6 +131,9 @@ describeFrameworks('the trace header', (framework) => {
     ["'internal', Forwarded for a private address", 'internal', ['Forwarded: for=10.0.0.1;proto=https'], true],
     ["'internal', Forwarded for a public address", 'internal', ['Forwarded: proto=https;for=203.0.113.9'], false],
     ["'internal', Forwarded for a public IPv6 address", 'internal', [`Forwarded: For="[${publicV6}]:4711"`], false],
+    ["'internal', an address with more behind its bracket", 'internal', ['X-Forwarded-For: [::1]203.0.113.9'], false],
+    ["'internal', an IPv6 address with a port", 'internal', ['X-Forwarded-For: [fd12::1]:4711'], true],
+    ["'internal', a prefix of no mapped address", 'internal', ['X-Forwarded-For: ::ffff:::1'], false],
     ["'internal', Forwarded for somebody hidden", 'internal', ['Forwarded: for=_hidden'], false],
     ["'internal', Forwarded with spaces", 'internal', ['Forwarded: proto=http; For = 203.0.113.9'], false],
     [
@@ -181,6 +184,15 @@ describeFrameworks('the trace header', (framework) => {
     stage.server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
     const trace = await traceOf(stage, ['X-Trace-Id: sent']);
     expect(trace === 'sent').toBe(isAdopted);
+  });
+
+  it.each([
+    ['keeps', () => Promise.resolve(true)],
+    ['breaks', () => Promise.reject(new Error('down'))],
+  ])('fails the request where trust answers by a promise, which it %s', async (_, trust) => {
+    const stage = await Stage.start(framework, reportTrace, { trust: trust as never });
+    const { status } = await stage.get('/x', 'sent');
+    expect(status).toBe(500);
   });
 
   it('is adopted from a unix socket', async () => {

@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 import { warnOnce } from '../context.ts';
+import { LockConfigError } from '../errors.ts';
 import type { CheckedTrust } from '../options.ts';
 import { signatureHeader, type TraceSignatures } from '../signature.ts';
+import { isLater, type Soon } from '../soon.ts';
 
 /** Whether a request may belong to the trace that it names, and so re-enter its locks; `nowMs` is the wall clock's. */
 export function mayAdopt(traceId: string, request: IncomingMessage, trust: CheckedTrust, nowMs: number): boolean {
@@ -13,8 +15,15 @@ export function mayAdopt(traceId: string, request: IncomingMessage, trust: Check
 /** Whether the sender of a request may name any trace. */
 export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust, TraceSignatures>): boolean {
   if (trust === 'all') return true;
-  if (typeof trust === 'function') return trust(request) === true;
+  if (typeof trust === 'function') return saysYes(trust(request));
   return trust === 'internal' && isPeerInside(request.socket) && forwardedFor(request).every(isInside);
+}
+
+/** A promise is no answer: who brings the id would be refused for ever, and by a rejection end the process. */
+function saysYes(answer: Soon<boolean>): boolean {
+  if (!isLater(answer)) return answer === true;
+  answer.then(undefined, () => {});
+  throw new LockConfigError('Expected `trust` to return true or false, got a promise');
 }
 
 /** Tells the operator in production, once, that trace ids are adopted from peers that nobody has thought about. */
@@ -57,12 +66,12 @@ inside.addSubnet('fe80::', 10, 'ipv6');
  */
 function isPeerInside(socket: Socket | undefined): boolean {
   const address = socket?.remoteAddress;
-  if (address !== undefined) return isInside(address);
+  if (typeof address === 'string') return isInside(address);
   return socket?.destroyed !== true && socket?.localPort === undefined;
 }
 
 function isInside(address: string): boolean {
-  const plain = address.replace(/^::ffff:/i, '');
+  const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '');
   const family = isIP(plain);
   return family !== 0 && inside.check(plain, family === 4 ? 'ipv4' : 'ipv6');
 }
@@ -85,5 +94,5 @@ function split(header: string | string[] | undefined, at: RegExp): string[] {
 /** Without quotes, brackets and port, as RFC 7239 and common proxies write them. */
 function bareAddress(text: string): string {
   const unquoted = text.replace(/^"|"$/g, '');
-  return /^\[([^\]]+)\]/.exec(unquoted)?.[1] ?? unquoted.replace(/^([\d.]+):\d+$/, '$1');
+  return /^\[([^\]]+)\](:\d+)?$/.exec(unquoted)?.[1] ?? unquoted.replace(/^([\d.]+):\d+$/, '$1');
 }
