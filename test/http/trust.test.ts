@@ -187,6 +187,25 @@ describeFrameworks('the trace header', (framework) => {
   });
 
   it.each([
+    ['by default', undefined, 1_000],
+    ['by its maxHeadersCount', 64, 64],
+  ])('is not adopted where the server leaves headers out, %s: one may be the proxy’s', async (_, most, count) => {
+    const stage = await Stage.start(framework, reportTrace);
+    if (most !== undefined) stage.server.maxHeadersCount = most;
+    const filled = (more: number): string[] => Array.from({ length: count - 4 + more }, () => 'a:');
+    const forwarded = (more: number): string[] => [...filled(more), 'X-Forwarded-For: 203.0.113.9'];
+    for (const more of [0, 1, 2, 100])
+      expect(await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(more)])).toMatch(minted);
+    expect(await traceOf(stage, ['X-Trace-Id: sent', ...filled(0)])).toBe('sent');
+  });
+
+  it('is adopted with any number of headers where the server leaves none out', async () => {
+    const stage = await Stage.start(framework, reportTrace);
+    stage.server.maxHeadersCount = 0;
+    expect(await traceOf(stage, ['X-Trace-Id: sent', ...Array.from({ length: 2_000 }, () => 'a:')])).toBe('sent');
+  });
+
+  it.each([
     ['keeps', () => Promise.resolve(true)],
     ['breaks', () => Promise.reject(new Error('down'))],
   ])('fails the request where trust answers by a promise, which it %s', async (_, trust) => {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 import { warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
@@ -16,7 +16,8 @@ export function mayAdopt(traceId: string, request: IncomingMessage, trust: Check
 export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust, TraceSignatures>): boolean {
   if (trust === 'all') return true;
   if (typeof trust === 'function') return saysYes(trust(request));
-  return trust === 'internal' && isPeerInside(request.socket) && forwardedFor(request).every(isInside);
+  if (trust !== 'internal' || !isPeerInside(request.socket)) return false;
+  return hasAllHeaders(request) && forwardedFor(request).every(isInside);
 }
 
 /** A promise is no answer: who brings the id would be refused for ever, and by a rejection end the process. */
@@ -74,6 +75,15 @@ function isInside(address: string): boolean {
   const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '');
   const family = isIP(plain);
   return family !== 0 && inside.check(plain, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+/**
+ * Beyond a number Node leaves headers out, without a word: whoever sends so many could hide what the proxy wrote behind
+ * them. `rawHeaders` has two items a header.
+ */
+function hasAllHeaders({ rawHeaders, socket }: IncomingMessage): boolean {
+  const most = (socket as { server?: Partial<Server> } | undefined)?.server?.maxHeadersCount ?? 1_000;
+  return most <= 0 || rawHeaders === undefined || rawHeaders.length < 2 * most;
 }
 
 /** Every address that a proxy wrote down; what can't be read as one counts as outside. */
