@@ -130,7 +130,9 @@ export function describe(value: unknown): string {
   const kind = kindOf(value);
   if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol')
     return `a value of type ${kind}`;
-  return `\`${String(value).slice(0, 100)}\` (${kind})`;
+  // Of a connection string in a client's place no more than its scheme: it may have a password.
+  const words = String(value).replace(/:\/\/.*/s, '://…');
+  return `\`${words.slice(0, 100)}\` (${kind})`;
 }
 
 function kindOf(value: unknown): string {

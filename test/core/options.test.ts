@@ -92,6 +92,14 @@ describe('createLocks', () => {
     );
   });
 
+  const url = 'redis://locks:pass\nword@db.internal';
+  it.each([
+    ['a store', { store: url }],
+    ['options', url],
+  ])('shows no password of a connection string in the place of %s', (_, options) => {
+    expect(() => build(options)).toThrow(/^Expected .*, got `redis:\/\/…` \(string\)$/);
+  });
+
   it('names the class of what was given in place of options', () => {
     expect(() => build(new MemoryStore())).toThrow(/got `\w+` of an object of class MemoryStore$/);
     expect(() => build(Object.create({ of: 'no class' }, { waitMS: { value: 1, enumerable: true } }))).toThrow(
