@@ -1,5 +1,8 @@
+import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../src/core/errors.ts';
+import { RedisCas } from '../../src/core/store/redis-cas.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
@@ -157,6 +160,36 @@ describe('on a real server', () => {
     expect(error.message).not.toMatch(/order|secret|reenlock|127/);
     expect(error).toMatchObject({ expose: false, status: 503, retryable: true, cause: { name: 'ReplyError' } });
     expect(JSON.stringify(error)).not.toMatch(/secret/);
+  });
+
+  it.each([
+    ['ioredis 6', Redis],
+    ['ioredis 5', Redis5 as unknown as typeof Redis],
+  ])('a login that the server refuses is told of, by %s, without the password', async (_, Client) => {
+    await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
+    const { port } = stage.server;
+    const client = new Client({
+      port,
+      username: 'locks',
+      password: 'hunter2',
+      retryStrategy: () => 10,
+      disconnectTimeout,
+    });
+    client.on('error', () => {});
+    const store = new RedisStore({ client });
+    const cas = new RedisCas({ client });
+    const told: unknown[] = [];
+    const subscribed = store.subscribe('process', (message) => told.push(message));
+    const calls = [
+      ...[store.inspect('id'), store.list({ idPrefix: '', limit: 1, cursor: undefined }), subscribed],
+      ...[cas.read('key'), cas.create('key', 'new', 1), cas.replace('key', 'old', 'new', 1), cas.remove('key', 'old')],
+    ];
+    const errors = (await Promise.allSettled(calls)).map((result) => (result as PromiseRejectedResult).reason);
+    client.disconnect();
+    cas.close();
+    const printed = inspect([...errors, ...told], { depth: 9 });
+    expect(printed.match(/WRONGPASS/g)?.length).toBeGreaterThan(calls.length);
+    expect(printed).not.toContain('hunter2');
   });
 
   it('a user without any channel is never told that what was applied was not', async () => {

@@ -3,7 +3,7 @@ import { LockConfigError, LockStoreError } from '../errors.ts';
 import { checkOptions, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
-import { storeError } from './redis-errors.ts';
+import { storeError, withoutLogin } from './redis-errors.ts';
 import { evictionWarning } from './redis-eviction.ts';
 import { RedisTransactions } from './redis-transactions.ts';
 
@@ -50,7 +50,8 @@ export class RedisCas implements CasAdapter {
       throw storeError('create', error, wasSentOnce());
     }
     // After a connection was lost, what is in the way may be what an earlier copy of this call wrote.
-    return (await this.#client.get(key)) === value;
+    const [found] = await answers(this.#client.pipeline().get(key));
+    return found === value;
   }
 
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
@@ -104,7 +105,7 @@ const rules = { client: objectWith('an ioredis client', 'pipeline', 'multi', 'du
 async function answers(commands: ChainableCommander): Promise<unknown[]> {
   const replies = (await commands.exec()) ?? [];
   return replies.map(([error, answer]) => {
-    if (error) throw error;
+    if (error) throw withoutLogin(error);
     return answer;
   });
 }

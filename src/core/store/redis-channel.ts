@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './redis-cluster.ts';
-import { storeError } from './redis-errors.ts';
+import { storeError, withoutLogin } from './redis-errors.ts';
 import { readMessage } from './redis-replies.ts';
 import { subscriberOptions } from './redis-subscriber.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from './store.ts';
@@ -118,7 +118,7 @@ export class RedisChannel {
       if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
       else for (const listener of this.#freedListeners.values()) listener(message);
     });
-    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error }));
+    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error: withoutLogin(error) }));
     connection.on('ready', () => {
       // Closed already.
       if (this.#connection === connection) void this.#subscribeAgain(connection);

@@ -25,9 +25,21 @@ export function storeError(operation: string, cause: unknown, wasSentOnce = true
   const code = replyCode(cause);
   const words = code === undefined ? 'did not answer' : `answered ${code}`;
   return new LockStoreError(`The lock store ${words} to ${operation}`, {
-    cause,
+    cause: withoutLogin(cause),
     outcome: wasSentOnce && code !== undefined && refusals.has(code) ? 'not-applied' : 'unknown',
   });
+}
+
+/**
+ * ioredis keeps with an error what was sent: of a login that was refused, which every call then gets, that is the password.
+ * It stays where it is, and no log prints it.
+ */
+export function withoutLogin<E>(error: E): E {
+  const { command } = Object(error) as { command?: { name?: unknown } };
+  if (command?.name === 'auth' || command?.name === 'hello') {
+    Reflect.defineProperty(Object(error), 'command', { enumerable: false });
+  }
+  return error;
 }
 
 /** Whether the server asks for the script's source. */
