@@ -177,6 +177,31 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
+  it.each([
+    ['HEAD', 200],
+    ['GET', 204],
+  ])(
+    'loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
+    async (method, status) => {
+      const clock = new ManualClock();
+      const stage = await Stage.start(
+        framework,
+        (app) =>
+          app.route('/x', framework.lockOn('k'), (call) => {
+            call.detach();
+            call.res.writeHead(status);
+          }),
+        { protocol, clock },
+      );
+      await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
+      await stage.visit('/nowhere', 'passer-by');
+      await clock.advance(29_000);
+      expect(await stage.holder('k')).toBe('first');
+      await clock.advance(1_000);
+      expect(stage.count('lost first k')).toBe(1);
+    },
+  );
+
   it('keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
     for (const releaseOn of ['close', 'end'] as const) {
       const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });

@@ -68,8 +68,8 @@ export class ResponseWatch implements SocketListener, EndListener {
     res.on('close', () => this.#close());
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) onSocketClose(socket, this);
-    // That of a HEAD request on HTTP/2 emits `close` only once it was ended. Its head alone closes the stream, too.
-    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => !res.headersSent && this.#close());
+    // That of a HEAD request on HTTP/2 emits `close` only once it was ended; its head alone closes the stream.
+    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#close());
     // Answered, or gone, before it could be watched: no event is left to come.
     if (res.writableEnded) this.#close();
     else if ((socket ?? streamOf(req))?.destroyed === true) asMicrotask(() => this.#close());
