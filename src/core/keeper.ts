@@ -7,7 +7,7 @@ import { Outcome } from './outcome.ts';
 import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
 import type { LockStore, ReleaseReply } from './store/store.ts';
-import { aboutKey, reported, type StoreCalls } from './store-calls.ts';
+import { aboutKey, type StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
@@ -64,9 +64,7 @@ export class Keeper {
   /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
     assertGrantable(leaseMs, this.#store);
-    await this.#watchdog.renew(grant, leaseMs).catch((failure: LockStoreError) => {
-      throw reported(this.#events, 'renew', grant.key, failure);
-    });
+    await this.#watchdog.renew(grant, leaseMs);
   }
 
   /**

@@ -1,11 +1,10 @@
 import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
-import type { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
 import type { Soon } from './soon.ts';
 import type { LockStore, RenewReply } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import { reported, type StoreCalls } from './store-calls.ts';
 import { SwapList } from './swap-list.ts';
 
 /** Renewals that fall due within this of each other travel together. */
@@ -74,7 +73,10 @@ export class Watchdog {
     this.#disarm();
   }
 
-  /** Renews now. Rejects with a `LockStoreError` when the store did not answer; a definite no makes the grant lost. */
+  /**
+   * Renews now. Rejects with a `LockStoreError`, of which its event tells, when the store did not answer; a definite no
+   * makes the grant lost.
+   */
   async renew(grant: Grant, leaseMs: number, deadlineMs: number = this.#storeTimeoutMs): Promise<void> {
     const sent = this.#clock.now();
     const leftMs = remainingMs(sent, grant.maxHold);
@@ -82,7 +84,11 @@ export class Watchdog {
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.unheardOf = sent;
     const call = (): Soon<RenewReply> => this.#store.renew(grant.request, terms);
-    const reply = await this.#calls.run('renew', sent, deadlineMs, call);
+    const reply = await new Promise<RenewReply>((resolve, reject) => {
+      this.#calls.start('renew', sent, deadlineMs, call, resolve, (failure) =>
+        reject(reported(this.#events, 'renew', grant.key, failure)),
+      );
+    });
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {
       this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
@@ -138,8 +144,7 @@ export class Watchdog {
     let retryMs: number | undefined;
     try {
       await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#storeTimeoutMs, leftMs / 3));
-    } catch (error) {
-      this.#events.emit('storeError', { operation: 'renew', key: grant.key, error: error as LockStoreError });
+    } catch {
       grant.wantsLonger ||= isLonger;
       retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#clock.jitter());
     }

@@ -52,6 +52,19 @@ describe('a store that is down', () => {
     await setup.clock.advance(3_000);
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
     expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
+    // A release is told of once a try, all else once.
+    if (operation !== 'release') expect(events).toHaveLength(1);
+  });
+
+  it('tells of a renewal that failed in the background by an error that has its key', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    await taken(setup, { leaseMs: 30_000 });
+    setup.store.next('renew', down);
+    await setup.clock.advance(10_000);
+    expect(events).toMatchObject([
+      { operation: 'renew', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: down.error } },
+    ]);
   });
 
   it('tells of a page of locks that could not be read by its event', async () => {
