@@ -66,8 +66,8 @@ export interface Hold extends AsyncDisposable {
   assertHeld(minRemainingMs?: number): void;
   /**
    * Makes the lease end no earlier than `leaseMs` from now; it never shortens it, and never reaches beyond `maxHoldMs`.
-   * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer, and
-   * `LockNotHeldError` after the release.
+   * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer, `LockNotHeldError`
+   * after the release, and `LockConfigError` for a lease that the store does not grant.
    */
   extend(leaseMs: number): Promise<void>;
   /**
