@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
+import { type CommonGuardOptions, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
 import { checkNext, checkRTracer } from '../core/http/validations.ts';
@@ -96,7 +96,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
     const refused = (error: unknown): void => {
       if (isOver(rawReq)) return;
       const refusal = guard.refusal(error, rawRes);
-      if (refusal === undefined || handler === undefined) next(errorOf(error));
+      if (refusal === undefined || handler === undefined) next(failureOf(error));
       else answer(() => handler(refusal, req, res, next), next);
     };
     void runInRequest(rawReq, () => settle(() => enter(req, res), entered, refused));
@@ -119,10 +119,5 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
 
 /** What the application's handler throws or rejects with goes its own way. */
 function answer(handle: () => unknown, next: (error: unknown) => void): void {
-  new Promise((resolve) => resolve(handle())).catch((error) => next(errorOf(error)));
-}
-
-/** Express takes nothing for no error, and would call the handler: who fails may give no reason, as `reject()` does. */
-function errorOf(reason: unknown): unknown {
-  return reason || new Error('What a guard calls has failed, without a reason');
+  new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
 }

@@ -1,7 +1,7 @@
 import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
-import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
+import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
   runInRequest,
@@ -89,7 +89,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
       for (const hold of holds ?? []) hold.assertOpen();
     } catch (error) {
       const refusal = guard.refusal(error, ctx.res);
-      if (refusal === undefined || handler === undefined) throw error;
+      if (refusal === undefined || handler === undefined) throw failureOf(error);
       await handler(refusal, ctx, next);
       return;
     }

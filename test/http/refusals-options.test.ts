@@ -139,10 +139,11 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
 
   it.each<[string, GuardOptions, () => string]>([
     ['its `skip` rejects', { skip: () => Promise.reject() }, () => 'k'],
+    ['its `skip` rejects with a word of Express’s', { skip: () => Promise.reject('route') }, () => 'k'],
     ['its key function throws', {}, fails],
     ['its handler throws', { handler: fails }, () => ''],
     ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
-  ])('let nobody in without the lock where %s without a reason', async (_, guard, key) => {
+  ])('let nobody in without the lock where %s without an error', async (_, guard, key) => {
     const stage = await Stage.start(framework, (app, stage) => {
       app.onError((_error, call) => call.send('failed', 500));
       app.route('/x', framework.lockOn(key, guard), (call) => {

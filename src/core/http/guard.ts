@@ -176,6 +176,15 @@ function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: 
   return [];
 }
 
+/**
+ * What a guard fails with where what it calls gave no error, as `reject()` does: Express would go on without the lock, also
+ * by its words for its own way, and Koa would not answer.
+ */
+export function failureOf(reason: unknown): unknown {
+  if (reason && reason !== 'route' && reason !== 'router') return reason;
+  return new Error('What a guard calls has failed, and gave no error', { cause: reason });
+}
+
 function setStatus(error: LockError, status: number): void {
   Object.assign(error, { status, statusCode: status });
 }
