@@ -176,6 +176,21 @@ function describeLapsed({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).holds).toEqual([second.holdId]);
     });
 
+    itQueues('is not passed over any more once it polled, though others of its owner hold on', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const other = await one.line('shared').wait();
+      await two.line('shared', { claimMs: shortMs }).wait();
+      const second = await two.line().wait();
+      const next = await one.line().wait();
+      await holder.release();
+      await harness.elapse(shortMs);
+      expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
+      await other.release();
+      expect(await stage.order()).toEqual({ holds: [second.holdId], waiters: [next.holdId] });
+    });
+
     itQueues('costs those behind it one claim, not one for each of its waiters', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();

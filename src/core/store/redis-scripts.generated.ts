@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '8c450ea59244812581658db274a1d1dd438b927f',
+  sha1: '2517949a0d9a6e965e7d3bba66e1df67a58ca901',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -91,6 +91,7 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
+local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -107,7 +108,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process ~= caller then lapsed[process] = true end
+if process == caller then hasLapsed = true else lapsed[process] = true end
 end
 end
 at = next
@@ -360,12 +361,12 @@ place = digits(nowUs - priority * 10000000 - 10000000000000000)
 redis.call('ZADD', queue, place, ownMember)
 if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
 keepLive()
-if not waiting or alone then
+if not waiting or alone or hasLapsed then
 waiting = true
 writeRecord()
 end
 end
-elseif isForgotten then
+elseif isForgotten or hasLapsed then
 writeRecord()
 end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})`,
@@ -381,7 +382,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '4a81023e04dc0dd5916f2a46ebe4c98254d2efab',
+  sha1: 'f35c5074cfbf5f7b7fe590023c42fb9bcc8134e5',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -409,6 +410,7 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
+local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -425,7 +427,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process ~= caller then lapsed[process] = true end
+if process == caller then hasLapsed = true else lapsed[process] = true end
 end
 end
 at = next
@@ -653,7 +655,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'eadd4c1f99043a4df6b411bdf748ef155b8e30b3',
+  sha1: 'a1062f00a86015ec1615565a4905acbcc88238fb',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -767,6 +769,7 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
+local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -783,7 +786,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process ~= caller then lapsed[process] = true end
+if process == caller then hasLapsed = true else lapsed[process] = true end
 end
 end
 at = next
@@ -1032,7 +1035,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '7b6acd4ec93e891e05233d1b321d040449916b88',
+  sha1: 'c5ad57185d73543de97134c155525506e9003e1d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1076,6 +1079,7 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
+local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -1092,7 +1096,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process ~= caller then lapsed[process] = true end
+if process == caller then hasLapsed = true else lapsed[process] = true end
 end
 end
 at = next

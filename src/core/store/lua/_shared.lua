@@ -53,6 +53,8 @@ local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 -- Who waits alone, where the record names it.
 local alone
 local lapsed = {}
+-- Whether the calling process did: once it has polled, it is not to be suspended for that any more.
+local hasLapsed = false
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
   local at = 19
@@ -69,7 +71,7 @@ if text then
         holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
       elseif isClaim then
         local process = string.match(text, '^%S+', at + 16)
-        if process ~= caller then lapsed[process] = true end
+        if process == caller then hasLapsed = true else lapsed[process] = true end
       end
     end
     at = next

@@ -157,12 +157,12 @@ elseif not isQueued then
     redis.call('ZADD', queue, place, ownMember)
     if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
     keepLive()
-    if not waiting or alone then
+    if not waiting or alone or hasLapsed then
       waiting = true
       writeRecord()
     end
   end
-elseif isForgotten then
+elseif isForgotten or hasLapsed then
   writeRecord()
 end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})
