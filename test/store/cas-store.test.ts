@@ -243,6 +243,17 @@ describe('CasStore', () => {
     );
   });
 
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])(
+    'grants nothing at a time of the server that is none (%d), and leaves the holder its lock',
+    async (nowMs) => {
+      await stage.deafProcess().line().hold();
+      const text = adapter.texts.get(at);
+      adapter.nowMs = nowMs;
+      await expect(stage.deafProcess().line().try()).rejects.toMatchObject({ outcome: 'not-applied' });
+      expect(adapter.texts.get(at)).toBe(text);
+    },
+  );
+
   it('a grant to another process is found by its poll, and not told', async () => {
     const elsewhere = other();
     const process = await elsewhere.process();

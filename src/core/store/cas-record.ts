@@ -39,10 +39,11 @@ export class CasRecord {
   readonly #before: string | undefined;
   #lastFence: number;
 
-  /** Throws where the text is not a lock's. */
+  /** Throws where the text is not a lock's, or the time is none: by that, every lease would be over. */
   constructor(id: string, { value, nowUs }: CasReading) {
     this.#nowUs = nowUs;
     this.nowMs = Math.floor(nowUs / 1000);
+    if (!Number.isFinite(this.nowMs)) throw new Error('Not a time of the server');
     const content = value === undefined ? undefined : parse(value);
     const isOver = content === undefined || content.untilMs <= this.nowMs;
     const { lastFence, holds, queue, processes, gone } = isOver ? nothing : content;
