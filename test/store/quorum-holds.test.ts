@@ -172,6 +172,25 @@ describe('looking at a quorum', () => {
     expect((await stage.inspect()).holds).toEqual([]);
   });
 
+  it('takes a hold by force from each node, also where it has a fence of its own, and tells the holder', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[2]!.next('acquire', down);
+    await stage.deafProcess().line('owner').hold();
+    await stage.clock.advance(1_000);
+    // At re-entry the third node, which lacks the outer hold, makes a fence; then the first one loses its data.
+    const process = await stage.process();
+    const inner = process.line('owner');
+    const { fence } = await inner.hold();
+    await stage.nodes[0]!.forget();
+    expect((await inner.renew(fence)).status).toBe('renewed');
+    expect(await stage.store.forceRelease('order:42', fence)).toBe(true);
+    expect(await stage.copies()).toBe(0);
+    await stage.clock.settle();
+    expect(process.messages).toEqual([{ kind: 'lost', holdId: inner.holdId }]);
+    expect(await inner.renew(fence)).toEqual({ status: 'lost' });
+    await stage.end();
+  });
+
   it('fails without a quorum, and so does a forced release', async () => {
     const stage = new QuorumStage(3);
     const { fence } = await stage.deafProcess().line().hold();

@@ -77,13 +77,7 @@ function releaseStatus(
 /** Tells the holds that stand on a quorum, or would if the silent nodes had them, too. */
 export async function inspectQuorum(quorum: Quorum, id: string): Promise<InspectReply> {
   const { size } = quorum;
-  const answers = await quorum.ask<Answer<InspectReply>>(
-    (node) => node.call((store) => store.inspect(id)),
-    (soFar) => {
-      if (failures(soFar) > quorum.spare) return 'enough';
-      return replies(soFar).length >= size ? 'enough' : 'open';
-    },
-  );
+  const answers = await look(quorum, id);
   const told = replies(answers);
   if (told.length < size) throw failed('inspect', answers);
   const seen = new Map<string, InspectReply['holds'][number][]>();
@@ -114,11 +108,18 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
   };
 }
 
-/** Takes the hold from every node where it has this fence. */
+/** Takes the hold that has this fence on any node from every node. */
 export async function forceReleaseQuorum(quorum: Quorum, id: string, fence: number): Promise<boolean> {
   const { size, spare } = quorum;
+  // A node that is not one of those that agreed has the hold with a fence of its own.
+  const seen = await look(quorum, id);
+  const named = replies(seen).flatMap(({ holds }) => holds.filter((hold) => hold.fence === fence));
+  const holdIds = new Set(named.map(({ holdId }) => callersId(holdId)));
   const answers = await quorum.ask<Answer<boolean>>(
-    (node) => node.call((store) => store.forceRelease(id, fence)),
+    (node, index) => {
+      const own = replies([seen[index]])[0]?.holds.find(({ holdId }) => holdIds.has(callersId(holdId)));
+      return node.call((store) => store.forceRelease(id, own?.fence ?? fence));
+    },
     (soFar) => {
       if (failures(soFar) > spare) return 'enough';
       return count(soFar, Boolean) >= size || count(soFar, (reply) => !reply) > spare ? 'enough' : 'open';
@@ -127,6 +128,16 @@ export async function forceReleaseQuorum(quorum: Quorum, id: string, fence: numb
   if (count(answers, Boolean) >= size) return true;
   if (count(answers, (reply) => !reply) > spare) return false;
   throw failed('force release', answers);
+}
+
+function look(quorum: Quorum, id: string): Promise<Answers<InspectReply>> {
+  return quorum.ask<Answer<InspectReply>>(
+    (node) => node.call((store) => store.inspect(id)),
+    (soFar) => {
+      if (failures(soFar) > quorum.spare) return 'enough';
+      return replies(soFar).length >= quorum.size ? 'enough' : 'open';
+    },
+  );
 }
 
 function replies<T>(answers: Answers<T>): T[] {
