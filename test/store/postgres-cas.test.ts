@@ -123,6 +123,14 @@ describe('PostgresCas', () => {
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
 
+  it('a write to a connection that has ended leaves it unknown, though `EPIPE` is as long as the codes of the server', async () => {
+    const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const query = (text: string, values: unknown[]) =>
+      text.startsWith('SELECT') ? pool.query(text, values) : Promise.reject(broken);
+    stage.store = new CasStore({ adapter: new PostgresCas({ pool: { query } }) });
+    await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ outcome: 'unknown', cause: broken });
+  });
+
   it.each([
     [undefined, 'Expected `pool` to be a Pool'],
     [{ pool: {} }, 'Expected `pool` to be a Pool'],

@@ -109,8 +109,8 @@ const conflicts = new Set(['40001', '40P01']);
 /** The server went down, or says itself that it does not know. */
 const unclear = /^(08|57P0|58|XX|40003)/;
 
-/** An error of the server has its SQLSTATE; one of the connection has none. */
+/** An error of the server has its SQLSTATE; one of the connection has none, but may be an `EPIPE`. */
 function stateOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined;
 }
