@@ -4,7 +4,7 @@ import { RedisStore } from 'reenlock/redis';
 import { orderKey } from '../../examples/orders/key.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { Example, readOrder, ship, stopExamples } from './example.ts';
+import { Example, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();
 
@@ -58,6 +58,23 @@ describe('on Redis', () => {
     expect(statuses.filter((status) => status === 409)).toHaveLength(21);
     for (const id of ids)
       expect(await readOrder(examples[1]!, id)).toEqual({ id, shipped: 5, stock: 0, charged: 2_500, settled: 0 });
+  });
+
+  it.each(servers)('%s ends by itself on SIGTERM, and leaves no order locked', async (file) => {
+    const example = await start(file);
+    const client = new Redis(redis.url);
+    const store = new RedisStore({ client });
+    const holds = async (): Promise<number> => (await store.inspect(orderKey('5'))).holds.length;
+    try {
+      const answers = Array.from({ length: 40 }, () => ship(example, '5').catch(() => undefined));
+      await until(holds, (count) => count > 0);
+      example.kill('SIGTERM');
+      expect(await example.exited).toMatchObject({ code: 0, stderr: '' });
+      await Promise.all(answers);
+      expect(await holds()).toBe(0);
+    } finally {
+      await client.quit();
+    }
   });
 
   // An order each: a server that is killed leaves its last lease behind.
