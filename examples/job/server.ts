@@ -14,7 +14,8 @@ async function main(): Promise<void> {
   process.once('SIGINT', () => stop.abort());
 
   while (!stop.signal.aborted) {
-    await settleOrders(payments, locks, stop.signal);
+    // A round that fails, as while Redis is away, is done again by the next; the server goes on.
+    await settleOrders(payments, locks, stop.signal).catch((error) => console.error(error));
     await sleep(Number(process.env.NIGHT_MS ?? 1_000), undefined, { signal: stop.signal }).catch(() => {});
   }
   await closeServer(server, locks, { drainMs: 5_000 });

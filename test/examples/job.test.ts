@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import Redis from 'ioredis';
 import { createLocks, lock, runInTrace } from 'reenlock';
 import { settleOrders } from '../../examples/job/settlement.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
@@ -6,7 +7,7 @@ import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { Example, readOrder, ship, stopExamples } from './example.ts';
+import { Example, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();
 
@@ -59,6 +60,22 @@ describe('job/server.ts', () => {
     const results = await Promise.all(examples.map((example) => example.exited));
     expect(results.slice(0, 2).map(({ code }) => code)).toEqual([0, 0]);
     expect(settledCents(examples[0]!) + settledCents(examples[1]!)).toBe(10_000);
+  });
+
+  it('goes on serving when a round fails, and settles with a later one', async () => {
+    const client = new Redis(redis.url);
+    try {
+      await client.flushall();
+      await client.set('orders', 'no hash'); // What a round asks for is refused.
+      const example = await Example.start('job/server.ts', { REDIS_URL: redis.url, NIGHT_MS: '1' });
+      const failed = async (): Promise<number> =>
+        Number(/cmdstat_hkeys:.*failed_calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+      await until(failed, (count) => count > 1);
+      await client.del('orders');
+      await shipAndSettle(example);
+    } finally {
+      await client.quit();
+    }
   });
 });
 
