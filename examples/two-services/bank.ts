@@ -7,14 +7,15 @@ export class Bank {
   }
 
   async charge(order: string, cents: number): Promise<void> {
+    const headers = { 'Content-Type': 'application/json' };
     const body = JSON.stringify({ order, cents });
-    const response = await fetch(`${this.#url}/charges`, { method: 'POST', body });
+    const response = await fetch(`${this.#url}/charges`, { method: 'POST', headers, body });
     if (!response.ok) throw new Error(`The bank answered ${response.status}`);
   }
 
   /** Whether an order was charged: for who was cut off before the answer. */
   async wasCharged(order: string): Promise<boolean> {
-    const { status } = await fetch(`${this.#url}/charges/${order}`);
+    const { status } = await fetch(`${this.#url}/charges/${encodeURIComponent(order)}`);
     return status === 200;
   }
 }

@@ -4,5 +4,5 @@ import { traceHeaders } from 'reenlock';
 export function callService(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(traceHeaders())) headers.set(name, value);
-  return fetch(url, { ...init, headers });
+  return fetch(url, { ...init, headers, redirect: 'error' }); // a redirect would take the headers elsewhere
 }

@@ -11,6 +11,7 @@ const priceCents = 500;
 /** Ships orders, in Express. Holds the order while the payment service charges it. */
 function createApp() {
   const payments = needed('PAYMENTS_URL');
+  const chargesOf = (id: string): string => `${payments}/orders/${encodeURIComponent(id)}/charges`;
   const bank = new Bank(needed('BANK_URL'));
   const app = express();
   app.use(traceContext({ trust: 'internal' }));
@@ -19,7 +20,7 @@ function createApp() {
 
   app.post('/orders/:id/shipments', guard, async (req, res) => {
     const { id } = req.params;
-    const charge = await callService(`${payments}/orders/${id}/charges`, { method: 'POST' }).catch(() => undefined);
+    const charge = await callService(chargesOf(id), { method: 'POST' }).catch(() => undefined);
     if (charge?.ok) return void res.status(201).json({ fence: req.lock?.fence, charge: await charge.json() });
     // Refused, or cut off before its answer. The order stays held until we know what was charged.
     res.status(502).json({ charged: await bank.wasCharged(id) });

@@ -19,7 +19,9 @@ function createApp() {
 
   router.post('/orders/:id/charges', guard, async (ctx) => {
     const id = ctx.params.id!;
-    const total = (await (await callService(`${orders}/orders/${id}/total`)).json()) as { cents: number };
+    const answer = await callService(`${orders}/orders/${encodeURIComponent(id)}/total`);
+    if (!answer.ok) throw new Error(`The order service answered ${answer.status}`);
+    const total = (await answer.json()) as { cents: number };
     await bank.charge(id, total.cents);
     ctx.status = 201;
     ctx.body = { fence: ctx.state.lock?.fence, total };

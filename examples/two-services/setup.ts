@@ -28,6 +28,5 @@ export async function serve(app: RequestListener): Promise<void> {
   process.once('SIGTERM', async () => {
     await closeServer(server, locks, { drainMs: 1_000 });
     await client.quit();
-    process.disconnect?.();
   });
 }

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import Redis from 'ioredis';
 import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../helpers/free-port.ts';
@@ -70,6 +73,28 @@ describe('two services on one Redis', () => {
     expect(orders.lines.filter((line) => line === holds)).toHaveLength(2);
     expect(payments.lines.filter((line) => line === holds)).toHaveLength(1);
     expect([...orders.lines, ...payments.lines].filter((line) => line.includes('waits'))).toEqual([]);
+  });
+
+  it('an order whose id is no word in a path is asked for as it is written', async () => {
+    bank.answerAll();
+    const answer = await post(orders.url('/orders/..%2F43%3Fa/shipments'), 'trace');
+    expect(answer.status).toBe(201);
+    expect(payments.lines).toContainEqual(expect.stringMatching(/^trace holds order:\.\.\/43\?a, fence/));
+  });
+
+  it('a charge whose total the order service refuses does not come to the bank', async () => {
+    const refusing = createServer((_req, res) => res.writeHead(503).end('{}')).listen(0, '127.0.0.1');
+    await once(refusing, 'listening');
+    const ORDERS_URL = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`;
+    const env = { REDIS_URL: redis.url, BANK_URL: bank.url, ORDERS_URL };
+    try {
+      const alone = await Example.start('two-services/payments.ts', env);
+      bank.answerAll();
+      expect((await post(alone.url('/orders/42/charges'), 'trace')).status).toBe(500);
+    } finally {
+      refusing.closeAllConnections();
+      refusing.close();
+    }
   });
 
   it('a stranger waits, in whichever service, until the caller has answered', async () => {
