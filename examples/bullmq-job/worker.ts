@@ -27,10 +27,11 @@ worker.on('ready', () => console.log('Working'));
 worker.on('failed', (job, error) => console.log(`order ${job?.data.order} is put back: ${error.message}`));
 worker.on('error', (error) => console.error(error));
 
-process.once('SIGTERM', async () => {
+async function stop(): Promise<void> {
   const closed = worker.close(); // takes no more jobs
   worker.cancelAllJobs('shutting down'); // ends their waits; who holds an order finishes
   await closed;
   await close();
-  process.disconnect?.();
-});
+}
+process.once('SIGTERM', stop);
+process.once('SIGINT', stop);

@@ -27,13 +27,14 @@ async function main(): Promise<void> {
   const server = await listen(createApp(orders, locks));
   // `noOverlap`: a round that takes longer than the interval is not followed by one beside it.
   const task = schedule(process.env.SCHEDULE ?? '0 3 * * *', settleInTurn, { noOverlap: true });
-  process.once('SIGTERM', async () => {
+  const shutDown = async (): Promise<void> => {
     await task.destroy();
     stop.abort();
     await closeServer(server, locks, { drainMs: 5_000 });
     await close();
-    process.disconnect?.();
-  });
+  };
+  process.once('SIGTERM', shutDown);
+  process.once('SIGINT', shutDown);
 }
 
 void main();
