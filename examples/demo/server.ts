@@ -49,12 +49,12 @@ function watch(locks: Locks, variant: Variant, moments: Moment[]) {
 async function connect(url: string | undefined): Promise<Redis | undefined> {
   if (!url) return undefined;
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
-  let cause: Error | undefined;
-  client.once('error', (error: Error) => {
+  let cause: NodeJS.ErrnoException | undefined;
+  client.once('error', (error: NodeJS.ErrnoException) => {
     cause = error;
   });
   await client.connect().catch(() => {
-    console.error(`No Redis server answers at REDIS_URL: ${cause?.message}`);
+    console.error(`No Redis server answers at REDIS_URL: ${cause?.message || cause?.code}`);
     process.exit(1);
   });
   return client;

@@ -13,8 +13,8 @@ export interface OpenRedis {
 export async function openRedis(): Promise<OpenRedis> {
   const named = process.env.REDIS_URL;
   if (named) {
-    await answering(named, 1).catch((cause: Error) => {
-      throw new Error(`No Redis server answers at REDIS_URL: ${cause.message}`);
+    await answering(named, 1).catch((cause: NodeJS.ErrnoException) => {
+      throw new Error(`No Redis server answers at REDIS_URL: ${cause.message || cause.code}`);
     });
     return { url: named, close: async () => {} };
   }
