@@ -28,10 +28,10 @@ async function main(): Promise<void> {
   const spanMs = Math.max(spanOf(lockedMoments), spanOf(openMoments));
 
   print(
-    'Six requests at once: four for order 42, two for order 43, each order with 3 units in stock.',
-    'Each ships one unit. The guard and three services lock the order, one inside the other.',
+    'Six requests at once, four for order 42 and two for order 43; 3 units of each.',
+    'Each ships a unit. The guard and three services lock the order, nested.',
     '',
-    '. waits   # the guard holds the order   re-entered by: o orders, i inventory, p payments',
+    '. waits   # the guard holds   re-entered by: o orders, i inventory, p payments',
     '',
     paint(
       'bold',
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
     ...verdicts(locked),
     account(locked.answers, lockedMoments),
     '',
-    paint('bold', 'WITHOUT IT, the same code and requests: everybody reads the stock before anybody writes it'),
+    paint('bold', 'WITHOUT IT, the same code and requests: they read before others have written'),
     ...drawLanes(open.answers, openMoments, spanMs, isOnRedis),
     '',
     ...verdicts(open),
@@ -68,7 +68,7 @@ function momentsOf(variant: Variant, { answers }: Round, seen: readonly Moment[]
 /** What each order's books say after the round, and whether that is what happened. */
 function verdicts(round: Round): string[] {
   return round.states.map(({ stock, charged }, index) => {
-    const books = `${shippedOf(round, index)} of ${units} units shipped, stock ${stock}, ${euros(charged)} charged`;
+    const books = `${shippedOf(round, index)} of ${units} shipped, stock ${stock}, ${euros(charged)} charged`;
     const verdict = isRight(round, index) ? paint('green', 'right') : paint('red', `WRONG: ${complaint(round, index)}`);
     return `order ${orders[index]}  ${books}  ${verdict}`;
   });
@@ -82,7 +82,7 @@ function isRight(round: Round, index: number): boolean {
 
 function complaint(round: Round, index: number): string {
   const shipped = shippedOf(round, index);
-  return `should be stock ${Math.max(0, units - shipped)}, ${euros(Math.min(units, shipped) * priceCents)}`;
+  return `should be ${Math.max(0, units - shipped)}, ${euros(Math.min(units, shipped) * priceCents)}`;
 }
 
 function shippedOf({ answers }: Round, index: number): number {

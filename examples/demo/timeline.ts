@@ -13,7 +13,10 @@ const marks: Readonly<Record<Doing, string>> = {
 
 const labels: Readonly<Record<number, string>> = { 201: '201 shipped', 409: '409 none left' };
 const labelColumns = 16;
-const laneColumns = 62;
+const statusColumns = 13;
+/** The space at the begin of each line, and two before the status. */
+const gapColumns = 3;
+const laneColumns = { least: 20, most: 62 };
 
 /** How long it took from the first moment to the last, in milliseconds. */
 export function spanOf(moments: readonly Moment[]): number {
@@ -31,13 +34,14 @@ export function drawLanes(
   const lanes = answers.map((answer) => ({ answer, own: momentsOf(answer, moments) }));
   lanes.sort((a, b) => a.answer.order.localeCompare(b.answer.order) || heldAt(a.own) - heldAt(b.own));
   const startMs = Math.min(...moments.map(({ atMs }) => atMs));
+  const width = laneWidth();
   const rows = lanes.map(({ answer, own }, index) => {
     const order = answer.order === lanes[index - 1]?.answer.order ? '' : `order ${answer.order}`;
     const label = `${order.padEnd(10)}${answer.traceId}${showsServer ? ` @${answer.server}` : ''}`;
-    const lane = drawLane(own, startMs, spanMs / laneColumns).padEnd(laneColumns);
+    const lane = drawLane(own, startMs, spanMs, width);
     return `${label.padEnd(labelColumns)}${colored(lane)}  ${labels[answer.status] ?? answer.status}`;
   });
-  return [paint('dim', axis(spanMs)), ...rows];
+  return [paint('dim', axis(spanMs, width)), ...rows];
 }
 
 /** How often a service locked an order that its request held already. */
@@ -61,20 +65,26 @@ function heldAt(moments: readonly Moment[]): number {
   return moments.find(({ doing }) => doing === 'hold')?.atMs ?? Number.POSITIVE_INFINITY;
 }
 
+/** As wide as the terminal lets a lane be: a line that is broken in two shows nothing. */
+function laneWidth(): number {
+  const room = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - labelColumns - statusColumns - gapColumns;
+  return Math.max(laneColumns.least, Math.min(laneColumns.most, room));
+}
+
 /** What each moment began lasts until the next, and takes one column at least, however short it was. */
-function drawLane(moments: readonly Moment[], startMs: number, columnMs: number): string {
+function drawLane(moments: readonly Moment[], startMs: number, spanMs: number, width: number): string {
   let lane = '';
   moments.forEach(({ atMs }, index) => {
-    const column = Math.round((atMs - startMs) / columnMs);
+    const column = Math.round(((atMs - startMs) / spanMs) * width);
     const before = moments[index - 1];
     lane =
       before === undefined ? ' '.repeat(column) : lane.padEnd(Math.max(column, lane.length + 1), marks[before.doing]);
   });
-  return lane.slice(0, laneColumns);
+  return lane.slice(0, width).padEnd(width);
 }
 
-function axis(spanMs: number): string {
-  return `${' '.repeat(labelColumns)}0 ms${`${Math.round(spanMs)} ms`.padStart(laneColumns - '0 ms'.length)}`;
+function axis(spanMs: number, width: number): string {
+  return `${' '.repeat(labelColumns)}0 ms${`${Math.round(spanMs)} ms`.padStart(width - '0 ms'.length)}`;
 }
 
 function colored(lane: string): string {

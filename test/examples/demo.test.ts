@@ -1,3 +1,5 @@
+import type { Doing, Moment } from '../../examples/demo/moments.ts';
+import { drawLanes } from '../../examples/demo/timeline.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript, tsx } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
@@ -41,6 +43,24 @@ describe('demo.ts', () => {
   });
 });
 
+describe('drawLanes', () => {
+  it.each([60, 80, 120])('fits into a terminal of %d columns', (columns) => {
+    const { columns: before } = process.stdout;
+    process.stdout.columns = columns;
+    try {
+      const answer = { traceId: 'r1', order: '42', server: 1, status: 409 };
+      const at = (doing: Doing, atMs: number): Moment => ({ variant: 'open', traceId: 'r1', doing, holds: 1, atMs });
+      const moments = [at('wait', 0), at('hold', 40), at('orders', 60), at('leave', 100)];
+      const rows = drawLanes([answer], moments, 100, true);
+      expect(rows.at(-1)).toMatch(/^order 42 {2}r1 @1 \.+#+o+ {2}409 none left$/);
+      // A space stands before each line.
+      expect(Math.max(...rows.map((row) => 1 + row.length))).toBe(Math.min(columns, 94));
+    } finally {
+      process.stdout.columns = before;
+    }
+  });
+});
+
 /** What every run must show. */
 function expectLesson(stdout: string): void {
   const lines = stdout.split('\n');
@@ -57,11 +77,11 @@ function expectLesson(stdout: string): void {
   expect(locked.map(({ status }) => status)).toEqual([201, 201, 201, 409, 201, 201]);
   expect(open.map(({ status }) => status)).toEqual(Array(6).fill(201));
 
-  const results = lines.filter((line) => line.includes('units shipped'));
-  expect(results[0]).toBe(' order 42  3 of 3 units shipped, stock 0, 15.00 charged  right');
-  expect(results[1]).toBe(' order 43  2 of 3 units shipped, stock 1, 10.00 charged  right');
-  expect(results[2]).toMatch(/^ order 42 {2}4 of 3 units shipped, .* WRONG: should be stock 0, 15\.00$/);
-  expect(results[3]).toMatch(/^ order 43 {2}2 of 3 units shipped, .* WRONG: should be stock 1, 10\.00$/);
+  const results = lines.filter((line) => line.includes(' shipped, stock '));
+  expect(results[0]).toBe(' order 42  3 of 3 shipped, stock 0, 15.00 charged  right');
+  expect(results[1]).toBe(' order 43  2 of 3 shipped, stock 1, 10.00 charged  right');
+  expect(results[2]).toMatch(/^ order 42 {2}4 of 3 shipped, .* WRONG: should be 0, 15\.00$/);
+  expect(results[3]).toMatch(/^ order 43 {2}2 of 3 shipped, .* WRONG: should be 1, 10\.00$/);
   expect(stdout).toContain('The lock store granted 6 times; 17 re-entries never asked it.');
 }
 
