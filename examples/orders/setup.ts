@@ -28,6 +28,8 @@ export function openShop(redisUrl: string | undefined = process.env.REDIS_URL): 
     return { ...createServices(new MemoryDatabase()), locks, close: () => locks.close() };
   }
   const client = new Redis(redisUrl);
+  // It connects again by itself; meanwhile guards answer 503.
+  client.on('error', ({ message, code }: NodeJS.ErrnoException) => console.error(`Redis: ${message || code}`));
   const locks = createLocks({ store: new RedisStore({ client }), waitMs });
   const close = async (): Promise<void> => {
     // The locks first: what is still held is given back through this client.
