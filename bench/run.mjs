@@ -20,6 +20,9 @@ process.once('SIGTERM', () => process.exit(143));
 
 const chosen = scenarios.filter(({ name }) => options.scenario === undefined || options.scenario === name);
 if (chosen.length === 0) throw new Error(`No such scenario; one of ${scenarios.map(({ name }) => name).join(', ')}`);
+if (options.rounds !== undefined && !/^[1-9]\d*$/.test(options.rounds)) {
+  throw new Error(`Expected --rounds to be a whole number of 1 or more, got ${options.rounds}`);
+}
 await checkBuild();
 
 const redis = await startRedis();
