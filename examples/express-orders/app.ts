@@ -12,6 +12,7 @@ export function createApp(orders: OrderService, locks: Locks): Express {
   const guard = lockOn((req: Request<{ id: string }>) => orderKey(req.params.id));
 
   // The guard takes the order's lock; the three services below re-enter it; it is released with the answer.
+  // Express 5 hands a rejection to `answerError`. Express 4 does not: catch it there, and call `next(error)`.
   app.post('/orders/:id/shipments', guard, async (req, res) => {
     res.status(201).json(await orders.ship(req.params.id));
   });
