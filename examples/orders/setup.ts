@@ -34,7 +34,7 @@ export function openShop(redisUrl: string | undefined = process.env.REDIS_URL): 
   const close = async (): Promise<void> => {
     // The locks first: what is still held is given back through this client.
     await locks.close();
-    await client.quit();
+    client.disconnect();
   };
   return { ...createServices(new RedisDatabase(client)), locks, close };
 }

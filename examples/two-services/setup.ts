@@ -27,6 +27,6 @@ export async function serve(app: RequestListener): Promise<void> {
   const server = await listen(app);
   process.once('SIGTERM', async () => {
     await closeServer(server, locks, { drainMs: 1_000 });
-    await client.quit();
+    client.disconnect();
   });
 }
