@@ -21,8 +21,6 @@ declare global {
   }
 }
 
-type AnyRequest = Request<unknown, unknown, unknown, unknown, Record<string, unknown>>;
-
 /** A request as a key function sees it: its route's parameters are strings. */
 export type KeyRequest = Request<Record<string, string>>;
 
@@ -30,13 +28,13 @@ export type KeyRequest = Request<Record<string, string>>;
 export type Guard = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /** What to lock for a request: one key, or several, acquired in one order, all or none. */
-export type KeyFunction<R extends AnyRequest = KeyRequest> = (
+export type KeyFunction<R extends IncomingMessage = KeyRequest> = (
   req: R,
   res: Response,
 ) => LockKeys | PromiseLike<LockKeys>;
 
 /** What a guard takes: the options of its acquire, and how it answers. The request's type is that of its key function. */
-export interface GuardOptions<R extends AnyRequest = KeyRequest> extends CommonGuardOptions {
+export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends CommonGuardOptions {
   /** Lets a request pass without the lock. */
   readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;
   /** Answers a refused request in place of the application's error handler. */
@@ -66,7 +64,7 @@ const watchOptions = { awaitsMiddleware: false };
  * A request that can't have it in time is answered 423 with Retry-After, through the application's error handlers.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
  */
-export function lockOn<R extends AnyRequest = KeyRequest>(
+export function lockOn<R extends IncomingMessage = KeyRequest>(
   key: string | KeyFunction<R>,
   options?: GuardOptions<NoInfer<R>>,
 ): Guard {
@@ -84,7 +82,7 @@ export function lockOn<R extends AnyRequest = KeyRequest>(
 
   return function lockGuard(rawReq, rawRes, next) {
     checkNext(next, 'express');
-    const req = rawReq as unknown as R;
+    const req = rawReq as R;
     const res = rawRes as Response;
     const entered = (holds: readonly Hold[] | undefined): void => {
       // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.

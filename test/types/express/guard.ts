@@ -51,6 +51,19 @@ lockOn((r) => {
   expectTrue<Same<typeof r.params, Record<string, string>>>();
   return r.path;
 });
+// A request that its application has typed throughout, as its handlers have it.
+type Order = Request<{ id: string }, { isPaid: boolean }, { amount: number }, { page?: string }, OrderLocals>;
+interface OrderLocals {
+  tenant: string;
+}
+interface TenantOrder extends Order {
+  region: string;
+}
+lockOn((r: Order) => [r.params.id, r.body.amount, r.query.page], { skip: (r) => r.body.amount === 0 });
+lockOn<TenantOrder>((r) => r.region, { handler: (_error, r, res) => res.status(423).send(r.region) });
+lockOn((r: Request<{ id: string }, { isPaid: boolean }>) => r.params.id);
+// @ts-expect-error a key function is called with a request
+lockOn((text: string) => text);
 // @ts-expect-error a key is text or a number
 lockOn(() => ({ id: 1 }));
 // @ts-expect-error a key is text or a number
