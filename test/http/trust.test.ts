@@ -12,6 +12,8 @@ import { Stage } from '../helpers/stage.ts';
 watchLeaks();
 
 const minted = /^[0-9a-f]{32}$/;
+/** What newer versions of Node answer to more headers than they keep. */
+const tooMany = 'HTTP/1.1 431 ';
 
 const reportTrace = (app: App): App =>
   app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId() }));
@@ -21,6 +23,7 @@ async function traceOf(stage: Stage, headers: readonly string[]): Promise<string
   const client = await stage.connect();
   client.request({ path: '/x', headers: [...headers, 'Connection: close'] });
   await client.closed;
+  if (client.received.startsWith(tooMany)) return tooMany;
   const [, trace, rtracer] = /\{"trace":"([^"]*)","rtracer":"([^"]*)"\}/.exec(client.received) ?? [];
   const echoed = /^x-trace-id: (.*)\r$/im.exec(client.received)?.[1];
   expect(client.received).toMatch(/^HTTP\/1.1 200 /);
@@ -194,8 +197,11 @@ describeFrameworks('the trace header', (framework) => {
     if (most !== undefined) stage.server.maxHeadersCount = most;
     const filled = (more: number): string[] => Array.from({ length: count - 4 + more }, () => 'a:');
     const forwarded = (more: number): string[] => [...filled(more), 'X-Forwarded-For: 203.0.113.9'];
-    for (const more of [0, 1, 2, 100])
-      expect(await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(more)])).toMatch(minted);
+    expect(await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(0)])).toMatch(minted);
+    for (const more of [1, 2, 100]) {
+      const trace = await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(more)]);
+      if (trace !== tooMany) expect(trace).toMatch(minted);
+    }
     expect(await traceOf(stage, ['X-Trace-Id: sent', ...filled(0)])).toBe('sent');
   });
 
