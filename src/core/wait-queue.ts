@@ -43,6 +43,8 @@ export class Waiter implements Placed {
   state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** Undoes what was begun with the wait: its timer, its listening, its place in the process's queue. */
   leave: (() => void) | undefined = undefined;
+  /** Where it stands, from the reply that said so on. */
+  queue: WaitQueue | undefined = undefined;
   place: Placed['place'] = undefined;
 
   constructor(ask: Ask, startedAt: Instant) {
@@ -218,6 +220,7 @@ export class WaitQueues {
     }
     queue.see(seen);
     queue.join(waiter, reply);
+    waiter.queue = queue;
     return queue;
   }
 

@@ -193,7 +193,7 @@ export class Waiting {
 
   #grant(waiter: Waiter, granted: Granted): void {
     if (waiter.state === 'gone') return;
-    if (waiter.state === 'waiting') this.#queues.get(waiter.ask.request.id)?.came(waiter);
+    waiter.queue?.came(waiter);
     this.#end(waiter);
     // Who has only tried hears of a forced release, too.
     if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
@@ -238,7 +238,7 @@ export class Waiting {
   /** A grant that came by message, or in the reply to another call. */
   #offer(grant: StoreGrant, now: Instant = this.#clock.now(), receivedAt = now): void {
     const waiter = this.#waiters.get(grant.holdId);
-    const queue = waiter && this.#queues.get(waiter.ask.request.id);
+    const queue = waiter?.queue;
     if (waiter === undefined || queue === undefined) {
       if (!this.#releases.giveLate(grant.holdId)) this.#early.keep(grant, receivedAt);
       return;
