@@ -61,6 +61,15 @@ class Twins {
     return readAcquire(holdIdOf(names), reply);
   }
 
+  /** Takes a step in both kinds, expects the same of both, and answers what they kept. */
+  async same(step: Step): Promise<State> {
+    const [quick, general] = await Promise.all(kinds.map((kind) => this.take(kind, step)));
+    expect({ step, reply: quick }).toEqual({ step, reply: general });
+    const [ours, theirs] = await Promise.all(kinds.map((kind) => this.state(kind)));
+    expect({ step, state: ours }).toEqual({ step, state: theirs });
+    return ours as State;
+  }
+
   /** What is kept of the lock, written in one way. */
   async state(kind: Kind): Promise<State> {
     const keys = this.keys(kind);
@@ -164,7 +173,6 @@ describe('the quick paths of the scripts', () => {
         const shared = await twins.shared();
         if (shared !== undefined) {
           groups += 1;
-          expect(shared.flags[0]).toBe('-');
           expect(shared.holds).not.toEqual([]);
           for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
         }
@@ -200,15 +208,95 @@ describe('the quick paths of the scripts', () => {
     const left: number[] = [];
     for (const step of steps) {
       await clock.goOn();
-      const [quick, general] = await Promise.all(kinds.map((kind) => twins.take(kind, step)));
-      expect({ step, reply: quick }).toEqual({ step, reply: general });
-      const [ours, theirs] = await Promise.all([twins.state('quick'), twins.state('general')]);
-      expect({ step, state: ours }).toEqual({ step, state: theirs });
+      await twins.same(step);
       left.push(await redis.client.pttl(twins.keys('quick').lock));
     }
     expect(left[5]).toBeGreaterThan(10_000_000);
     expect(left[6]).toBeGreaterThan(17_000_000);
     expect(left[8]).toBeGreaterThan(17_000_000);
+  });
+
+  it.each([
+    ['is one of them', ['r10', 'r20', 'w30', 'r31 2', '-10', '+31', '-20']],
+    ['is of a process that nobody hears from', ['r10', 'r20', 'r30', 'c50', '-20', '-10']],
+    ['has not polled for too long', ['r10', 'r20', 'r30', 'w40', 'much later', '-20', '-10']],
+    ['waits while the lease of another one ends', ['r10 short', 'r20', 'r30', 'w40', 'later', '-20', '-30']],
+    ['is the first', ['r10', 'r20', 'r30', 'w40', 'r50', '+20', '-20', '-10', '-30']],
+  ])('let readers go, where who wants to write %s', async (_, plan) => {
+    let jump = 0;
+    const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
+    const twins = new Twins(redis.client, 'readers');
+    for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`);
+    const wants = new Map<string, string>();
+    let fence = '1';
+    for (const planned of plan) {
+      jump = { later: 2, 'much later': 3 }[planned] ?? 0;
+      await clock.goOn();
+      if (jump > 0) continue;
+      const [, letter = '', hold = '', more = '0'] = /^(\D)(\d+) ?(\w*)$/.exec(planned) ?? [];
+      const names = `${letter === 'c' ? 'pc' : 'pa'} o${hold[0]} h${hold}`;
+      const lease = more === 'short' ? 500 : leaseMs;
+      if (/\w/.test(letter)) wants.set(hold, `${letter === 'r' ? 'r' : 'w'} 3000 ${Number(more) || 0}`);
+      const mode = wants.get(hold) ?? '';
+      const terms = `${mode[0]}+${String(lease).padStart(12, '0')} 1 ${mode} 1000 ${livenessMs}`;
+      const step: Step = /\w/.test(letter)
+        ? { name: 'acquire', names, terms, extra: [] }
+        : letter === '-'
+          ? { name: 'release', names, terms: `${leaseMs} 1 ${mode} 0 0`, extra: [] }
+          : { name: 'renew', names, terms: `${leaseMs} 0 ${mode} 0 0`, extra: [fence] };
+      fence = (await twins.same(step)).head.slice(0, 16);
+    }
+  });
+
+  it('find a reader in the queue that had waited when the record was deleted', async () => {
+    const clock = new ScriptClock(redis.client, () => 1);
+    const twins = new Twins(redis.client, 'readers');
+    await clock.goOn();
+    const acquire = (letter: string, i: number): Promise<State> => {
+      const terms = `${letter}+000000030000 1 ${letter} 3000 0 1000 ${livenessMs}`;
+      return twins.same({ name: 'acquire', names: `pa o${i} h${i}`, terms, extra: [] });
+    };
+    await acquire('w', 1);
+    expect((await acquire('r', 2)).queue).toHaveLength(6);
+    for (const kind of kinds) await redis.client.del(twins.keys(kind).lock);
+    await acquire('r', 3);
+    await acquire('r', 4);
+    expect(await twins.shared()).toMatchObject({ flags: '--' });
+    expect((await acquire('r', 2)).queue).toEqual([]);
+  });
+
+  it('remember more releases of readers than the record has room for', async () => {
+    let jump = 0;
+    const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
+    const twins = new Twins(redis.client, 'readers');
+    const names = (i: number): string => `pa o${i} h${i}`;
+    const acquire = (i: number): Promise<State> => {
+      const terms = `r+000000060000 1 r 3000 0 1000 ${livenessMs}`;
+      return twins.same({ name: 'acquire', names: names(i), terms, extra: [] });
+    };
+    const release = (i: number, flag = 0): Promise<State> =>
+      twins.same({ name: 'release', names: names(i), terms: `${leaseMs} ${flag} r 3000 0 0 0`, extra: [] });
+    const many = Array.from({ length: 60 }, (_, i) => i + 10);
+    await clock.goOn();
+    for (const i of [1, 2, 3, 4, ...many]) await acquire(i);
+    for (const i of many) {
+      await clock.goOn();
+      await release(i);
+    }
+    const kept = await acquire(5);
+    expect([kept.head.slice(16), kept.lines.length > 40, kept.queue.length > 10]).toEqual(['-g', true, true]);
+    for (const kind of kinds) expect(await redis.client.pttl(twins.keys(kind).queue)).toBeGreaterThan(leaseMs - 20_000);
+
+    // A copy of the acquire, or of the release, that comes late.
+    const { head } = await acquire(many[0] as number);
+    for (const i of [many.at(-1) as number, many[0] as number]) {
+      await acquire(i);
+      expect((await release(i)).head).toBe(head);
+    }
+    expect((await release(1, 1)).lines.length).toBeLessThan(10);
+    jump = 4;
+    await clock.goOn();
+    expect((await release(2)).head.slice(16)).toBe('--');
   });
 
   it.each([4, 5, 6])(

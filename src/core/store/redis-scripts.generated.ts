@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '2517949a0d9a6e965e7d3bba66e1df67a58ca901',
+  sha1: '2a99fd8089657f5830aa619a643473723c139cfa',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -51,12 +51,18 @@ if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs,
 if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
 end
 end
-if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 and redis.call('ZCARD', KEYS[2]) == 0 then
+local isOpen = mark == 33 and q == 45 and string.byte(ARGV[2]) == 114 and (g == 45 or g == 103)
+if isOpen and string.byte(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ':') == 58 then
 local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
 local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
 local over = string.find(text, '\\n#', 34, true) or #text + 1
 local own = string.find(text, string.match(ARGV[1], ' %S+ '), 34, true)
 local isNew = not own or own > over and not string.find(text, ARGV[1], over, true)
+if isNew and g == 103 then
+local id = string.match(ARGV[1], '%S+$')
+local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
+isNew = not (known[1] or known[2] or known[3] or known[4])
+end
 if isNew and tonumber(earliest) > atMs then
 local rest = '\\nr' .. ends .. ' ' .. ARGV[1] .. string.sub(text, over)
 if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then
@@ -138,7 +144,7 @@ latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1 and not waiting, math.huge
+local isShared, earliest = #holds > 1, math.huge
 for _, hold in ipairs(holds) do
 latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
 isShared = isShared and hold.mode == 'r' and not hold.isClaim
@@ -382,7 +388,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'f35c5074cfbf5f7b7fe590023c42fb9bcc8134e5',
+  sha1: '5824ebfcf971f444a9818e21629af83be67b8a15',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -457,7 +463,7 @@ latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1 and not waiting, math.huge
+local isShared, earliest = #holds > 1, math.huge
 for _, hold in ipairs(holds) do
 latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
 isShared = isShared and hold.mode == 'r' and not hold.isClaim
@@ -655,17 +661,10 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'a1062f00a86015ec1615565a4905acbcc88238fb',
+  sha1: 'cbe5acff9fc175d10cf0f085d2dbe9d91ade3ca0',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local from, to
-if text and string.byte(text, 20) == 33 then
-local at = string.find(text, ARGV[1], 50, true)
-local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
-if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
-end
-local over = from and (string.find(text, '\\n#', to, true) or #text + 1) or 35 + #ARGV[1]
-local isShared = from and (from > 34 or to < over - 1)
+local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
 if isOnly and #text >= over then
@@ -677,7 +676,7 @@ isOnly = over ~= nil
 end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+if isOnly and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local rest = ''
@@ -696,10 +695,8 @@ rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. 
 end
 local q, g = string.byte(text, 17, 18)
 if q == 45 and g == 45 and endMs > atMs then
-local before, after = string.sub(text, 1, 18), ''
-if isShared then before, after = string.sub(text, 1, from - 1), string.sub(text, to + 1, over - 1) end
-if not redis.pcall('SET', KEYS[1], before .. after .. rest, 'KEEPTTL').err then
-if ARGV[3] and isOnly then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
+if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 18) .. rest, 'KEEPTTL').err then
+if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
 return atMs
 end
 elseif q == 113 and g == 45 and endMs > atMs then
@@ -742,6 +739,61 @@ if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end
 return atMs
 end
 end
+end
+end
+local from, to
+if text and string.byte(text, 20) == 33 then
+local at = string.find(text, ARGV[1], 50, true)
+local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
+if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
+end
+over = from and (string.find(text, '\\n#', to, true) or #text + 1)
+local forMs, flag = string.match(ARGV[2], '^(%d+) ([01])')
+if from and (from > 34 or to < over - 1) and forMs and tonumber(forMs) <= 3600000 then
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+local q, g = string.byte(text, 17, 18)
+local isRemembering = false
+if g == 103 then
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '1000000000000000', nowUs)
+isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
+end
+local isKept = (g == 45 or isRemembering) and tonumber(string.sub(text, 21, 33)) > atMs
+local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, over - 1)
+if isKept and q == 113 then
+local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ''
+local process, owner = string.match(first, '^(%S+) (%S+) %S+ w ')
+local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
+isKept = known[1] and tonumber(known[1]) > atMs and not known[2]
+if isKept and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
+local channel = string.match(ARGV[2], '(%S+)$') .. process
+if not string.find(channel, '{', 1, true) then
+isKept = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
+elseif known[1] % 1 > 0 then
+isKept = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
+end
+end
+isKept = isKept and not string.find(others, ' ' .. owner .. ' ', 1, true)
+end
+local rest, isFull = string.sub(text, over), false
+if forMs ~= '0' then
+local caller = string.match(ARGV[1], '^%S+')
+if flag == '1' then
+rest = string.gsub(rest, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
+end
+isFull = #rest > 1500
+if not isFull then
+rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. forMs
+end
+end
+local flags = string.char(q) .. ((isFull or isRemembering) and 'g' or '-')
+local record = string.sub(text, 1, 16) .. flags .. others .. rest
+if isKept and not redis.pcall('SET', KEYS[1], record, 'KEEPTTL').err then
+if isFull then
+redis.call('ZADD', KEYS[2], nowUs + forMs * 1000, ':gr' .. string.match(ARGV[1], '%S+$'))
+if redis.call('PTTL', KEYS[2]) < tonumber(forMs) then redis.call('PEXPIRE', KEYS[2], forMs) end
+end
+return atMs
 end
 end
 local record, queue = KEYS[1], KEYS[2]
@@ -816,7 +868,7 @@ latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1 and not waiting, math.huge
+local isShared, earliest = #holds > 1, math.huge
 for _, hold in ipairs(holds) do
 latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
 isShared = isShared and hold.mode == 'r' and not hold.isClaim
@@ -1035,7 +1087,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'c5ad57185d73543de97134c155525506e9003e1d',
+  sha1: 'd15028fc2260b035501bcff94713ce81cb2beaf3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1044,7 +1096,7 @@ local at = string.find(text, ARGV[1], 50, true)
 local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
 if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
 end
-if from and string.byte(text, 17) == 45 and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
+if from and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
 local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.match(ARGV[2], '^%d+'))
 if tonumber(string.sub(text, 21, 33)) > atMs then
 local ends = math.max(tonumber(string.sub(text, from + 2, from + 14)), atMs + leaseMs)
@@ -1126,7 +1178,7 @@ latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1 and not waiting, math.huge
+local isShared, earliest = #holds > 1, math.huge
 for _, hold in ipairs(holds) do
 latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
 isShared = isShared and hold.mode == 'r' and not hold.isClaim

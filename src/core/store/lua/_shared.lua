@@ -8,10 +8,10 @@
 -- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
 --                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold:
 --                 "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after it was granted, in capitals
---                 for a claim; before them, where all have leases to read and nobody waits, perhaps "!<end>", and none of
---                 theirs is earlier; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>",
---                 which goes with the next write of the record, and before another is queued; and a line a release that
---                 is remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12,
+--                 for a claim; before them, where all have leases to read, perhaps "!<end>", and none of theirs is
+--                 earlier; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>", which goes
+--                 with the next write of the record, and before another is queued; and a line a release that is
+--                 remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12,
 --                 from the time of the fence on. All holds have the last fence; where any is a writer's, one owner.
 -- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
 --                 ':p'<process> -> live until; in a cluster the fraction says on which server it listened in this slot
@@ -112,7 +112,7 @@ local function writeRecord()
   end
   local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
   local parts = {string.format('%016.0f', last) .. flags, ''}
-  local isShared, earliest = #holds > 1 and not waiting, math.huge
+  local isShared, earliest = #holds > 1, math.huge
   for _, hold in ipairs(holds) do
     latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
     isShared = isShared and hold.mode == 'r' and not hold.isClaim

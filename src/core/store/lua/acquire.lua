@@ -68,12 +68,18 @@ end
 
 -- Others read, none of their leases is over, and nobody waits: one line more, in place, since there may be a thousand. Who
 -- was queued when the record was deleted is in the queue all the same.
-if mark == 33 and q == 45 and g == 45 and string.byte(ARGV[2]) == 114 and redis.call('ZCARD', KEYS[2]) == 0 then
+local isOpen = mark == 33 and q == 45 and string.byte(ARGV[2]) == 114 and (g == 45 or g == 103)
+if isOpen and string.byte(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ':') == 58 then
   local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
   local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
   local over = string.find(text, '\n#', 34, true) or #text + 1
   local own = string.find(text, string.match(ARGV[1], ' %S+ '), 34, true)
   local isNew = not own or own > over and not string.find(text, ARGV[1], over, true)
+  if isNew and g == 103 then
+    local id = string.match(ARGV[1], '%S+$')
+    local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
+    isNew = not (known[1] or known[2] or known[3] or known[4])
+  end
   if isNew and tonumber(earliest) > atMs then
     local rest = '\nr' .. ends .. ' ' .. ARGV[1] .. string.sub(text, over)
     if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then

@@ -15,11 +15,9 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
--- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live; or one of several
--- that read, and nobody waits: most calls end here, in the same way as below.
---@include _own-line
-local over = from and (string.find(text, '\n#', to, true) or #text + 1) or 35 + #ARGV[1]
-local isShared = from and (from > 34 or to < over - 1)
+-- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end
+-- here, in the same way as below.
+local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
 if isOnly and #text >= over then
@@ -32,7 +30,7 @@ if isOnly and #text >= over then
   end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+if isOnly and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
   -- From the fence on.
   if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
@@ -54,10 +52,8 @@ if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(m
   local q, g = string.byte(text, 17, 18)
   if q == 45 and g == 45 and endMs > atMs then
     -- The lease's own time to live has an hour to spare.
-    local before, after = string.sub(text, 1, 18), ''
-    if isShared then before, after = string.sub(text, 1, from - 1), string.sub(text, to + 1, over - 1) end
-    if not redis.pcall('SET', KEYS[1], before .. after .. rest, 'KEEPTTL').err then
-      if ARGV[3] and isOnly then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
+    if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 18) .. rest, 'KEEPTTL').err then
+      if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
       return atMs
     end
   elseif q == 113 and g == 45 and endMs > atMs then
@@ -101,6 +97,60 @@ if (isOnly or isShared) and #text < over + 1900 and mayEnd == '1' and tonumber(m
         return atMs
       end
     end
+  end
+end
+
+-- One of several that read, and nobody waits, or the first who waits is live and wants to write: its line alone goes, since
+-- there may be a thousand others.
+--@include _own-line
+over = from and (string.find(text, '\n#', to, true) or #text + 1)
+local forMs, flag = string.match(ARGV[2], '^(%d+) ([01])')
+if from and (from > 34 or to < over - 1) and forMs and tonumber(forMs) <= 3600000 then
+  local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+  local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+  local q, g = string.byte(text, 17, 18)
+  local isRemembering = false
+  if g == 103 then
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], '1000000000000000', nowUs)
+    isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
+  end
+  local isKept = (g == 45 or isRemembering) and tonumber(string.sub(text, 21, 33)) > atMs
+  local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, over - 1)
+  if isKept and q == 113 then
+    local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ''
+    local process, owner = string.match(first, '^(%S+) (%S+) %S+ w ')
+    local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
+    isKept = known[1] and tonumber(known[1]) > atMs and not known[2]
+    -- As judge() does it; nobody comes in, unless the waiter is one of those who read.
+    if isKept and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
+      local channel = string.match(ARGV[2], '(%S+)$') .. process
+      if not string.find(channel, '{', 1, true) then
+        isKept = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
+      elseif known[1] % 1 > 0 then
+        isKept = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
+      end
+    end
+    isKept = isKept and not string.find(others, ' ' .. owner .. ' ', 1, true)
+  end
+  local rest, isFull = string.sub(text, over), false
+  if forMs ~= '0' then
+    local caller = string.match(ARGV[1], '^%S+')
+    if flag == '1' then
+      rest = string.gsub(rest, '\n#(%S+)[^\n]*', function(process) return process == caller and '' or nil end)
+    end
+    isFull = #rest > 1500
+    if not isFull then
+      rest = rest .. '\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. forMs
+    end
+  end
+  local flags = string.char(q) .. ((isFull or isRemembering) and 'g' or '-')
+  local record = string.sub(text, 1, 16) .. flags .. others .. rest
+  if isKept and not redis.pcall('SET', KEYS[1], record, 'KEEPTTL').err then
+    if isFull then
+      redis.call('ZADD', KEYS[2], nowUs + forMs * 1000, ':gr' .. string.match(ARGV[1], '%S+$'))
+      if redis.call('PTTL', KEYS[2]) < tonumber(forMs) then redis.call('PEXPIRE', KEYS[2], forMs) end
+    end
+    return atMs
   end
 end
 --@include _shared

@@ -7,8 +7,8 @@ local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include _own-line
 
--- Others read as well, none of the leases is over, and nobody waits: the end alone is written.
-if from and string.byte(text, 17) == 45 and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
+-- Others read as well, and none of the leases is over: the end alone is written.
+if from and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
   local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.match(ARGV[2], '^%d+'))
   if tonumber(string.sub(text, 21, 33)) > atMs then
     local ends = math.max(tonumber(string.sub(text, from + 2, from + 14)), atMs + leaseMs)
