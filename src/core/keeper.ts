@@ -4,10 +4,10 @@ import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { assertGrantable } from './options.ts';
 import { Outcome } from './outcome.ts';
-import type { Releases } from './releases.ts';
+import type { Left, Releases } from './releases.ts';
 import { Running } from './running.ts';
 import type { LockStore, ReleaseReply } from './store/store.ts';
-import { aboutKey, type StoreCalls } from './store-calls.ts';
+import type { StoreCalls } from './store-calls.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
@@ -77,7 +77,7 @@ export class Keeper {
     if (error === undefined) return;
     this.#forget(grant);
     grant.wasGivenBack = mayLast;
-    if (mayLast) this.#releases.giveInBackground(grant.request, grant.longestMs);
+    if (mayLast) this.#releases.giveInBackground(leftOf(grant));
     this.#events.emit('lost', { ...grant.event, error });
   }
 
@@ -105,7 +105,7 @@ export class Keeper {
     let isLate = false;
     const late = (error: LockStoreError): void => {
       isLate = true;
-      fail(aboutKey(grant.key, error));
+      fail(error);
     };
     const answer = (status: ReleaseReply['status']): (() => void) => {
       if (status === 'absent' || status === 'cancelled') {
@@ -122,7 +122,7 @@ export class Keeper {
     };
     // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
     if (grant.wasGivenBack) fail(grant.lostError as LockLostError);
-    else this.#releases.give(grant.request, grant.longestMs, answer, late);
+    else this.#releases.give(leftOf(grant), answer, late);
     return released;
   }
 
@@ -138,6 +138,10 @@ export class Keeper {
   #forget(grant: Grant): void {
     if (this.#watchdog.unwatch(grant)) this.#held.end();
   }
+}
+
+function leftOf({ key, request, longestMs }: Grant): Left {
+  return { key, request, leaseMs: longestMs };
 }
 
 function lostAtRelease(grant: Grant): LockLostError {

@@ -4,7 +4,7 @@ import type { Events } from './events.ts';
 import { Running } from './running.ts';
 import type { Soon } from './soon.ts';
 import type { HoldRequest, LockStore, ReleaseReply } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import { reported, type StoreCalls } from './store-calls.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
@@ -18,7 +18,9 @@ type Status = ReleaseReply['status'];
 /** Answers the function that tells whoever awaits the release. */
 type OnStatus = (status: Status) => () => void;
 
-interface Unheard {
+/** What may be left in the store: a hold or a place in the queue, and how long its lease can last. */
+export interface Left {
+  readonly key: string;
   readonly request: HoldRequest;
   readonly leaseMs: number;
 }
@@ -35,7 +37,7 @@ export class Releases {
    * By hold id: what the store never answered to. Who comes back to a queue after an outage finds its old entries there,
    * and they are granted with the others.
    */
-  readonly #unheard = new Map<string, Unheard>();
+  readonly #unheard = new Map<string, Left>();
   readonly #running: Running = new Running();
 
   constructor(
@@ -55,25 +57,24 @@ export class Releases {
   }
 
   /**
-   * Releases a hold or cancels a waiter; the lease that may be left in the store ends within `leaseMs`. Calls back with the
-   * store's status; with a `LockStoreError` after `storeTimeoutMs` without one, and tries on in the background.
+   * Releases a hold or cancels a waiter. Calls back with the store's status; with a `LockStoreError` after `storeTimeoutMs`
+   * without one, and tries on in the background. Each failed try is reported as a `storeError` event.
    */
-  give(request: HoldRequest, leaseMs: number, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
+  give(left: Left, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
     this.#running.begin();
     this.#try(
-      request,
-      leaseMs,
+      left,
       (status) => {
         this.#running.end();
         return onStatus(status);
       },
-      (error, sent) => void this.#retry(request, leaseMs, sent, error, onStatus, onError),
+      (error, sent) => void this.#retry(left, sent, error, onStatus, onError),
     );
   }
 
-  /** As `give`, where nobody waits for the answer: each failed try is reported as a `storeError` event. */
-  giveInBackground(request: HoldRequest, leaseMs: number): void {
-    this.give(request, leaseMs, () => ignore, ignore);
+  /** As `give`, where nobody waits for the answer. */
+  giveInBackground(left: Left): void {
+    this.give(left, () => ignore, ignore);
   }
 
   /** Gives a late grant back; answers whether it is one, to a hold id whose release was never answered. */
@@ -81,7 +82,7 @@ export class Releases {
     const unheard = this.#unheard.get(holdId);
     if (unheard === undefined) return false;
     this.#unheard.delete(holdId);
-    this.giveInBackground(unheard.request, unheard.leaseMs);
+    this.giveInBackground(unheard);
     return true;
   }
 
@@ -91,8 +92,7 @@ export class Releases {
   }
 
   #try(
-    request: HoldRequest,
-    leaseMs: number,
+    { key, request, leaseMs }: Left,
     onStatus: OnStatus,
     onError: (error: LockStoreError, sent: Instant) => void,
   ): void {
@@ -107,15 +107,14 @@ export class Releases {
       else settle();
     };
     const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });
-    this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (error) => {
+    this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (failure) => {
       hasFailed = true;
-      onError(error, sent);
+      onError(reported(this.#events, 'release', key, failure), sent);
     });
   }
 
   async #retry(
-    request: HoldRequest,
-    leaseMs: number,
+    left: Left,
     sent: Instant,
     firstError: LockStoreError,
     resolve: OnStatus,
@@ -127,14 +126,13 @@ export class Releases {
     const timer = this.#clock.after(this.#storeTimeoutMs - elapsedMs(start, sent), () => reject(error));
     for (
       let pauseMs = firstRetryMs;
-      elapsedMs(this.#clock.now(), start) < leaseMs;
+      elapsedMs(this.#clock.now(), start) < left.leaseMs;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
-      this.#events.emit('storeError', { operation: 'release', error });
       await pause(this.#clock, pauseMs * (0.5 + this.#clock.jitter()));
       try {
         const status = await new Promise<Status>((answer, fail) =>
-          this.#try(request, leaseMs, (answered) => () => answer(answered), fail),
+          this.#try(left, (answered) => () => answer(answered), fail),
         );
         timer.cancel();
         resolve(status)();
@@ -144,7 +142,7 @@ export class Releases {
         error = next as LockStoreError;
       }
     }
-    this.#unheard.set(request.holdId, { request, leaseMs });
+    this.#unheard.set(left.request.holdId, left);
     if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
     timer.cancel();
     reject(error);

@@ -132,17 +132,16 @@ function started<T>(call: () => Soon<T>): Soon<T> {
   }
 }
 
-/** Tells of a failed call by its event, and answers what its caller is told. */
+/**
+ * Tells of a failed call by its event, and answers what its caller is told: the same failure with its key, since a store
+ * knows a lock by its name alone.
+ */
 export function reported(events: Events, operation: string, key: string, failure: LockStoreError): LockStoreError {
-  const error = aboutKey(key, failure);
+  const { message, outcome } = failure;
+  const details = 'cause' in failure ? { key, outcome, cause: failure.cause } : { key, outcome };
+  const error = new LockStoreError(message, details);
   events.emit('storeError', { operation, key, error });
   return error;
-}
-
-/** The same failure with its key: a store knows a lock by its name alone. */
-export function aboutKey(key: string, error: LockStoreError): LockStoreError {
-  const { message, outcome } = error;
-  return new LockStoreError(message, 'cause' in error ? { key, outcome, cause: error.cause } : { key, outcome });
 }
 
 function asStoreError(operation: string, cause: unknown): LockStoreError {

@@ -153,7 +153,7 @@ export class Waiting {
     else {
       this.#end(waiter);
       // A copy of the call may come yet: it would be granted, and nobody would know.
-      if ((request.unanswered ?? 0) > 0) this.#releases.giveInBackground(request, leaseMs);
+      if ((request.unanswered ?? 0) > 0) this.#releases.giveInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
       if (reply.status === 'refused') asker.refused(retryAfterRefusal(reply, queue));
       else asker.failed(refusal(waiter, reply, queue));
@@ -213,7 +213,8 @@ export class Waiting {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: the same call undoes either.
-    if (wasSent) this.#releases.giveInBackground(waiter.ask.request, Math.max(waiter.ask.leaseMs, this.#livenessMs));
+    const { key, request, leaseMs } = waiter.ask;
+    if (wasSent) this.#releases.giveInBackground({ key, request, leaseMs: Math.max(leaseMs, this.#livenessMs) });
     waiter.ask.asker.failed(error);
   }
 

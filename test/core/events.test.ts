@@ -138,7 +138,7 @@ describe('the events of a lock', () => {
     outcomeOf(hold.release());
     await clock.advance(200);
     expect(errors).toMatchObject([
-      { operation: 'release', error: { code: 'ERR_LOCK_STORE', cause: new Error('down') } },
+      { operation: 'release', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: new Error('down') } },
     ]);
   });
 
