@@ -55,7 +55,11 @@ export function Locked<K extends string | MethodKey<never, never>>(
   key: K,
   options?: AcquireOptions,
 ): ReusableLockedDecorator<K>;
-export function Locked(key: unknown, options?: AcquireOptions): Decorator {
+export function Locked(key: unknown, options?: AcquireOptions, ...more: unknown[]): Decorator {
+  // Without its call it is handed the method in place of a key.
+  if (isStandardContext(options) || more.length > 0) {
+    throw new LockConfigError(`Expected @Locked to be called with a key. Write \`${methodKey.instead}\``);
+  }
   const run = runnerOf(key, checkAcquireOptions(options, 'Locked'));
   return function decorate(target, context, descriptor) {
     if (isStandardContext(context)) {

@@ -438,6 +438,16 @@ describe('@Locked, where the class is defined', () => {
     );
   });
 
+  it('refuses to decorate without being called', () => {
+    const bare = Locked as unknown as (...args: unknown[]) => unknown;
+    const uncalled = new LockConfigError(
+      'Expected @Locked to be called with a key. Write `@Locked((id: string) => id)`',
+    );
+    expect(() => bare(() => {}, { kind: 'method', name: 'x' })).toThrow(uncalled);
+    expect(() => bare(Legacy.prototype, 'method', descriptorOf(Legacy.prototype, 'method'))).toThrow(uncalled);
+    expect(() => bare(Legacy, 'method', undefined)).toThrow(uncalled);
+  });
+
   it('refuses an empty constant key', () => {
     expect(() => Locked('')).toThrow(LockKeyError);
   });
