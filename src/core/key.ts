@@ -75,7 +75,8 @@ function keyText(key: unknown): string {
     throw new LockKeyError(`Expected the lock key to be a string or a finite number, got \`${key}\` (number)`);
   }
   if (typeof key !== 'string') {
-    const got = key === null ? 'null' : Array.isArray(key) ? 'array' : typeof key;
+    const got =
+      key === null ? 'null' : Array.isArray(key) ? 'array; `acquireAll` and `runAll` take several' : typeof key;
     throw new LockKeyError(`Expected the lock key to be a string, number or bigint, got ${got}`);
   }
   if (key === '') throw new LockKeyError('Expected the lock key to be a non-empty string, got an empty one');

@@ -110,6 +110,14 @@ describe('a key', () => {
     expect(() => lockName(key, 'category')).toThrow(/^Expected the lock key to be a /);
   });
 
+  it('is refused as an array by a message that names what takes several', () => {
+    expect(() => lockName(['a', 'b'])).toThrow(
+      new LockKeyError(
+        'Expected the lock key to be a string, number or bigint, got array; `acquireAll` and `runAll` take several',
+      ),
+    );
+  });
+
   it.each([
     ['4 097 bytes', 'x'.repeat(4097), 4097],
     ['4 097 bytes in fewer characters', `${'ä'.repeat(2048)}x`, 4097],
