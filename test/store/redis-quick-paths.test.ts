@@ -217,34 +217,34 @@ describe('the quick paths of the scripts', () => {
   });
 
   it.each([
-    ['is one of them', ['r10', 'r20', 'w30', 'r31 2', '-10', '+31', '-20']],
+    ['is one of them', ['r10', 'r20', 'w30', 'r31 p2', '-10', '+31', 'r40', '-20']],
     ['is of a process that nobody hears from', ['r10', 'r20', 'r30', 'c50', '-20', '-10']],
-    ['has not polled for too long', ['r10', 'r20', 'r30', 'w40', 'much later', '-20', '-10']],
-    ['waits while the lease of another one ends', ['r10 short', 'r20', 'r30', 'w40', 'later', '-20', '-30']],
-    ['is the first', ['r10', 'r20', 'r30', 'w40', 'r50', '+20', '-20', '-10', '-30']],
-  ])('let readers go, where who wants to write %s', async (_, plan) => {
+    [
+      'has others before it that nobody hears from',
+      ['r10', 'r20', 'r30', 'w40', 'c50 p2', 'r60', '-50', 'c70 l1000', '-20'],
+    ],
+    ['has not polled for too long', ['r10', 'r20', 'r30', 'w40', 'much later', 'r60', '-20', '-10']],
+    ['has others before it that did not poll', ['r10', 'r20', 'b50', 'w40 l10000', 'much later', 'r60 l1000', '-20']],
+    ['sees a lease end', ['r10 e500', 'r20', 'r30', 'w40', 'later', '-20', '-30']],
+    ['waits while a lease ends', ['r10 e500', 'r20', 'r30', 'w40', 'later', 'r50 l1000', '-20', '-30']],
+    ['is not the only one', ['r10', 'r20', 'w40', 'w50', 'r60 m2', 'r70 m3', '-20', '-10']],
+    [
+      'is the first',
+      ['r10', 'r20 e40000', 'r30', 'w40', 'r50', 'r11', 'w60', '+20', '-20', 'r20', '-10', '-11', '-30'],
+    ],
+    ['has not polled for a while', ['r10', 'r20', 'r30', 'w40', 'later', 'r50', '-20']],
+  ])('let readers go, and others wait, where who wants to write %s', async (_, plan) => {
     let jump = 0;
     const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
     const twins = new Twins(redis.client, 'readers');
-    for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`);
-    const wants = new Map<string, string>();
+    for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`, `${prefix[kind]}pb`);
+    const wishes = new Map<string, Wish>();
     let fence = '1';
     for (const planned of plan) {
       jump = { later: 2, 'much later': 3 }[planned] ?? 0;
       await clock.goOn();
       if (jump > 0) continue;
-      const [, letter = '', hold = '', more = '0'] = /^(\D)(\d+) ?(\w*)$/.exec(planned) ?? [];
-      const names = `${letter === 'c' ? 'pc' : 'pa'} o${hold[0]} h${hold}`;
-      const lease = more === 'short' ? 500 : leaseMs;
-      if (/\w/.test(letter)) wants.set(hold, `${letter === 'r' ? 'r' : 'w'} 3000 ${Number(more) || 0}`);
-      const mode = wants.get(hold) ?? '';
-      const terms = `${mode[0]}+${String(lease).padStart(12, '0')} 1 ${mode} 1000 ${livenessMs}`;
-      const step: Step = /\w/.test(letter)
-        ? { name: 'acquire', names, terms, extra: [] }
-        : letter === '-'
-          ? { name: 'release', names, terms: `${leaseMs} 1 ${mode} 0 0`, extra: [] }
-          : { name: 'renew', names, terms: `${leaseMs} 0 ${mode} 0 0`, extra: [fence] };
-      fence = (await twins.same(step)).head.slice(0, 16);
+      fence = (await twins.same(stepOf(planned, wishes, fence))).head.slice(0, 16);
     }
   });
 
@@ -270,12 +270,12 @@ describe('the quick paths of the scripts', () => {
     const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
     const twins = new Twins(redis.client, 'readers');
     const names = (i: number): string => `pa o${i} h${i}`;
-    const acquire = (i: number): Promise<State> => {
-      const terms = `r+000000060000 1 r 3000 0 1000 ${livenessMs}`;
+    const acquire = (i: number, letter = 'r'): Promise<State> => {
+      const terms = `${letter}+000000060000 1 ${letter} 3000 0 1000 ${livenessMs}`;
       return twins.same({ name: 'acquire', names: names(i), terms, extra: [] });
     };
-    const release = (i: number, flag = 0): Promise<State> =>
-      twins.same({ name: 'release', names: names(i), terms: `${leaseMs} ${flag} r 3000 0 0 0`, extra: [] });
+    const release = (i: number, flag = 0, letter = 'r'): Promise<State> =>
+      twins.same({ name: 'release', names: names(i), terms: `${leaseMs} ${flag} ${letter} 3000 0 0 0`, extra: [] });
     const many = Array.from({ length: 60 }, (_, i) => i + 10);
     await clock.goOn();
     for (const i of [1, 2, 3, 4, ...many]) await acquire(i);
@@ -293,6 +293,11 @@ describe('the quick paths of the scripts', () => {
       await acquire(i);
       expect((await release(i)).head).toBe(head);
     }
+    expect((await acquire(6, 'w')).head.slice(16)).toBe('qg');
+    const { queue } = await acquire(7);
+    for (const i of [many.at(-1) as number, many[0] as number]) expect((await acquire(i)).queue).toEqual(queue);
+    await release(7, 1);
+    await release(6, 1, 'w');
     expect((await release(1, 1)).lines.length).toBeLessThan(10);
     jump = 4;
     await clock.goOn();
@@ -368,6 +373,24 @@ class ScriptClock {
 interface Wish {
   readonly names: string;
   readonly wants: string;
+}
+
+/**
+ * A step as a plan has it: the process and its wish, or the sign of a release or a renewal, then the hold, whose first digit
+ * is its owner, and what is not as usual: e: lease, l: liveness, m: most waiters, p: priority.
+ */
+function stepOf(planned: string, wishes: Map<string, Wish>, fence: string): Step {
+  const [, letter = '', hold = '', more = ''] = /^(\D)(\d+)(.*)$/.exec(planned) ?? [];
+  const of = (what: string, usual: number): number => Number(more.split(what)[1] ?? usual);
+  const process = { b: 'pb', c: 'pc' }[letter] ?? 'pa';
+  const wish = { names: `${process} o${hold[0]} h${hold}`, wants: `${letter === 'r' ? 'r' : 'w'} 3000 ${of('p', 0)}` };
+  const { names, wants } = wishes.get(hold) ?? wish;
+  wishes.set(hold, { names, wants });
+  if (letter === '-') return { name: 'release', names, terms: `${leaseMs} 1 ${wants} 0 0`, extra: [] };
+  if (letter === '+') return { name: 'renew', names, terms: `${leaseMs} 0 ${wants} 0 0`, extra: [fence] };
+  const lease = String(of('e', leaseMs)).padStart(12, '0');
+  const terms = `${wants[0]}+${lease} 1 ${wants} ${of('m', 1_000)} ${of('l', livenessMs)}`;
+  return { name: 'acquire', names, terms, extra: [] };
 }
 
 /** Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. */

@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '2a99fd8089657f5830aa619a643473723c139cfa',
+  sha1: '22de5730c8836ab4adae24a15c923c9e24d943f6',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -69,6 +69,43 @@ if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then
 if ends < earliest then redis.call('SETRANGE', KEYS[1], 20, ends) end
 if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
 return {'granted', atMs, tonumber(string.sub(text, 1, 16)), atMs + leaseMs, 0, 0}
+end
+end
+end
+if mark == 33 and q == 113 and (g == 45 or g == 103) and string.byte(ARGV[2], 16) == 49 then
+local wants, priority, maxWaiters, livenessMs = string.match(ARGV[2], '^(%a %d+ (%-?%d+)) (%d+) (%d+)', 18)
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local over = string.find(text, '\\n#', 34, true) or #text + 1
+local others = string.sub(text, 34, over - 1)
+local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
+local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
+local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
+if isBarred and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
+local channel = string.match(ARGV[2], '(%S+)$') .. process
+if not string.find(channel, '{', 1, true) then
+isBarred = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
+elseif known[1] % 1 > 0 then
+isBarred = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
+end
+end
+isBarred = isBarred and not string.find(others, ' ' .. owner .. ' ', 1, true)
+local caller, own, id = string.match(ARGV[1], '^(%S+) (%S+) (%S+)')
+local isNew = not string.find(others, ' ' .. own .. ' ', 1, true) and not string.find(text, ARGV[1], over, true)
+if isBarred and isNew and tonumber(string.sub(text, 21, 33)) > atMs then
+local marks = {':p' .. caller, ':s' .. caller, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id}
+local known = redis.call('ZMSCORE', KEYS[2], unpack(marks))
+local isLive = known[1] and known[1] - atMs >= tonumber(livenessMs)
+for i = 2, 6 do isLive = isLive and not known[i] end
+local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 10000000 - 10000000000000000)
+local hasRoom = isLive and redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < tonumber(maxWaiters)
+if hasRoom and redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
+redis.call('ZINCRBY', KEYS[2], 1, ':o' .. own)
+local freeAt = ''
+for ends in string.gmatch(others, '\\nr(%d+)') do
+if ends > freeAt then freeAt = ends end
+end
+local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
+return {'queued', atMs, tonumber(freeAt), 1, ahead, 0}
 end
 end
 end
@@ -661,7 +698,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'cbe5acff9fc175d10cf0f085d2dbe9d91ade3ca0',
+  sha1: 'afdeab5c32e082dd49043c014fd7e39e69bef7a2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -761,19 +798,19 @@ end
 local isKept = (g == 45 or isRemembering) and tonumber(string.sub(text, 21, 33)) > atMs
 local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, over - 1)
 if isKept and q == 113 then
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ''
-local process, owner = string.match(first, '^(%S+) (%S+) %S+ w ')
+local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
 local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
-isKept = known[1] and tonumber(known[1]) > atMs and not known[2]
-if isKept and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
+local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
+if isBarred and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
 local channel = string.match(ARGV[2], '(%S+)$') .. process
 if not string.find(channel, '{', 1, true) then
-isKept = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
+isBarred = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
 elseif known[1] % 1 > 0 then
-isKept = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
+isBarred = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
 end
 end
-isKept = isKept and not string.find(others, ' ' .. owner .. ' ', 1, true)
+isBarred = isBarred and not string.find(others, ' ' .. owner .. ' ', 1, true)
+isKept = isBarred
 end
 local rest, isFull = string.sub(text, over), false
 if forMs ~= '0' then

@@ -89,6 +89,35 @@ if isOpen and string.byte(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ':') == 58 t
     end
   end
 end
+
+-- Others read, none of their leases is over, and one who wants to write is the first to wait for them: who comes now waits
+-- behind it, and nothing else changes.
+if mark == 33 and q == 113 and (g == 45 or g == 103) and string.byte(ARGV[2], 16) == 49 then
+  local wants, priority, maxWaiters, livenessMs = string.match(ARGV[2], '^(%a %d+ (%-?%d+)) (%d+) (%d+)', 18)
+  local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+  local over = string.find(text, '\n#', 34, true) or #text + 1
+  local others = string.sub(text, 34, over - 1)
+  --@include _writer-first
+  local caller, own, id = string.match(ARGV[1], '^(%S+) (%S+) (%S+)')
+  local isNew = not string.find(others, ' ' .. own .. ' ', 1, true) and not string.find(text, ARGV[1], over, true)
+  if isBarred and isNew and tonumber(string.sub(text, 21, 33)) > atMs then
+    local marks = {':p' .. caller, ':s' .. caller, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id}
+    local known = redis.call('ZMSCORE', KEYS[2], unpack(marks))
+    local isLive = known[1] and known[1] - atMs >= tonumber(livenessMs)
+    for i = 2, 6 do isLive = isLive and not known[i] end
+    local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 10000000 - 10000000000000000)
+    local hasRoom = isLive and redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < tonumber(maxWaiters)
+    if hasRoom and redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
+      redis.call('ZINCRBY', KEYS[2], 1, ':o' .. own)
+      local freeAt = ''
+      for ends in string.gmatch(others, '\nr(%d+)') do
+        if ends > freeAt then freeAt = ends end
+      end
+      local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
+      return {'queued', atMs, tonumber(freeAt), 1, ahead, 0}
+    end
+  end
+end
 --@include _shared
 
 local leaseMs = tonumber(string.sub(amount, 3))

@@ -117,20 +117,8 @@ if from and (from > 34 or to < over - 1) and forMs and tonumber(forMs) <= 360000
   local isKept = (g == 45 or isRemembering) and tonumber(string.sub(text, 21, 33)) > atMs
   local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, over - 1)
   if isKept and q == 113 then
-    local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ''
-    local process, owner = string.match(first, '^(%S+) (%S+) %S+ w ')
-    local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
-    isKept = known[1] and tonumber(known[1]) > atMs and not known[2]
-    -- As judge() does it; nobody comes in, unless the waiter is one of those who read.
-    if isKept and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
-      local channel = string.match(ARGV[2], '(%S+)$') .. process
-      if not string.find(channel, '{', 1, true) then
-        isKept = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
-      elseif known[1] % 1 > 0 then
-        isKept = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
-      end
-    end
-    isKept = isKept and not string.find(others, ' ' .. owner .. ' ', 1, true)
+    --@include _writer-first
+    isKept = isBarred
   end
   local rest, isFull = string.sub(text, over), false
   if forMs ~= '0' then
