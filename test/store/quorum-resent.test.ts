@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
+import { longMs } from '../contract/harness.ts';
+import { Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../helpers/redis-nodes.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
@@ -78,6 +80,33 @@ describe('a try that a quorum refuses', () => {
     const stats = await Promise.all(nodes.map((node) => node.info('commandstats')));
     return stats.map((text) => Number(/evalsha:calls=(\d+)/.exec(text)?.[1]));
   }
+});
+
+describe('a release that too few nodes answered in time', () => {
+  const redis = new RedisNodes();
+  beforeAll(() => redis.start(3));
+  afterEach(() => redis.disconnect());
+  afterAll(() => redis.stop());
+
+  it('is one when it is tried again, though the nodes need not remember any more what they answered', async () => {
+    const clients = redis.connect();
+    await Promise.all(clients.map((client) => client.ping()));
+    const stage = new Stage();
+    stage.store = new QuorumStore({ stores: clients.map((client) => new OldRedisStore({ client })) });
+    const process = stage.deafProcess();
+    const line = process.line();
+    await line.hold();
+    const slow = redis.servers.slice(1);
+    for (const server of slow) server.pause();
+    await expect(line.release(longMs)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    for (const server of slow) server.resume();
+    // Comes after the answers to all that was sent.
+    await Promise.all(clients.map((client) => client.ping()));
+    const next = process.line();
+    await next.hold();
+    await next.release(longMs);
+    expect(await line.release(longMs)).toMatchObject({ status: 'released' });
+  });
 });
 
 interface Application {

@@ -119,6 +119,7 @@ function ask(
         return Promise.resolve(vote ?? { kind: 'timeout', wasAsked: true });
       if (hold.isDoubtful(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
       const request = node.requestOf(hold.request);
+      quorum.releases.forget(request);
       // However late it comes.
       const onGranted = (fence: number): void => {
         attempt.granted.set(node, fence);

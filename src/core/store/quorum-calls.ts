@@ -41,7 +41,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   hold.end();
   const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
   const answers = await quorum.ask<Answer<ReleaseReply>>(
-    (node) => releases.give(hold, node, node.requestOf(hold.request), { ...terms, announce: true }, forMs),
+    (node) => releases.giveOnce(hold, node, node.requestOf(hold.request), { ...terms, announce: true }, forMs),
     (soFar) => {
       if (failures(soFar) > quorum.spare) return 'enough';
       return releaseStatus(quorum, soFar) === undefined ? 'open' : 'enough';
@@ -52,6 +52,7 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   if (status === undefined) {
     throw failed('release', answers, releases.stop(hold, quorum.nodes));
   }
+  for (const node of quorum.nodes) releases.forget(node.requestOf(hold.request));
   return {
     status,
     nowMs: reachedBy(

@@ -19,9 +19,23 @@ export class QuorumReleases {
   readonly #clock: Clock;
   /** By what was asked of each node. */
   readonly #retries = new WeakMap<HoldRequest, Retry>();
+  /** That a node has released, in time or late, by the same. Once it has said so, it need not remember it; no quorum may have. */
+  readonly #heard = new WeakMap<HoldRequest, ReleaseReply>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** As `give`, unless the node has said already that it has released. */
+  giveOnce(...call: Parameters<QuorumReleases['give']>): Promise<Answer<ReleaseReply>> {
+    const [, , request] = call;
+    const reply = this.#heard.get(request);
+    return reply === undefined ? this.give(...call) : Promise.resolve({ kind: 'answered', reply });
+  }
+
+  /** A quorum was heard, or the hold is asked for anew. */
+  forget(request: HoldRequest): void {
+    this.#heard.delete(request);
   }
 
   /**
@@ -39,7 +53,13 @@ export class QuorumReleases {
     const retry = newRetry();
     this.#retries.set(request, retry);
     const send = (): Promise<Answer<ReleaseReply>> =>
-      node.call((store) => hold.track(node, Promise.resolve(store.release(request, terms))));
+      node.call((store) => {
+        const answer = Promise.resolve(store.release(request, terms)).then((reply) => {
+          if (reply.status === 'released' || reply.status === 'expired') this.#heard.set(request, reply);
+          return reply;
+        });
+        return hold.track(node, answer);
+      });
     const first = send();
     void hold.track(node, this.#goOn(send, forMs, first, retry));
     return first;
