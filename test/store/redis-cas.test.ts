@@ -105,7 +105,10 @@ describe('RedisCas', () => {
       refused.replace('k', 'one', 'two', ttlMs),
       refused.remove('k', 'one'),
     ])
-      await expect(call).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+      await expect(call).rejects.toMatchObject({
+        ...{ code: 'ERR_LOCK_STORE', outcome: 'not-applied' },
+        cause: { message: expect.stringMatching('^NOPERM ') },
+      });
     refused.close();
     reader.disconnect();
     interrupt(() => stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));

@@ -95,7 +95,8 @@ export class RedisCas implements CasAdapter {
       return replies !== null;
     });
     return work.catch((error: unknown) => {
-      throw isSent && !isDiscarded(error) ? storeError('write', error) : refused(error);
+      if (isDiscarded(error)) throw refused(error.previousErrors?.[0] ?? error);
+      throw isSent ? storeError('write', error) : refused(error);
     });
   }
 }
@@ -114,7 +115,8 @@ function textOf(answer: unknown): string | undefined {
   return typeof answer === 'string' ? answer : undefined;
 }
 
-function isDiscarded(error: unknown): boolean {
+/** The server's last word; why it refused the write, it had said before. */
+function isDiscarded(error: unknown): error is Error & { readonly previousErrors?: readonly Error[] } {
   return error instanceof Error && error.message.startsWith('EXECABORT');
 }
 
