@@ -71,8 +71,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     // That of a HEAD request on HTTP/2 emits `close` only once it was ended; its head alone closes the stream.
     else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#close());
     // Answered, or gone, before it could be watched: no event is left to come.
-    if (res.writableEnded) this.#close();
-    else if ((socket ?? streamOf(req))?.destroyed === true) asMicrotask(() => this.#close());
+    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#close();
   }
 
   /** Told by the connection. */
