@@ -22,7 +22,7 @@ export class SocketWatch implements Listed {
   last: IncomingMessage | undefined;
   /** Whether another request was answered on it, or is watched: what its code does late, it does to those after it, too. */
   wasUsed: boolean;
-  /** Where it is to end: called once nothing more is on its way. */
+  /** Where it is to end: called when something less is on its way. */
   whenIdle: (() => void) | undefined;
 
   constructor(socket: WatchedSocket) {
@@ -75,14 +75,12 @@ export function onSocketClose(socket: WatchedSocket, listener: SocketListener): 
   watch.listeners.add(listener);
 }
 
-/** Tells `listener` no more. With the last one, a connection that is to end does. */
+/** Tells `listener` no more. A connection that is to end does so with the last one. */
 export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListener): void {
   const watch = socket[slot];
   if (watch === undefined) return;
   watch.listeners.delete(listener);
-  if (watch.listeners.size > 0 || watch.whenIdle === undefined) return;
-  asMicrotask(watch.whenIdle);
-  watch.whenIdle = undefined;
+  if (watch.whenIdle !== undefined) asMicrotask(watch.whenIdle);
 }
 
 /**
