@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { currentTrace, type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
 import request, { type Response } from 'supertest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { watchesOf } from '../../src/core/http/socket-close.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import type { App, Framework } from './frameworks.ts';
 import { Http2Client } from './http2-client.ts';
@@ -174,6 +175,7 @@ export class Stage {
       await this.locks.close({ drainMs: 0 });
       await this.shutDown();
     }
+    await settled(async () => (this.#closedAndKept() > 0 ? 'what is known of connections that are closed' : ''));
     if (this.#clock instanceof ManualClock) expect(this.#clock.timerCount).toBe(0);
   }
 
@@ -183,6 +185,10 @@ export class Stage {
       ...holds.map(({ owner }) => `${owner} holds ${id}`),
       ...waiters.map(({ owner }) => `${owner} waits for ${id}`),
     ]);
+  }
+
+  #closedAndKept(): number {
+    return [...(watchesOf(this.server) ?? [])].filter(({ socket }) => socket.closed).length;
   }
 
   #listenersLeft(): string[] {
