@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { currentTrace, getLock, lock } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -156,4 +157,37 @@ describeFrameworks('a client that has hung up before traceContext saw its reques
     await stage.free('k');
     expect(stage.journal.filter((line) => !line.endsWith(' warm'))).toEqual(['comes', 'gone']);
   });
+
+  it.each(['end', 'destroy'] as const)(
+    'leaves what its handler locks to that, until it calls res.%s()',
+    async (method) => {
+      const slow = gate();
+      const stage = await Stage.start(
+        framework,
+        (app, stage) => {
+          const waits = framework.middleware(async (call, next) => {
+            call.detach();
+            call.req.socket.once('close', () => stage.note('gone'));
+            stage.note('comes');
+            await slow;
+            return next();
+          });
+          app.route('/late', waits, framework.traceContext({ locks: stage.locks }), async (call) => {
+            await lock.acquire('k');
+            stage.note(`told to stop: ${currentTrace()?.signal.aborted}, held: ${getLock('k').isHeld()}`);
+            call.res[method]();
+          });
+        },
+        { bare: true },
+      );
+      const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
+      await stage.until('comes');
+      await client.hangUp('RST');
+      await stage.until('gone');
+      slow.open();
+      await stage.until('told to stop: true, held: true');
+      await stage.free('k');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
 });

@@ -107,28 +107,37 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
 describeFrameworks('a request that was answered before traceContext saw it', (framework) => {
   afterEach(Stage.endAll);
 
-  it(`${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'}`, async () => {
-    const stage = await Stage.start(
-      framework,
-      (app, stage) => {
-        const answers = framework.middleware(async (call, next) => {
-          call.detach();
-          await new Promise((resolve) => call.res.once('close', resolve).end('early'));
-          await next();
-          stage.note('next has returned');
-        });
-        app.route('/x', answers, framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), async () => {
-          stage.note(`first in, held by ${await stage.holder('k')}`);
-        });
-      },
-      { bare: true },
-    );
-    // It stays connected: no close is left to come.
-    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
-    await client.receives(/early$/);
-    await stage.until('next has returned');
-    await stage.free('k');
-    const seen = stage.journal.filter((line) => line.includes(' in, ') || line.startsWith('lost'));
-    expect(seen).toEqual(framework.awaitsHandlers ? ['first in, held by first'] : []);
-  });
+  it.each(['end', 'close'] as const)(
+    `${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
+    async (releaseOn) => {
+      const stage = await Stage.start(
+        framework,
+        (app, stage) => {
+          const answers = framework.middleware(async (call, next) => {
+            if (call.req.url === '/before') return next();
+            call.detach();
+            await new Promise((resolve) => call.res.once('close', resolve).end('early'));
+            await next();
+            stage.note('next has returned');
+          });
+          app
+            .use(answers, framework.traceContext({ locks: stage.locks }))
+            .route('/x', framework.lockOn('k', { releaseOn }), async () => {
+              stage.note(`first in, held by ${await stage.holder('k')}`);
+            })
+            .route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+        },
+        { bare: true },
+      );
+      // From here on a free key is had in the turn of its guard.
+      await stage.get('/before', 'before');
+      // It stays connected: no close is left to come.
+      const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+      await client.receives(/early$/);
+      await stage.until('next has returned');
+      await stage.free('k');
+      const seen = stage.journal.filter((line) => line.includes(' in, ') || line.startsWith('lost'));
+      expect(seen).toEqual(framework.awaitsHandlers ? ['first in, held by first'] : []);
+    },
+  );
 });

@@ -126,27 +126,38 @@ describeFrameworks('a guard', (framework) => {
     expect([stage.count('granted first 42'), stage.count('released first 42')]).toEqual([1, 1]);
   });
 
-  it('refuses a request that has lost the lock of a guard before while it waited for its own', async () => {
-    const work = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
-      app
-        .route('/b', lockOn('b'), async (call) => {
-          await work;
-          call.send('b');
-        })
-        .route('/ab', lockOn('a'), lockOn('b'), () => stage.note('ab in')),
-    );
-    const first = stage.get('/b', 'first');
-    await stage.until('granted first b');
-    const second = stage.get('/ab', 'second');
-    await stage.until('waiting second b');
-    await stage.store.forceRelease('a', (await stage.store.inspect('a')).holds[0]?.fence ?? 0);
-    await stage.until('lost second a');
-    work.open();
-    expect([(await first).status, (await second).status]).toEqual([200, 503]);
-    expect(stage.journal).not.toContain('ab in');
-    await stage.free('a', 'b');
-  });
+  it.each(['first', 'second'])(
+    'refuses a request that has lost the lock of its %s guard while it waited for that of its third, which is given back',
+    async (which) => {
+      const [work, answer] = [gate(), gate()];
+      const stage = await Stage.start(framework, (app, stage) => {
+        const handler: GuardOptions['handler'] = async (error, call) => {
+          stage.note('all refused');
+          await answer;
+          call.send('refused', error.status);
+        };
+        app
+          .route('/third', lockOn('third'), async (call) => {
+            await work;
+            call.send('third');
+          })
+          .route('/all', lockOn('first'), lockOn('second'), lockOn('third', { handler }), () => stage.note('all in'));
+      });
+      const holder = stage.get('/third', 'holder');
+      await stage.until('granted holder third');
+      const all = stage.get('/all', 'all');
+      await stage.until('waiting all third');
+      await stage.store.forceRelease(which, (await stage.store.inspect(which)).holds[0]?.fence ?? 0);
+      await stage.until(`lost all ${which}`);
+      work.open();
+      await stage.until('all refused');
+      await stage.free('third');
+      answer.open();
+      expect([(await holder).status, (await all).status]).toEqual([200, 503]);
+      expect(stage.journal).not.toContain('all in');
+      await stage.free('first', 'second');
+    },
+  );
 
   it('lets a request in that has released the lock of a guard before', async () => {
     const release = framework.middleware(async (call, next) => {

@@ -1,6 +1,6 @@
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
 import { pipeline, Readable } from 'node:stream';
-import { lock } from 'reenlock';
+import { currentTrace, lock } from 'reenlock';
 import type { ContestOptions } from '../helpers/contest.ts';
 import type { Call } from '../helpers/frameworks.ts';
 import { answering, hangups, stages, startHttp2 } from '../helpers/http2-stages.ts';
@@ -41,6 +41,32 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));
     await Promise.all(answers.map(({ closed }) => closed));
     expect(answers.map(({ received }) => received)).toEqual(['one', 'two', 'three']);
+    await stage.free('k');
+  });
+
+  it('takes the end of one request for that of no other on the same connection', async () => {
+    const work = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .route('/quick', (call) => call.send('quick'))
+          .route('/slow', framework.lockOn('k'), async (call) => {
+            stage.note('slow in');
+            await work;
+            call.send(`told to stop: ${currentTrace()?.signal.aborted}`);
+          }),
+      { protocol },
+    );
+    const client = await stage.connectHttp2();
+    const quick = client.request({ path: '/quick', trace: 'quick' });
+    const slow = client.request({ path: '/slow', trace: 'slow' });
+    await Promise.all([quick.closed, stage.until('slow in')]);
+    await stage.visit('/nowhere', 'passer-by');
+    expect(await stage.holder('k')).toBe('slow');
+    work.open();
+    await slow.closed;
+    expect(slow.received).toBe('told to stop: false');
     await stage.free('k');
   });
 
@@ -153,6 +179,8 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   it.each([
     ['HEAD', 200],
     ['GET', 204],
+    ['GET', 205],
+    ['GET', 304],
   ])(
     'keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
     async (method, status) => {

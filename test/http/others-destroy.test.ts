@@ -40,6 +40,8 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
           .use(
             framework.middleware((call, next) => {
               if (call.req.url === '/stranger') return void call.req.socket.destroy();
+              if (call.req.url === '/stranger/slow')
+                return stage.until('waiting second k').then(() => call.req.socket.destroy());
               return call.req.url === '/answered/stranger' ? failLate(call) : next();
             }),
           )
@@ -104,6 +106,17 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
+  it('by a handler below no traceContext that is to answer before it leaves it its hold until its end', async () => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/stranger/slow' }, { path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('first in', 'waiting second k', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
   it(`by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
     const stage = await start({ abortGraceMs });
     const client = await stage.connect();
@@ -118,6 +131,20 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     const stage = await start();
     const client = await stage.connect();
     client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/request', trace: 'itself' });
+    await stage.until('itself in');
+    await stage.free('k');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it('with its own request by itself gives the lock back at once, also where the connection had timed out while it was idle', async () => {
+    const stage = await start();
+    // Who listens keeps it.
+    stage.server.on('timeout', () => stage.note('timed out'));
+    stage.server.keepAliveTimeout = 1;
+    const client = await stage.connect();
+    client.request({ path: '/work/before', trace: 'before' });
+    await stage.until('timed out');
+    client.request({ path: '/itself/request', trace: 'itself' });
     await stage.until('itself in');
     await stage.free('k');
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);

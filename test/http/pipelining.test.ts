@@ -175,10 +175,13 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
         lockOn((call) => call.params.id),
         async (call) => {
           const id = call.params.id as 'one' | 'two';
-          // Newer versions of Node close a queued response right after this, and destroy it again with the connection.
+          // Newer versions of Node, too, close a queued response right after this, and destroy it again with the connection.
           call.req.socket.once('error', () => {
             stage.note(`${id} destroyed: ${call.res.socket === null ? 'queued' : 'first'}`);
             call.res.destroy();
+            if (call.res.socket !== null) return;
+            process.nextTick(() => call.res.emit('close'));
+            call.req.socket.prependOnceListener('close', () => call.res.destroy());
           });
           call.req.socket.once('close', () => setImmediate(() => stage.note(`${id} gone`)));
           stage.note(`${id} in`);

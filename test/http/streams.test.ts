@@ -89,6 +89,15 @@ describeFrameworks('a large or streamed answer', (framework) => {
   const piped: [string, (call: Call) => unknown][] = [
     ['a stream in the framework’s way', (call) => call.stream(endless())],
     ['pipe', (call) => detached(call, () => void endless().pipe(call.res))],
+    [
+      'pipe, unpiped as the request is aborted',
+      (call) =>
+        detached(call, () => {
+          const source = endless();
+          source.pipe(call.res);
+          call.req.once('aborted', () => source.unpipe(call.res));
+        }),
+    ],
     ['pipeline', (call) => detached(call, () => void pipeline(endless(), call.res, () => {}))],
     [
       'pipeline through gzip',
@@ -144,6 +153,31 @@ describeFrameworks('a large or streamed answer', (framework) => {
     rest.open();
     await contest.expectHandedOn();
     contest.stage.expectOrder('first ends', 'second in');
+  });
+
+  it('that is piped in part keeps the lock until its end, though its source ended as the client left', async () => {
+    const rest = gate();
+    const contest = await Contest.start(framework, (call, stage) =>
+      detached(call, async () => {
+        const source = new PassThrough();
+        source.pipe(call.res, { end: false });
+        source.write('one,');
+        source.once('end', () => stage.note('source ends'));
+        call.res.once('close', () => stage.note('first is cut off'));
+        call.req.socket.once('error', () => source.end());
+        await clientLeaves(stage);
+        await rest;
+        call.res.end('two.');
+      }),
+    );
+    contest.go();
+    await contest.first.receives(/one,/);
+    await contest.first.hangUp('RST');
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    rest.open();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('source ends', 'first is cut off', 'second in');
   });
 
   it(`that is piped ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler, once the client has left`, async () => {
