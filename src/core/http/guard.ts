@@ -128,7 +128,7 @@ export class RequestGuard {
     let refusal = error;
     if (this.#passesOnStoreError && hasCode(error, 'ERR_LOCK_STORE')) {
       await givenBack;
-      refusal = this.#obstacle(traced, error.key ?? names[0]?.key);
+      refusal = this.#obstacle(traced, error.key);
       if (refusal === undefined) return passed(scope, names, error);
     }
     // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.

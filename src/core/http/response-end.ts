@@ -125,19 +125,16 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Calls `look` once: right before the response's end is handed on, or when it is closed without one. */
   beforeEnd(look: (res: ServerResponse) => void): void {
-    if (this.#isEnded || this.#isClosed) return;
+    if (this.#isEnded) return;
     this.#beforeEnd ??= [];
     this.#beforeEnd.push(look);
   }
 
-  /** Middleware begins; the function that comes back says that it has settled, and whether by an error. */
+  /** Middleware begins; the function that comes back, to be called once, says that it has settled, and whether by an error. */
   enter(): (failed: boolean) => void {
     this.#begun = true;
     this.#running += 1;
-    let isIn = true;
     return (failed) => {
-      if (!isIn) return;
-      isIn = false;
       this.#running -= 1;
       this.#hasFailed = failed;
       this.#look();
