@@ -3,6 +3,7 @@ import {
   createLocks,
   getLock,
   LockConfigError,
+  LockKeyError,
   type Locks,
   type LocksOptions,
   lock,
@@ -131,6 +132,16 @@ describe('the options of a guard', () => {
   ])('refuse %p as the key', (key, got) => {
     expect(() => new RequestGuard(key, {})).toThrow(
       new LockConfigError(`Expected the guard's key to be a string or a function, got ${got}`),
+    );
+  });
+
+  it('refuse a constant key that can’t be one', () => {
+    for (const key of ['', 'x'.repeat(5_000)]) expect(() => new RequestGuard(key, {})).toThrow(LockKeyError);
+  });
+
+  it('are checked together', () => {
+    expect(() => new RequestGuard('key', { leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
+      'Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`',
     );
   });
 });

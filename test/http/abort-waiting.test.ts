@@ -59,6 +59,31 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('granted second k');
   });
 
+  it('has its request fail as an aborted one: nobody reads its status, but logs do', async () => {
+    const go = gate();
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.onError((error, call) => {
+        stage.note(`${error.code} ${error.status}`);
+        call.detach();
+        call.res.end();
+      });
+      app.route('/first', lockOn('k'), async (call) => {
+        await go;
+        call.send('first');
+      });
+      app.route('/second', lockOn('k'), () => stage.note('second in'));
+    });
+    const first = stage.get('/first', 'first');
+    await stage.until('granted first k');
+    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+    await stage.until('waiting second k');
+    await second.hangUp();
+    await stage.until('ERR_LOCK_ABORTED 499');
+    go.open();
+    await first;
+    expect(stage.journal).not.toContain('second in');
+  });
+
   it('hands on a grant that comes in the very moment in which it leaves', async () => {
     const { stage, go } = await waiting();
     const first = stage.get('/first', 'first');

@@ -7,6 +7,9 @@ import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 
+/** More than the buffers of a loopback connection take. */
+const largeBytes = 32 * 2 ** 20;
+
 describeFrameworks('a guard with a list of keys', (framework) => {
   afterEach(Stage.endAll);
 
@@ -68,6 +71,18 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     expect(stage.journal).not.toContain('all in');
   });
 
+  it('keeps all of them until its response is closed, with releaseOn `close`', async () => {
+    const { stage } = await serving(framework, { releaseOn: 'close' });
+    const client = (await stage.connect()).request({ path: '/large', trace: 'all' });
+    client.pause();
+    await stage.until('all answered');
+    await stage.get('/nowhere');
+    expect(await Promise.all(['a', 'b', 'c'].map((key) => stage.holder(key)))).toEqual(['all', 'all', 'all']);
+    client.socket.resume();
+    await stage.free('a', 'b', 'c');
+    stage.expectOrder('all answered', 'closed all', 'released all a');
+  });
+
   it('never lets a request in for a store error behind a key that somebody holds, with passOnStoreError', async () => {
     const { stage, store, go } = await serving(framework, { passOnStoreError: true });
     const first = stage.get('/b', 'first');
@@ -94,7 +109,7 @@ interface Serving {
   readonly finish: Gate;
 }
 
-/** `/all` guards three keys; `/b` holds one of them until a test says so, `/c` another. */
+/** `/all` and `/large` guard three keys; `/b` holds one of them until a test says so, `/c` another. */
 async function serving(
   framework: Framework,
   guard: GuardOptions = {},
@@ -120,6 +135,16 @@ async function serving(
         await finish;
         call.send('c');
       });
+      app.route(
+        '/large',
+        watch,
+        lockOn(() => ['c', 'a', 'b'], guard),
+        (call) => {
+          call.detach();
+          call.res.end(Buffer.alloc(largeBytes));
+          stage.note('all answered');
+        },
+      );
       app.route(
         '/all',
         watch,

@@ -104,6 +104,21 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).not.toContain('ab in');
   });
 
+  it.each([
+    ['its key', 'a', ['stock|a']],
+    ['each of its keys', ['a', 'b'], ['stock|a', 'stock|b']],
+  ])('takes %s within its category', async (_, keys, ids) => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/x',
+        lockOn(() => keys, { category: 'stock' }),
+        async (call) => call.send(await Promise.all([...ids, 'a', 'b'].map((id) => stage.holder(id)))),
+      ),
+    );
+    expect((await stage.get('/x')).body).toEqual([...ids.map(() => 'first'), null, null]);
+    await stage.free(...ids);
+  });
+
   it('is re-entered by getLock and by a second guard: one fence, one grant, given back once', async () => {
     const stage = await Stage.start(framework, (app) =>
       app.route(

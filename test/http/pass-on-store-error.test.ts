@@ -107,6 +107,21 @@ describeFrameworks('passOnStoreError', (framework) => {
     expect(passed).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
   });
 
+  it('waits for that, too: as long as the store has not answered, it may hold what was got', async () => {
+    const { stage, store } = await serving(framework, passing);
+    store.gate('acquire')();
+    store.next('acquire', refused);
+    const released = gate();
+    store.always('release', { kind: 'gate', opened: released });
+    const several = stage.get('/several');
+    while (store.count('release') === 0) await new Promise(setImmediate);
+    await stage.get('/nowhere');
+    expect(stage.journal).not.toContain('in');
+    released.open();
+    expect((await several).status).toBe(200);
+    expect(stage.journal).toContain('in');
+  });
+
   it('leaves no outer guard’s hold where handlers look for this one’s', async () => {
     const { stage, store } = await serving(framework, passing);
     store.gate('acquire')();

@@ -140,6 +140,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
   it.each<[string, GuardOptions, () => string]>([
     ['its `skip` rejects', { skip: () => Promise.reject() }, () => 'k'],
     ['its `skip` rejects with a word of Express’s', { skip: () => Promise.reject('route') }, () => 'k'],
+    ['its `skip` rejects with another one', { skip: () => Promise.reject('router') }, () => 'k'],
     ['its key function throws', {}, fails],
     ['its handler throws', { handler: fails }, () => ''],
     ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
