@@ -90,7 +90,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     } catch (error) {
       const refusal = guard.refusal(error, ctx.res);
       if (refusal === undefined || handler === undefined) throw failureOf(error);
-      await handler(refusal, ctx, next);
+      await answer(() => handler(refusal, ctx, next));
       return;
     }
     if (holds !== undefined) exposeHolds((ctx as unknown as Context).state, holds);
@@ -113,6 +113,15 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;
+}
+
+/** What the application's handler throws or rejects with goes its own way. */
+async function answer(handle: () => unknown): Promise<void> {
+  try {
+    await handle();
+  } catch (error) {
+    throw failureOf(error);
+  }
 }
 
 /** Runs middleware as a part of the request's work, which is not over before it has settled. */
