@@ -104,6 +104,15 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).not.toContain('ab in');
   });
 
+  it('that is skipped leaves the holds of the one before where handlers look for them', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', lockOn('outer'), lockOn('inner', { skip: () => true }), (call) =>
+        call.send([call.lock?.key, ...(call.locks?.keys() ?? [])]),
+      ),
+    );
+    expect((await stage.get('/x')).body).toEqual(['outer', 'outer']);
+  });
+
   it.each([
     ['its key', 'a', ['stock|a']],
     ['each of its keys', ['a', 'b'], ['stock|a', 'stock|b']],

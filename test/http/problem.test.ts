@@ -1,6 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { getLock, type LockErrorCode, type LockStore, lock, MemoryStore, runInTrace } from 'reenlock';
+import { getLock, type LockError, type LockErrorCode, type LockStore, lock, MemoryStore, runInTrace } from 'reenlock';
+import * as express from 'reenlock/express';
+import * as koa from 'reenlock/koa';
 import type { Response } from 'supertest';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -249,6 +251,20 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(client.received).toMatch(/^HTTP\/1\.1 200[\s\S]*begun/);
     expect(client.received).not.toContain('about:blank');
     expect(stage.journal).toEqual(['failed by ERR_LOCK_CLOSED']);
+  });
+});
+
+describe('sendProblem', () => {
+  const other = new Error('of somebody else');
+
+  it('hands other errors on to the next error middleware of Express, and sends nothing', () => {
+    const next = jest.fn();
+    express.sendProblem(other as LockError, {} as never, { headersSent: false } as never, next);
+    expect(next.mock.calls).toEqual([[other]]);
+  });
+
+  it('throws other errors again in Koa, and sends nothing', () => {
+    expect(() => koa.sendProblem(other as LockError, { headerSent: false } as never)).toThrow(other);
   });
 });
 

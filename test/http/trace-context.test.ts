@@ -2,7 +2,8 @@ import { id as rtracerId } from 'cls-rtracer';
 import { createLocks, currentTrace, getLock, traceHeaders } from 'reenlock';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { Stage } from '../helpers/stage.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -87,6 +88,57 @@ describeFrameworks('traceContext', (framework) => {
     );
     const { body, headers } = await stage.get('/x', 'not-this', { 'x-request-id': 'this' });
     expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
+  });
+
+  it('reads, answers and sends on the header of its own option, over that of its `locks`', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id' }))
+          .route('/x', (call) => call.send(traceHeaders())),
+      { bare: true, headerName: 'X-Request-Id' },
+    );
+    const { body, headers } = await stage.get('/x', 'not-this', { 'x-own-id': 'this', 'x-request-id': 'nor-this' });
+    expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([{ 'X-Own-Id': 'this' }, 'this', undefined]);
+  });
+
+  it('takes abortGraceMs of its own over that of its `locks`', async () => {
+    const clock = new ManualClock();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app.use(traceContext({ locks: stage.locks, abortGraceMs: 4_000 })).route('/x', lockOn('k'), async () => {
+          await clientLeaves(stage);
+          await new Promise(() => {});
+        }),
+      { bare: true, abortGraceMs: 1_000, clock },
+    );
+    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+    await stage.until('granted first k');
+    await client.hangUp();
+    await stage.until('first hears');
+    await clock.advance(3_999);
+    expect(await stage.holder('k')).toBe('first');
+    await clock.advance(1);
+    await stage.until('lost first k');
+  });
+
+  it('puts the trace id in an answer whose head is written before its end, and leaves one that the handler put there', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/written', (call) => {
+          call.detach();
+          call.res.writeHead(200).write('one, ');
+          call.res.end('two');
+        })
+        .route('/own', (call) => {
+          call.res.setHeader('X-Trace-Id', 'of the handler');
+          call.send('own');
+        }),
+    );
+    expect((await stage.get('/written', 'my-trace')).headers['x-trace-id']).toBe('my-trace');
+    expect((await stage.get('/own', 'my-trace')).headers['x-trace-id']).toBe('of the handler');
   });
 
   it('says that the request is over, and aborts its signal, once it was answered', async () => {

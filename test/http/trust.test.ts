@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { id as rtracerId } from 'cls-rtracer';
 import { currentTrace, type LocksOptions } from 'reenlock';
+import { isTrusted } from '../../src/core/http/trust.ts';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { Stage } from '../helpers/stage.ts';
@@ -117,6 +118,7 @@ describeFrameworks('the trace header', (framework) => {
     ["'internal', forwarded for a private address", 'internal', ['X-Forwarded-For: 10.1.2.3'], true],
     ["'internal', forwarded for private addresses", 'internal', ['X-Forwarded-For: 192.168.0.9, 172.16.0.1'], true],
     ["'internal', forwarded for a public address", 'internal', ['X-Forwarded-For: 203.0.113.9'], false],
+    ["'internal', a public one before private ones", 'internal', ['X-Forwarded-For: 203.0.113.9, 10.0.0.1'], false],
     ["'internal', a public one among private", 'internal', ['X-Forwarded-For: 10.0.0.1, 203.0.113.9'], false],
     [
       "'internal', a public one in a second header",
@@ -155,6 +157,7 @@ describeFrameworks('the trace header', (framework) => {
     ["'none', from loopback", 'none', [], false],
     ['a predicate that says yes', () => true, ['X-Forwarded-For: 203.0.113.9'], true],
     ['a predicate that says no', () => false, [], false],
+    ['a predicate that says neither yes nor no', () => 'yes' as never, [], false],
   ];
   it.each(cases)('by trust %s', async (_, trust, headers, isAdopted) => {
     const stage = await Stage.start(framework, reportTrace, { trust });
@@ -232,5 +235,24 @@ describeFrameworks('the trace header', (framework) => {
     answer.resume();
     await once(answer, 'close');
     rmSync(dir, { recursive: true });
+  });
+});
+
+describe('a peer’s address', () => {
+  const isInside = (remoteAddress: string) =>
+    isTrusted({ socket: { remoteAddress }, headers: {} } as never, 'internal');
+
+  it.each([
+    ['127.0.0.0', '127.255.255.255', '126.255.255.255', '128.0.0.0'],
+    ['10.0.0.0', '10.255.255.255', '9.255.255.255', '11.0.0.0'],
+    ['172.16.0.0', '172.31.255.255', '172.15.255.255', '172.32.0.0'],
+    ['192.168.0.0', '192.168.255.255', '192.167.255.255', '192.169.0.0'],
+    ['100.64.0.0', '100.127.255.255', '100.63.255.255', '100.128.0.0'],
+    ['169.254.0.0', '169.254.255.255', '169.253.255.255', '169.255.0.0'],
+    ['::1', '::1', '::', '::2'],
+    ['fc00::', 'fdff:ffff::ffff', 'fbff:ffff::ffff', 'fe00::'],
+    ['fe80::', 'febf:ffff::ffff', 'fe7f:ffff::ffff', 'fec0::'],
+  ])('is inside from %s to %s, and neither before nor after', (first, last, before, after) => {
+    expect([first, last, before, after].map(isInside)).toEqual([true, true, false, false]);
   });
 });
