@@ -71,10 +71,10 @@ function isPeerInside(socket: Socket | undefined): boolean {
   return socket?.destroyed !== true && socket?.localPort === undefined;
 }
 
+/** An IPv4 address that is mapped to IPv6 is taken for what it is. */
 function isInside(address: string): boolean {
-  const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '');
-  const family = isIP(plain);
-  return family !== 0 && inside.check(plain, family === 4 ? 'ipv4' : 'ipv6');
+  const family = isIP(address);
+  return family !== 0 && inside.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 /**
