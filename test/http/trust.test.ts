@@ -134,6 +134,9 @@ describeFrameworks('the trace header', (framework) => {
     ["'internal', X-Real-IP of a public address", 'internal', ['X-Real-IP: 203.0.113.9'], false],
     ["'internal', X-Real-IP of a private address", 'internal', ['X-Real-IP: 10.0.0.1'], true],
     ["'internal', Forwarded for a private address", 'internal', ['Forwarded: for=10.0.0.1;proto=https'], true],
+    ["'internal', a private address with a port", 'internal', ['X-Forwarded-For: 10.0.0.1:4711'], true],
+    ["'internal', a private address and nothing behind a comma", 'internal', ['X-Forwarded-For: 10.0.0.1,'], true],
+    ["'internal', Forwarded for private addresses", 'internal', ['Forwarded: for=10.0.0.1, for="10.0.0.2:80"'], true],
     ["'internal', Forwarded for a public address", 'internal', ['Forwarded: proto=https;for=203.0.113.9'], false],
     ["'internal', Forwarded for a public IPv6 address", 'internal', [`Forwarded: For="[${publicV6}]:4711"`], false],
     ["'internal', an address with more behind its bracket", 'internal', ['X-Forwarded-For: [::1]203.0.113.9'], false],
@@ -195,6 +198,7 @@ describeFrameworks('the trace header', (framework) => {
   it.each([
     ['by default', undefined, 1_000],
     ['by its maxHeadersCount', 64, 64],
+    ['by one that is a multiple of those that Node reads at a time', 62, 62],
   ])('is not adopted where the server leaves headers out, %s: one may be the proxy’s', async (_, most, count) => {
     const stage = await Stage.start(framework, reportTrace);
     if (most !== undefined) stage.server.maxHeadersCount = most;
