@@ -134,6 +134,22 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
+  it('keeps the lock until its end where it destroys the connection since its client has left', async () => {
+    const done = gate();
+    const tunnel = await Tunnel.start(
+      'upgrade',
+      guarded((res, socket) => {
+        socket.removeAllListeners('end').once('end', () => socket.destroy());
+        void done.then(() => res.end());
+      }),
+    );
+    await tunnel.expectHeld();
+    await tunnel.client.hangUp('FIN');
+    await tunnel.expectStillHeld();
+    done.open();
+    await tunnel.expectHandedOn();
+  });
+
   it('keeps the lock until abortGraceMs after its client has left, if it does neither', async () => {
     const clock = new ManualClock();
     const options = { clock, waitMs: Number.POSITIVE_INFINITY };

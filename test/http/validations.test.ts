@@ -69,9 +69,13 @@ describe('cls-rtracer', () => {
     return file;
   }
 
-  it.each(['2.6.3', '1.19.9'])('is warned of once when it is %s, and requests are served', async (version) => {
+  it.each([
+    ['2.6.3', 'express'],
+    ['2.6.3', 'koa'],
+    ['1.19.9', 'express'],
+  ])('is warned of once when it is %s, and requests are served (%s)', async (version, framework) => {
     const expected = once('LOCK_RTRACER_OLD', new RegExp(`cls-rtracer ${version} .* 2\\.6\\.4 or newer`));
-    expect(await serve(beside({ version }))).toEqual(expected);
+    expect(await serve(beside({ version }), { args: [framework] })).toEqual(expected);
   });
 
   it.each([
@@ -173,6 +177,23 @@ describeFrameworks('an event stream', (framework) => {
       expect([status, text]).toEqual([200, 'data: 1\n\n']);
     }
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_EVENT_STREAM']);
+  });
+
+  it('that was ended before its guard is not warned of, though the handler goes on under the lock', async () => {
+    const stage = await Stage.start(framework, (app, stage) => {
+      const ends = framework.middleware(async (call, next) => {
+        await byEnding(call);
+        return next();
+      });
+      app.route('/x', ends, lockOn('k'), async (call) => {
+        if (!call.res.closed) await new Promise((resolve) => call.res.once('close', resolve));
+        stage.note('first goes on');
+      });
+    });
+    expect((await stage.get('/x')).text).toBe('data: 1\n\n');
+    if (framework.awaitsHandlers) await stage.until('first goes on');
+    await stage.free('k');
+    expect(warnings()).toEqual([]);
   });
 
   it.each<[string, GuardOptions | undefined, Handler]>([

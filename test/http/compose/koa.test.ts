@@ -71,6 +71,32 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     },
   );
 
+  it('an error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
+    const later = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const catching = async (ctx: Context, next: Next): Promise<void> => {
+        try {
+          await next();
+        } catch {
+          ctx.respond = false;
+          void later.then(() => ctx.res.end('answered instead'));
+          setImmediate(() => stage.note('caught'));
+        }
+      };
+      const failing: Middleware = async () => {
+        await work();
+        throw new Error('trouble');
+      };
+      app.use(mount('/first', compose([catching as Middleware, lockOn('k'), failing])));
+    });
+    rivals.go();
+    await rivals.stage.until('caught');
+    await rivals.expectStillHeld();
+    later.open();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/answered instead$/);
+  });
+
   it('an error that is caught above traceContext has ended the scope: the lock is given back, no more is acquired', async () => {
     const caught = gate();
     const rivals = await Rivals.start(
