@@ -26,7 +26,8 @@ export function grantedByReply(
   receivedAt: Instant,
 ): Granted | undefined {
   const deadline = leaseDeadline(sent, grant.endMs - nowMs);
-  if (remainingMs(receivedAt, deadline) <= 0) return undefined;
+  // This way round, here and below, for what is not a number.
+  if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
   return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
 }
 
@@ -43,7 +44,9 @@ export function grantedByMessage(
   claimMs: number,
 ): Granted | undefined {
   const byReply = leaseDeadline(latest.sent, grant.endMs - latest.nowMs);
-  const deadline = earlierDeadline(now, byReply, { start: receivedAt, spanMs: claimMs });
-  if (remainingMs(now, deadline) < claimMs / 3) return undefined;
+  const byReceipt = { start: receivedAt, spanMs: claimMs };
+  const leftMs = Math.min(remainingMs(now, byReply), remainingMs(now, byReceipt));
+  if (!(leftMs >= claimMs / 3)) return undefined;
+  const deadline = earlierDeadline(now, byReply, byReceipt);
   return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined };
 }

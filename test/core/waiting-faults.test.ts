@@ -130,6 +130,18 @@ describe('a grant', () => {
     await setup.clock.advance(10);
   });
 
+  it('whose end is not a number is asked for, and not used', async () => {
+    const setup = setUp();
+    await taken(setup);
+    const waiter = await queued(setup);
+    const holdId = setup.store.calls.findLast(({ operation }) => operation === 'acquire')?.holdId as string;
+    const acquires = setup.store.count('acquire');
+    setup.store.broadcast({ kind: 'granted', grant: { holdId, fence: 2 ** 52, endMs: Number.NaN, isClaim: true } });
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    expect(setup.store.count('acquire')).toBe(acquires + 1);
+  });
+
   it('for somebody unknown changes nothing', async () => {
     const setup = setUp();
     const hold = await taken(setup);
