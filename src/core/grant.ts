@@ -40,7 +40,7 @@ export class Grant implements Listed {
   #deadline: Deadline;
   #holds = 0;
   #renewingHolds = 0;
-  #state: 'held' | 'lost' | 'released' = 'held';
+  #isOpen = true;
   #lostError: LockLostError | undefined;
   #controller: AbortController | undefined;
 
@@ -81,7 +81,7 @@ export class Grant implements Listed {
 
   /** Whether nobody has ended it yet; the lease may have run out all the same, see `isHeld`. */
   get isOpen(): boolean {
-    return this.#state === 'held';
+    return this.#isOpen;
   }
 
   get isHeld(): boolean {
@@ -137,7 +137,7 @@ export class Grant implements Listed {
   /** Answers the error when this call made it lost, undefined when it was over before. */
   lose(why: string): LockLostError | undefined {
     if (!this.isOpen) return undefined;
-    this.#state = 'lost';
+    this.#isOpen = false;
     this.#lostError = new LockLostError(why, { key: this.key, fence: this.fence });
     this.#controller?.abort(this.#lostError);
     return this.#lostError;
@@ -145,6 +145,6 @@ export class Grant implements Listed {
 
   /** From here on it can't be re-entered, and no renewal's answer counts. */
   close(): void {
-    if (this.isOpen) this.#state = 'released';
+    this.#isOpen = false;
   }
 }

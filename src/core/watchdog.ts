@@ -54,7 +54,7 @@ export class Watchdog {
   /** After a hold was added, which may want a longer lease, or be the first that wants renewal. */
   replan(grant: Grant, isLonger: boolean): void {
     // A renewal on its way schedules the next one when it has ended; one that is due stays so: it is due in time.
-    if (grant.isRenewing || !grant.isOpen) return;
+    if (grant.isRenewing) return;
     if (isLonger) this.#schedule(grant, 0);
     else if (grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
   }

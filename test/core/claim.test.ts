@@ -41,6 +41,22 @@ describe('a claim', () => {
     expect(hold.remainingMs()).toBeGreaterThan(29_000);
   });
 
+  it('is renewed a third of it after it came, also where the reply to its acquire came later', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const first = await taken(setup.sibling());
+    const open = store.gate('acquire');
+    const acquired = setup.job().in(() => lock.acquire('key'));
+    await clock.settle();
+    await first.release();
+    const startMs = clock.now().monoMs;
+    await clock.advance(150);
+    open();
+    await acquired;
+    await clock.advance(100);
+    expect(times(store.calls, 'renew', startMs)).toEqual([198]);
+  });
+
   it('of a fixed lease is renewed once, to the grant and the lease', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;

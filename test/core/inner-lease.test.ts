@@ -76,6 +76,30 @@ describe('the lease of an inner hold', () => {
     expect(store.count('renew')).toBe(2);
   });
 
+  it('makes the outer one longer as soon as the renewal that is on its way is answered', async () => {
+    const { job, clock, store } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
+    const open = store.gate('renew');
+    await clock.advance(990);
+    await inJob(() => lock.acquire('key', { leaseMs: 20_000 }));
+    open();
+    await clock.advance(1);
+    expect(outer.remainingMs()).toBeGreaterThan(19_000);
+    expect(store.count('renew')).toBe(2);
+  });
+
+  it('makes a fixed outer one longer, by all of it, also where one with a short lease follows at once', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key', { leaseMs: 10_000, renew: false }));
+    await clock.advance(5_000);
+    await inJob(() => lock.acquire('key', { leaseMs: 20_000, renew: false }));
+    await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    await clock.advance(0);
+    expect(outer.remainingMs()).toBe(19_798);
+  });
+
   it('never stops the outer one from being renewed, held or released', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();

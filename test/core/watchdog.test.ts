@@ -58,6 +58,15 @@ describe('the watchdog', () => {
     expect(store.calls.filter((call) => call.operation === 'renew' && call.atMs < 1_000 + 1_400)).toEqual([]);
   });
 
+  it('renews a short lease in time, also where longer ones are granted after it', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    const short = await inJob(() => lock.acquire('short', { leaseMs: 1_000 }));
+    await inJob(() => lock.acquire('long'));
+    await clock.advance(5_000);
+    expect(short.isHeld()).toBe(true);
+  });
+
   it('stops exactly at the last release', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
@@ -100,6 +109,30 @@ describe('a renewal that fails', () => {
     const tries = times(store.calls, 'renew', startMs);
     expect(tries.length).toBeGreaterThanOrEqual(2);
     expect(Math.max(...tries)).toBeLessThan(2_968);
+  });
+
+  it('of a long lease is given up after `storeTimeoutMs`, and tried again a second later', async () => {
+    const { job, store, clock } = setUp();
+    const startMs = clock.now().monoMs;
+    await job().in(() => lock.acquire('key'));
+    store.next('renew', { kind: 'lostCall' });
+    await clock.advance(13_000);
+    expect(times(store.calls, 'renew', startMs)).toEqual([9_900, 12_900]);
+  });
+
+  it('is not sent a second time while it is on its way, whatever else is renewed meanwhile', async () => {
+    const { job, store, clock } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('long', { leaseMs: 6_000 }));
+    const open = store.gate('renew');
+    await clock.advance(1_980);
+    expect(store.count('renew')).toBe(1);
+    await inJob(() => lock.acquire('short', { leaseMs: 600 }));
+    await clock.advance(1_000);
+    const [first, ...later] = store.calls.filter(({ operation }) => operation === 'renew');
+    expect(later.length).toBeGreaterThanOrEqual(4);
+    expect(later.map(({ holdId }) => holdId)).not.toContain(first?.holdId);
+    open();
   });
 
   it('until the local deadline makes the hold lost: signal, event, and a release all the same', async () => {
@@ -215,11 +248,35 @@ describe('maxHoldMs', () => {
     }
   });
 
-  it('ends a hold whose lease is as long as it', async () => {
-    const { job, store, clock } = setUp();
+  it('ends a hold whose lease is as long as it, and that is what is told, also after an `extend` by less', async () => {
+    const { job, store, clock, events } = setUp();
+    const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 1_000 }));
+    await hold.extend(100);
     await clock.advance(1_000);
     expect(hold.isHeld()).toBe(false);
-    expect(store.count('renew')).toBe(0);
+    expect(lost[0]?.error.message).toContain('maxHoldMs');
+    expect(store.count('renew')).toBe(1);
+  });
+
+  it('is what an `extend` to just that ends at: nothing renews it from then on', async () => {
+    const { job, store, clock } = setUp();
+    await job().in(async () => (await lock.acquire('key', { leaseMs: 500, maxHoldMs: 1_000 })).extend(1_000));
+    await clock.advance(1_000);
+    // And the one that was due before.
+    expect(store.count('renew')).toBe(2);
+  });
+
+  it('is not what ends a claim that was never renewed', async () => {
+    const { job, store, clock, events } = setUp({ claimMs: 300 });
+    const lost = events('lost');
+    const first = await job().in(() => lock.acquire('key'));
+    const second = job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 1_000 }));
+    await clock.settle();
+    await first.release();
+    store.always('renew', down);
+    await second;
+    await clock.advance(300);
+    expect(lost[0]?.error.message).toContain('its lease ended before it could be renewed');
   });
 });

@@ -1,0 +1,103 @@
+import { LockStoreError, lock } from '../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
+
+const setUp = coreTests();
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+describe('a release that fails', () => {
+  it('is tried again after pauses that double, up to a second', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const startMs = clock.now().monoMs;
+    store.always('release', down);
+    outcomeOf(hold.release());
+    await clock.advance(4_000);
+    const times = store.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs - startMs);
+    expect(times).toEqual([0, 50, 150, 350, 750, 1_550, 2_550, 3_550]);
+  });
+
+  it('rejects as soon as a short lease is over: nothing can be left', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup, { leaseMs: 100 });
+    store.always('release', down);
+    const released = outcomeOf(hold.release());
+    await clock.advance(500);
+    expect(released.error).toBeInstanceOf(LockStoreError);
+    const count = store.count('release');
+    await clock.advance(5_000);
+    expect(store.count('release')).toBe(count);
+  });
+
+  it('and then succeeds is one that went well, whenever that is asked', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const job = setup.job();
+    const hold = await job.in(() => lock.acquire('key'));
+    store.next('release', down);
+    await job.end();
+    await clock.advance(5_000);
+    await expect(hold.release()).resolves.toBeUndefined();
+  });
+
+  it('is told of once, also where the answer to its first try comes after that to its second', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const released = setup.events('released');
+    const hold = await taken(setup);
+    store.next('release', { kind: 'lateReply', ms: 3_000 });
+    outcomeOf(hold.release());
+    await clock.advance(5_000);
+    expect(store.count('release')).toBe(2);
+    expect(released).toHaveLength(1);
+  });
+});
+
+describe('close', () => {
+  it('waits for a release that is on its way', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const open = store.gate('release');
+    void hold.release();
+    const closed = outcomeOf(setup.locks.close());
+    await clock.advance(1_000);
+    expect(closed.state).toBe('pending');
+    open();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('does not wait for one that was given up', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup, { leaseMs: 100 });
+    store.always('release', down);
+    outcomeOf(hold.release());
+    await clock.advance(1_000);
+    const closed = outcomeOf(setup.locks.close());
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+});
+
+describe('a grant to whose release the store never answered', () => {
+  it('is given back once, however often it is told', async () => {
+    const setup = setUp({ leaseMs: 1_000 });
+    const { clock, store } = setup;
+    const first = await taken(setup.sibling());
+    const late = await queued(setup, { waitMs: 100 });
+    const { holdId } = store.calls.findLast(({ operation }) => operation === 'acquire') as { holdId: string };
+    store.always('release', down);
+    await clock.advance(20_000);
+    expect(late.state).toBe('rejected');
+    store.heal();
+    const count = store.count('release');
+    const grant = { holdId, fence: 1, endMs: 0, isClaim: true };
+    for (let n = 0; n < 3; n++) store.broadcast({ kind: 'granted', grant });
+    await clock.settle();
+    expect(store.count('release')).toBe(count + 1);
+    await first.release();
+  });
+});
