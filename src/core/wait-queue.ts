@@ -119,10 +119,6 @@ export class WaitQueue {
   /** The store has answered a call about this lock: who waits need not be the one who asked. */
   answered(seen: Seen): void {
     this.fault = undefined;
-    this.see(seen);
-  }
-
-  see(seen: Seen): void {
     if (seen.sent.monoMs >= this.#latest.sent.monoMs) this.#latest = seen;
   }
 
@@ -212,13 +208,11 @@ export class WaitQueues {
   /** A reply said that the waiter is queued. */
   join(waiter: Waiter, sent: Instant, reply: NotFree): WaitQueue {
     const { id } = waiter.ask.request;
-    const seen = { sent, nowMs: reply.nowMs };
     let queue = this.#queues.get(id);
     if (queue === undefined) {
-      queue = new WaitQueue(this.#clock, this.#pause, seen, this.#onDue);
+      queue = new WaitQueue(this.#clock, this.#pause, { sent, nowMs: reply.nowMs }, this.#onDue);
       this.#queues.set(id, queue);
     }
-    queue.see(seen);
     queue.join(waiter, reply);
     waiter.queue = queue;
     return queue;

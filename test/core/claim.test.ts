@@ -84,6 +84,20 @@ describe('a claim', () => {
     expect(times(store.calls, 'renew', startMs)).toEqual([198]);
   });
 
+  it('is not renewed much earlier for those that are, however long its lease will be', async () => {
+    const setup = setUp({ claimMs: 600 });
+    await setup.job().in(() => lock.acquire('short', { leaseMs: 60 }));
+    const hold = await handOver(setup, { leaseMs: 30_000 });
+    const startMs = setup.clock.now().monoMs;
+    const renewals: number[] = [];
+    setup.locks.on('renewed', ({ owner }) => {
+      if (owner === hold.owner) renewals.push(setup.clock.now().monoMs - startMs);
+    });
+    await setup.clock.advance(250);
+    expect(renewals).toHaveLength(1);
+    expect(renewals[0]).toBeGreaterThanOrEqual(198 - 30);
+  });
+
   it('that is released before is never renewed', async () => {
     const setup = setUp({ claimMs: 600 });
     const hold = await handOver(setup, { leaseMs: 30_000 });

@@ -20,7 +20,12 @@ describe('closing while an acquire is on its way', () => {
     const store = new SlowStore();
     const locks = createLocks({ store });
     const refused = runInTrace(() => lock.tryAcquire('key'), { locks }).catch((error: { code: string }) => error.code);
-    const closed = locks.close();
+    let isClosed = false;
+    const closed = locks.close().then(() => {
+      isClosed = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(isClosed).toBe(false);
     store.answer();
     await closed;
     expect((await store.inspect('key')).holds).toEqual([]);

@@ -15,4 +15,5 @@ it('grants that nobody asks for are kept no longer than a claim, also behind one
   expect(early.take('old')).toBeUndefined();
   expect(early.take('again')?.grant).toEqual(grant('again'));
   expect(early.take('new')?.grant).toEqual(grant('new'));
+  expect(early.take('new')).toBeUndefined();
 });

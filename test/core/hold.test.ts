@@ -121,6 +121,18 @@ describe('a hold', () => {
     expect(await next.extend(5_000)).toBeUndefined();
   });
 
+  it('rejects its release, too, where the store had forgotten it and has queued a copy of its acquire', async () => {
+    const { job, clock, store } = setUp();
+    store.next('acquire', { kind: 'duplicate', ms: 500 });
+    const hold = await job().in(() => lock.acquire('key'));
+    await store.forget();
+    await job().in(() => lock.acquire('key'));
+    await clock.advance(500);
+    expect((await store.inspect('key')).waiters).toHaveLength(1);
+    await expect(hold.release()).rejects.toThrow(LockLostError);
+    expect((await store.inspect('key')).waiters).toEqual([]);
+  });
+
   it('is released without complaint when its lease had ended and nobody had taken the key', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));

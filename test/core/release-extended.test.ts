@@ -34,4 +34,29 @@ describe('a hold whose lease was extended', () => {
     expect((await store.inspect('key')).holds).toEqual([]);
     await locks.close();
   });
+
+  it('is given back so, too, where it was lost since the store did not answer to that', async () => {
+    const clock = new ManualClock();
+    const store = new BrokenStore({ clock });
+    const renew = store.renew.bind(store);
+    store.renew = (request, terms) => {
+      void renew(request, terms);
+      return new Promise(() => {});
+    };
+    const locks = buildLocks({ store, leaseMs: 20, storeTimeoutMs: 20 }, clock);
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire('key', { renew: false });
+        const extended = expect(hold.extend(60_000)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+        await clock.advance(1_000);
+        await extended;
+        expect(hold.signal.aborted).toBe(true);
+      },
+      { locks },
+    ).catch(() => {});
+    store.isBroken = false;
+    await clock.advance(10_000);
+    expect((await store.inspect('key')).holds).toEqual([]);
+    await locks.close();
+  });
 });

@@ -121,6 +121,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     const setup = setUp({ storeTimeoutMs: 2_000 });
     const first = await taken(setup.sibling());
     const waiter = await queued(setup, { waitMs: 1_000 });
+    const granted = setup.events('granted');
     setup.store.always('acquire', { kind: 'lateReply', ms: 1_500 });
     setup.store.isMute = true;
     await setup.clock.advance(500);
@@ -130,6 +131,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     setup.store.heal();
     await setup.clock.advance(3_000);
     expect(await setup.store.remains()).toEqual([]);
+    expect(granted).toEqual([]);
   });
 
   it('ends with its signal, and with the locks', async () => {
@@ -190,6 +192,26 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(errors).toMatchObject([{ operation: 'poll', key: 'key' }]);
     await setup.clock.advance(1_500);
     expect(waiter.value?.isHeld()).toBe(true);
+    // Counted from before the call, 2 000 ms ago.
+    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(29_698 - 2_000);
+  });
+
+  it('fails where the store says that it had cancelled the call', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    const waiter = await queued(setup);
+    jest.spyOn(setup.store, 'acquire').mockResolvedValueOnce({ status: 'cancelled', nowMs: 0, claims: [] });
+    await setup.clock.advance(100);
+    expect(waiter.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('is told to come back later by each that is before it', async () => {
+    const setup = setUp();
+    await taken(setup.sibling(), { leaseMs: 12_000, renew: false });
+    const waiters = [await queued(setup, { waitMs: 100 }), await queued(setup, { waitMs: 100 })];
+    await setup.clock.advance(100);
+    const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
+    expect(second).toBe(2 * first);
   });
 
   it('is not even told to wait where its first call fails', async () => {
@@ -291,6 +313,37 @@ describe('where the store has no queue, those of one process that wait for a key
     open();
     await setup.clock.advance(10);
     expect(acquires(setup)).toHaveLength(count + 3);
+    await setup.clock.advance(1_000);
+    expect(acquires(setup)).toHaveLength(count + 3);
+  });
+
+  it('ask by one call at a time, also where the stream was interrupted meanwhile', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup);
+    const count = acquires(setup).length;
+    const open = setup.store.gate('acquire');
+    for (let n = 0; n < 3; n++) setup.store.broadcast({ kind: 'resubscribed' });
+    await setup.clock.settle();
+    expect(acquires(setup)).toHaveLength(count + 1);
+    open();
+  });
+
+  it('do not look at the holders while the store fails, and tell of a look that failed', async () => {
+    const setup = setUp();
+    const errors = setup.events('storeError');
+    await taken(setup.sibling());
+    await queued(setup);
+    setup.store.next('inspect', down);
+    const newcomer = await queued(setup, { waitMs: 10 });
+    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { cause: down.error } }]);
+    await setup.clock.advance(10);
+    expect(newcomer.error).toBeInstanceOf(LockStoreError);
+    await queued(setup);
+    setup.store.always('acquire', down);
+    const looks = setup.store.count('inspect');
+    await setup.clock.advance(3_000);
+    expect(setup.store.count('inspect')).toBe(looks);
   });
 
   it('ask in time, though the messages do not end', async () => {
