@@ -198,7 +198,6 @@ export class Scope implements Trace, HoldHome {
   abandon(why: string): void {
     if (this.isOver) return;
     for (const hold of this.#newestFirst()) this.runtime.keeper.lose(hold.grant, why);
-    this.#postponed?.clear();
     this.#finish();
   }
 

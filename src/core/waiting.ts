@@ -89,10 +89,7 @@ export class Waiting {
   takeClaims(id: string, sent: Instant, reply: Pick<AcquireReply, 'nowMs' | 'claims'>): void {
     const queue = this.#queues.get(id);
     queue?.answered({ sent, nowMs: reply.nowMs });
-    for (const grant of reply.claims) {
-      if (grant.holdId === queue?.grantedId) this.#releases.giveLate(grant.holdId);
-      else this.#offer(grant);
-    }
+    for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) this.#offer(grant);
   }
 
   /** What the store's stream tells this process. */

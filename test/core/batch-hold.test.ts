@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import {
   type AcquireOptions,
@@ -175,6 +176,26 @@ describe('the hold of a batch', () => {
     expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
     expect(batch.isHeld()).toBe(false);
     expect(() => batch.assertHeld()).toThrow(LockNotHeldError);
+  });
+
+  it('lets its holds go newest first, and listens to none of them from then on', async () => {
+    const setup = setUp();
+    const released = setup.events('released');
+    const job = setup.job();
+    const [before, after] = [await batchOf(job), await batchOf(job)];
+    const signals = [...before.holds.values()].map(({ signal }) => signal);
+    const listening = () => signals.map((signal) => getEventListeners(signal, 'abort').length);
+    expect(before.signal.aborted).toBe(false);
+    expect(listening()).toEqual([1, 1, 1]);
+    await before.release();
+    await after.release();
+    expect(after.signal.aborted).toBe(false);
+    expect(listening()).toEqual([0, 0, 0]);
+    expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
+    const ofRun = await job.in(() =>
+      lock.runAll(['a', 'b'], async (hold) => [hold.signal, ...[...hold.holds.values()].map(({ signal }) => signal)]),
+    );
+    expect(ofRun.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0, 0]);
   });
 
   it('has methods that can be taken off it', async () => {

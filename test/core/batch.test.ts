@@ -186,6 +186,36 @@ describe('waitMs of a batch', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
+  it('is not over for the keys behind one that came at its end: they are asked for in a moment more', async () => {
+    const setup = setUp();
+    const other = await takenBy(setup, 'a');
+    const outcome = await batch(setup, ['a', 'b'], { waitMs: 5_000 });
+    await setup.clock.advance(4_990);
+    setup.store.always('acquire', { kind: 'lateReply', ms: 50 });
+    await other.release();
+    await setup.clock.advance(60);
+    expect(outcome.value?.isHeld()).toBe(true);
+  });
+
+  it('0 is told as 0, also where the store took its time', async () => {
+    const setup = setUp();
+    await takenBy(setup, 'b');
+    setup.store.always('acquire', { kind: 'lateReply', ms: 50 });
+    const outcome = await batch(setup, ['a', 'b', 'c'], { waitMs: 0 });
+    await setup.clock.advance(200);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'b', waitedMs: 0 });
+  });
+
+  it('that is over lets what it had go, newest first', async () => {
+    const setup = setUp();
+    await takenBy(setup, 'd');
+    const released = setup.events('released');
+    const outcome = await batch(setup, ['a', 'b', 'c', 'd'], { waitMs: 100 });
+    await setup.clock.advance(100);
+    expect(outcome.error).toBeInstanceOf(LockTimeoutError);
+    expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
+  });
+
   it('0 takes what is free at once and is never queued', async () => {
     const setup = setUp();
     const [timeouts, waiting] = [setup.events('timeout'), setup.events('waiting')];

@@ -27,15 +27,26 @@ describe('close', () => {
     await closed.settled;
   });
 
-  it('refuses who comes', async () => {
+  it('does not wait for what was lost before', async () => {
     const { job, locks, clock } = setUp();
+    await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    await clock.advance(1_000);
+    const closed = outcomeOf(locks.close());
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('refuses who comes', async () => {
+    const { job, locks, clock, store } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
     const closed = outcomeOf(locks.close());
+    const calls = store.calls.length;
     for (const call of [() => lock.acquire('other'), () => lock.tryAcquire('other'), () => lock.run('o', () => {})]) {
       await expect(own.in<Promise<unknown>>(call)).rejects.toThrow(LocksClosedError);
       await expect(job().in<Promise<unknown>>(call)).rejects.toThrow(LocksClosedError);
     }
+    expect(store.calls).toHaveLength(calls);
     await hold.release();
     await clock.settle();
     expect(closed.state).toBe('fulfilled');

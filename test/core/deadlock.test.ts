@@ -437,6 +437,20 @@ describe('what is not there any more', () => {
     expect(await setup.store.remains()).toEqual(['k0', 'k1']);
   });
 
+  it('closes no ring: one that ended while the ring was looked at again', async () => {
+    const setup = setUp();
+    const deadlocks = setup.events('deadlock');
+    const [a, b] = (await holders(setup, 'a', 'b')) as [Job, Job];
+    const first = await asked(setup, a, 'k1');
+    const at = { kind: 'lateReply', ms: 0 } as const;
+    setup.store.next('wait', at, at, { kind: 'lateReply', ms: 100 }, at);
+    const second = await asked(setup, b, 'k0', { waitMs: 50 });
+    await setup.clock.advance(200);
+    expect(setup.store.count('wait')).toBeGreaterThanOrEqual(4);
+    expect((second.error as { code: string }).code).toBe('ERR_LOCK_TIMEOUT');
+    expect([first.state, deadlocks]).toEqual(['pending', []]);
+  });
+
   it('goes by itself when nobody is left to remove it', async () => {
     const setup = setUp();
     const [a] = await holders(setup, 'a', 'b');
@@ -477,6 +491,32 @@ describe('who can be in no ring pays nothing', () => {
     await asked(setup, job, 'k0');
     await setup.clock.advance(3_000);
     expect(edgeCallsOf(setup)).toBe(0);
+  });
+
+  it('nor does one whose hold was lost, though it was not released', async () => {
+    const setup = setUp();
+    await holders(setup, 'a');
+    const job = setup.job();
+    await job.in(() => lock.acquire('short', { leaseMs: 1_000, renew: false }));
+    await setup.clock.advance(1_000);
+    await asked(setup, job, 'k0');
+    await setup.clock.advance(3_000);
+    expect(edgeCallsOf(setup)).toBe(0);
+  });
+
+  it('nor does one whose grant came before the reply that it was queued', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await other.job().in(() => lock.acquire('key'));
+    const job = setup.job();
+    await job.in(() => lock.acquire('own'));
+    const open = setup.store.gate('acquire');
+    const waiter = await asked(setup, job, 'key');
+    await first.release();
+    await setup.clock.settle();
+    open();
+    await setup.clock.settle();
+    expect([waiter.state, edgeCallsOf(setup)]).toEqual(['fulfilled', 0]);
   });
 
   it('nor does one that finds its keys free', async () => {

@@ -14,14 +14,26 @@ describe('the release of a hold whose lease had ended', () => {
     await hold.release();
   });
 
+  it('is fine, too, where it was extended before', async () => {
+    const { job, clock, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key', fixed));
+    await hold.extend(2_000);
+    await clock.advance(2_000);
+    expect([hold.signal.aborted, store.count('release')]).toEqual([true, 0]);
+    await hold.release();
+  });
+
   it('says that the lock was lost where somebody has had the key since, though nobody has it now', async () => {
-    const { job, sibling, clock } = setUp();
+    const { job, sibling, clock, events } = setUp();
+    const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', fixed));
     await clock.advance(1_000);
     await sibling()
       .job('thief')
       .in(() => lock.run('key', () => {}));
     await expect(hold.release()).rejects.toThrow(LockLostError);
+    // That it ended was told before.
+    expect(lost).toHaveLength(1);
   });
 
   it('says so, too, where it was given back when it was lost, and does not ask: who had it since is not known', async () => {

@@ -199,6 +199,19 @@ describe('a scope that holds to read', () => {
     expect(setup.store.count('acquire')).toBe(calls);
   });
 
+  it('and lost, beside a write hold that is not, is what is told until it is released', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const reading = await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
+    const writing = await asked(setup, job);
+    await setup.clock.advance(1_000);
+    expect([reading.value?.isHeld(), writing.value?.isHeld()]).toEqual([false, true]);
+    expect(job.in(() => [getLock('key').holdCount(), getLock('key').isHeld()])).toEqual([1, true]);
+    expect((await asked(setup, job)).error).toBeInstanceOf(LockLostError);
+    await reading.value?.release();
+    expect((await asked(setup, job)).state).toBe('fulfilled');
+  });
+
   it('and lost while it was to become the writer is told so, and the key is free: another had written in between', async () => {
     const setup = setUp();
     const job = setup.job();

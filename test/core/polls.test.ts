@@ -83,6 +83,8 @@ describe('the polls of a key', () => {
     });
     expect(asks).toBe(1);
     open();
+    await setup.clock.settle();
+    expect(await asksDuring(setup, () => setup.clock.advance(5_000))).toBe(5);
   });
 
   it('are one call each, also of one that is granted what a lost message told', async () => {

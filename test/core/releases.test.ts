@@ -79,6 +79,7 @@ describe('close', () => {
     const closed = outcomeOf(setup.locks.close());
     await clock.settle();
     expect(closed.state).toBe('fulfilled');
+    expect(clock.timerCount).toBe(0);
   });
 });
 

@@ -127,6 +127,17 @@ describe('Turns', () => {
     expect(turns.seenBy(one)).toEqual({ ahead: 6, over: 2 });
   });
 
+  it('do not go backwards either where somebody comes who was overtaken', () => {
+    const turns = new Turns();
+    const [one, two] = [{}, {}];
+    turns.joined(one, 2);
+    turns.joined(two, 5);
+    turns.told(two, 0);
+    expect(turns.seenBy(one)).toEqual({ ahead: 0, over: 5 });
+    turns.came(one);
+    expect(turns.seenBy(two)).toEqual({ ahead: 0, over: 5 });
+  });
+
   it('know nothing of who never waited', () => {
     const turns = new Turns();
     turns.came({});

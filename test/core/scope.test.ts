@@ -1,15 +1,23 @@
+import { acquire } from '../../src/core/acquire.ts';
 import {
   currentTrace,
   getLock,
   type Hold,
+  LockAbortedError,
+  LockNotHeldError,
   LockScopeError,
   lock,
   runInTrace,
   traceHeaders,
 } from '../../src/core/index.ts';
-import { coreTests, outcomeOf } from './set-up.ts';
+import { lockName } from '../../src/core/key.ts';
+import { runtimeOf } from '../../src/core/locks.ts';
+import { Scope } from '../../src/core/scope.ts';
+import { coreTests, type Job, outcomeOf, taken } from './set-up.ts';
 
 const setUp = coreTests();
+
+const scopeOf = (job: Job) => job.in(currentTrace) as Scope;
 
 describe('runInTrace', () => {
   it('answers what its routine does, in the trace it was given', async () => {
@@ -184,6 +192,191 @@ describe('in a scope that has ended', () => {
     await clock.settle();
     expect(outcome.error).toBeInstanceOf(LockScopeError);
     expect(await store.remains()).toEqual([]);
+  });
+});
+
+describe('a scope that is abandoned', () => {
+  it('has lost what it holds, newest first, and is told of once, also of what was lost before', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const own = job();
+    const short = await own.in(() => lock.acquire('short', { leaseMs: 1_000, renew: false }));
+    await own.in(() => lock.acquire('a'));
+    await own.in(() => lock.acquire('b'));
+    await clock.advance(1_000);
+    scopeOf(own).abandon('it took too long');
+    scopeOf(own).abandon('it took too long');
+    await clock.settle();
+    expect(lost.map(({ key }) => key)).toEqual(['short', 'b', 'a']);
+    expect(short.signal.aborted).toBe(true);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('gives back, too, what was to be kept for other work, which settles later', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    let settle = (): void => {};
+    hold.waitUntil(
+      new Promise<void>((resolve) => {
+        settle = resolve;
+      }),
+    );
+    scopeOf(own).end();
+    scopeOf(own).abandon('it took too long');
+    await clock.settle();
+    expect(lost).toHaveLength(1);
+    expect(await store.remains()).toEqual([]);
+    scopeOf(own).end();
+    expect(scopeOf(own).isOver).toBe(true);
+    settle();
+    await clock.settle();
+    expect(store.count('release')).toBe(1);
+  });
+});
+
+it('a scope says first what aborted it; its end alone is nobody leaving', async () => {
+  const { job } = setUp();
+  const [left, ended] = [scopeOf(job()), scopeOf(job())];
+  left.abort('first');
+  left.abort('second');
+  left.end();
+  expect([left.signal.reason, left.abortReason, left.hasClientLeft]).toEqual(['first', 'first', true]);
+  ended.end();
+  ended.abort('late');
+  expect([ended.signal.aborted, ended.hasClientLeft]).toEqual([true, false]);
+});
+
+describe('whenever a job ends as it is granted what it asked for', () => {
+  /** Whether what is told is held. An `await` takes one turn more, in which it may have ended: only `run` has none. */
+  const kinds: readonly (readonly [string, () => Promise<boolean>, keys: number, late: number])[] = [
+    ['acquire', async () => (await lock.acquire('a')).isHeld(), 1, 1],
+    ['tryAcquire', async () => (await lock.tryAcquire('a'))?.isHeld() ?? true, 1, 1],
+    ['acquireAll', async () => (await lock.acquireAll(['a', 'b'])).isHeld(), 2, 1],
+    ['run', () => lock.run('a', (hold) => hold.isHeld()), 1, 0],
+    ['runAll', () => lock.runAll(['a', 'b'], (hold) => hold.isHeld()), 2, 0],
+  ];
+
+  it.each(kinds)('%s tells of no hold that was given back', async (_, call, keys, late) => {
+    const told: unknown[] = [];
+    for (let turns = 0; turns < 20; turns++) {
+      const setup = setUp();
+      const own = setup.job();
+      const granted = setup.events('granted');
+      setup.locks.on('granted', () => {
+        let left = turns;
+        const endLater = (): void => {
+          if (left === 0) scopeOf(own).end();
+          else queueMicrotask(endLater);
+          left -= 1;
+        };
+        if (granted.length === keys) endLater();
+      });
+      const outcome = outcomeOf(own.in(call));
+      await setup.clock.settle();
+      told.push(outcome.state === 'fulfilled' ? outcome.value : (outcome.error as { code: string }).code);
+      expect(await setup.store.remains()).toEqual([]);
+    }
+    expect(told[0]).toBe('ERR_LOCK_SCOPE');
+    expect(told.at(-1)).toBe(true);
+    expect(told.filter((one) => one === false).length).toBeLessThanOrEqual(late);
+  });
+});
+
+it.each<readonly [string, () => Promise<unknown>]>([
+  ['run', () => lock.run('a', () => 'done')],
+  ['run, whose routine fails', () => lock.run('a', () => Promise.reject(new Error('routine')))],
+  ['runAll', () => lock.runAll(['a', 'b'], () => 'done')],
+  ['runAll, whose routine fails', () => lock.runAll(['a', 'b'], () => Promise.reject(new Error('routine')))],
+])('the end of a job is not put off by a %s that has ended', async (_, call) => {
+  const own = setUp().job();
+  await own.in(call).catch(() => {});
+  scopeOf(own).end();
+  expect(scopeOf(own).isOver).toBe(true);
+});
+
+describe('who waits in a scope', () => {
+  const name = lockName('key');
+
+  it('for a handler gives up when the client leaves; the handler itself waits on', async () => {
+    const setup = setUp();
+    await taken(setup);
+    const scope = new Scope(runtimeOf(setup.locks), 'request', {});
+    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    await setup.clock.settle();
+    scope.abort(new Error('gone'));
+    await setup.clock.settle();
+    expect(guard.error).toBeInstanceOf(LockAbortedError);
+    expect(guard.error).toMatchObject({ cause: new Error('gone') });
+    expect(code.state).toBe('pending');
+    scope.end();
+    await setup.clock.settle();
+    expect(code.error).toBeInstanceOf(LockScopeError);
+  });
+
+  it('for a handler gives up at the end of the work, though something is kept beyond it; other work waits on', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const own = setup.job();
+    const kept = await own.in(() => lock.acquire('kept'));
+    let settle = (): void => {};
+    kept.waitUntil(
+      new Promise<void>((resolve) => {
+        settle = resolve;
+      }),
+    );
+    const scope = scopeOf(own);
+    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    await setup.clock.settle();
+    scope.end();
+    await setup.clock.settle();
+    expect(guard.error).toBeInstanceOf(LockScopeError);
+    expect(code.state).toBe('pending');
+    await first.release();
+    await setup.clock.settle();
+    expect(code.value?.isHeld()).toBe(true);
+    settle();
+    await setup.clock.settle();
+    expect(code.value?.isHeld()).toBe(false);
+  });
+
+  it('leaves nothing in it that is asked to look again, once the wait is over', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const own = setup.job();
+    const scope = scopeOf(own);
+    let watching = 0;
+    const onChange = scope.onChange.bind(scope);
+    scope.onChange = (look) => {
+      watching += 1;
+      const unwatch = onChange(look);
+      return () => {
+        watching -= 1;
+        unwatch();
+      };
+    };
+    const waiter = outcomeOf(own.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    expect(watching).toBe(1);
+    await first.release();
+    await setup.clock.settle();
+    expect([waiter.state, watching]).toEqual(['fulfilled', 0]);
+    const look = jest.fn();
+    scope.onChange(look)();
+    scope.end();
+    expect(look).not.toHaveBeenCalled();
+  });
+
+  it('is told that the hold was given back, where another branch did that in the turn of the grant', async () => {
+    const setup = setUp();
+    const own = setup.job();
+    setup.locks.on('granted', () => void scopeOf(own).newestHold(name.id)?.release());
+    const acquired = outcomeOf(own.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    expect(acquired.error).toBeInstanceOf(LockNotHeldError);
   });
 });
 

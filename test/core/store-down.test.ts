@@ -113,6 +113,31 @@ describe('a store that is down', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
+  it('in its stream alone, where subscribing is refused, is told, and it is asked for again after `pollMs`', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.next('subscribe', down);
+    await queued(setup);
+    expect(events).toEqual([{ operation: 'subscribe', error: down.error }]);
+    await setup.clock.advance(999);
+    await queued(setup);
+    expect(setup.store.count('subscribe')).toBe(1);
+    await setup.clock.advance(1);
+    await queued(setup);
+    expect(setup.store.count('subscribe')).toBe(2);
+  });
+
+  it('in its stream alone, where subscribing takes long, holds up those who come later no longer than the first', async () => {
+    const setup = setUp();
+    setup.store.next('subscribe', { kind: 'lostCall' });
+    const first = await queued(setup);
+    await setup.clock.advance(900);
+    const second = outcomeOf(setup.job().in(() => lock.acquire('another')));
+    expect([first.state, setup.store.count('acquire')]).toEqual(['pending', 0]);
+    await setup.clock.advance(110);
+    expect([first.state, second.state]).toEqual(['fulfilled', 'fulfilled']);
+  });
+
   it('while an acquire waits is a LockStoreError at the end of the wait, not a busy lock', async () => {
     const setup = setUp();
     await taken(setup, { leaseMs: 60_000 });

@@ -89,6 +89,28 @@ describe('where the store has no queue, an acquire that is refused', () => {
     const afterMs = setup.clock.now().monoMs;
     await setup.clock.advance(20);
     expect(triesSince(setup, afterMs)).toEqual([5, 10, 15, 20]);
+    // There is nobody for whom to look who holds it.
+    expect(setup.store.count('inspect')).toBe(0);
+  });
+
+  it('tries soon after a message in place of at the end of the pause, and soon after the next one again', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    await queued(setup);
+    await setup.clock.advance(5_000);
+    const freed = { kind: 'freed', id: await idOfKey(setup) } as const;
+    const [last = 0] = triesSince(setup, 0).slice(-1);
+    await setup.clock.advance(last + 600 - setup.clock.now().monoMs);
+    const startMs = setup.clock.now().monoMs;
+    setup.store.broadcast(freed);
+    await setup.clock.advance(510);
+    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5]);
+    setup.store.broadcast(freed);
+    setup.store.broadcast({ kind: 'resubscribed' });
+    await setup.clock.settle();
+    setup.store.broadcast(freed);
+    await setup.clock.advance(10);
+    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5, 510, 515.5]);
   });
 
   it("does not wait beyond the end of the holder's lease", async () => {

@@ -174,6 +174,20 @@ describe('a grant', () => {
   });
 });
 
+it('a reply that says that a waiter was queued, after that was given up, queues nobody', async () => {
+  const setup = setUp();
+  const waiting = setup.events('waiting');
+  await taken(setup.sibling());
+  setup.store.next('acquire', { kind: 'lateReply', ms: 2_500 });
+  const late = await queued(setup);
+  await setup.clock.advance(2_500);
+  expect(late.error).toBeInstanceOf(LockStoreError);
+  const acquires = setup.store.count('acquire');
+  await setup.clock.advance(5_000);
+  expect(waiting).toEqual([]);
+  expect(setup.store.count('acquire')).toBe(acquires);
+});
+
 describe('messages that get lost', () => {
   it('are made up for by the poll', async () => {
     const setup = setUp();

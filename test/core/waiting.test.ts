@@ -74,6 +74,16 @@ describe('waiters', () => {
   });
 });
 
+it('an acquire is sent in the turn in which it is asked for, once its process has subscribed', async () => {
+  const setup = setUp();
+  await taken(setup, {});
+  const { in: inJob } = setup.job();
+  const acquires = setup.store.count('acquire');
+  const acquired = inJob(() => lock.acquire('another'));
+  expect(setup.store.count('acquire')).toBe(acquires + 1);
+  await acquired;
+});
+
 describe('waitMs', () => {
   it('0 answers at once and leaves nothing in the queue', async () => {
     const setup = setUp();
