@@ -6,7 +6,7 @@ import { storeError } from './redis-errors.ts';
 interface Known {
   readonly stream: Redis['stream'];
   readonly uptimeMs: number;
-  readonly sent: Instant;
+  readonly received: Instant;
 }
 
 /**
@@ -23,27 +23,27 @@ export class RedisUptime {
     this.#clock = clock;
   }
 
-  /** Milliseconds, up to two seconds less than in truth. Rejects with a `LockStoreError`. */
+  /** Milliseconds, up to two seconds less than when the server answered, never more. Rejects with a `LockStoreError`. */
   async uptimeMs(): Promise<number> {
     const client = this.#client;
     if (isCluster(client)) throw storeError('uptime', new Error('A cluster can not tell for how long it is up'));
     const { stream } = client;
     if (stream !== undefined && this.#known?.stream === stream) return this.#since(this.#known);
-    const sent = this.#clock.now();
     const info = await client.info('server').catch((error: unknown) => {
       throw storeError('uptime', error);
     });
     const seconds = /^uptime_in_seconds:(\d+)/m.exec(info)?.[1];
     if (seconds === undefined) throw storeError('uptime', new Error('INFO has no uptime_in_seconds'));
-    // Sent on a connection that ended, the answer may be of the next one: it is not kept.
-    // Both ends of it were cut to whole seconds.
-    const known = { stream, uptimeMs: Math.max(0, Number(seconds) - 1) * 1000, sent };
-    if (stream !== undefined && client.stream === stream) this.#known = known;
-    return known.uptimeMs;
+    // Both ends of it were cut to whole seconds. It was as long when the answer was made: counted from when the call was
+    // sent, it would be too long by what that took.
+    const uptimeMs = Math.max(0, Number(seconds) - 1) * 1000;
+    // By the connection it was sent on: where that ended, the answer may be of the next one, and is not used again.
+    this.#known = { stream, uptimeMs, received: this.#clock.now() };
+    return uptimeMs;
   }
 
   /** By the monotonic clock: the other may step. */
-  #since({ uptimeMs, sent }: Known): number {
-    return uptimeMs + this.#clock.now().monoMs - sent.monoMs;
+  #since({ uptimeMs, received }: Known): number {
+    return uptimeMs + this.#clock.now().monoMs - received.monoMs;
   }
 }
