@@ -103,6 +103,18 @@ export function describeHandOff({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).waiters).toEqual([other.holdId]);
     });
 
+    itQueues('also where one of them gave up, and another came after that', async () => {
+      const process = await stage.process();
+      const holder = process.line();
+      await holder.hold();
+      const lines = [];
+      for (let count = 0; count < 3; count++) lines.push(await process.line('owner').wait());
+      await lines.shift()?.release();
+      lines.push(await process.line('owner').wait());
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: lines.map(({ holdId }) => holdId), waiters: [] });
+    });
+
     itQueues('each in the stream of its own process, with its own claim', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holder = one.line();

@@ -87,6 +87,20 @@ function describeUnreachable({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiters[1].holdId] });
     });
 
+    itQueues('has its turn once it asked for another hold, too', async () => {
+      const process = await stage.process();
+      const lines = [process.line(), process.line(), process.line()] as const;
+      await lines[0].hold();
+      const deaf = stage.deafProcess();
+      const waiters = [await deaf.line().wait()];
+      await lines[1].wait();
+      await lines[2].wait();
+      await lines[0].release();
+      waiters.push(await deaf.line().wait());
+      await lines[1].release();
+      expect((await stage.order()).holds).toEqual([waiters[0]?.holdId]);
+    });
+
     itQueues('is passed over again when it was granted in between, by its own poll', async () => {
       const process = await stage.process();
       const holder = process.line();
@@ -189,6 +203,19 @@ function describeLapsed({ harness, stage, itQueues }: Contract): void {
       expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
       await other.release();
       expect(await stage.order()).toEqual({ holds: [second.holdId], waiters: [next.holdId] });
+    });
+
+    itQueues('is not one whose lease ended: that has its turn', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = two.line('owner');
+      await holder.hold();
+      const next = await two.line().wait();
+      const last = await one.line().wait();
+      await two.line('owner').hold({ leaseMs: shortMs });
+      await holder.release();
+      await harness.elapse(shortMs);
+      await last.ask();
+      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId] });
     });
 
     itQueues('costs those behind it one claim, not one for each of its waiters', async () => {

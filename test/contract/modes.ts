@@ -179,6 +179,22 @@ function describeOneOwner({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: ids([reader, writer]), waiters: [other.holdId] });
     });
 
+    it('its reader is granted beside others who read, and its writer who waits is not', async () => {
+      const process = await stage.process();
+      const other = process.reader();
+      await other.hold();
+      const before = await process.line().wait();
+      const reader = await process.reader('owner').wait();
+      const writer = await process.line('owner').wait();
+      await before.release();
+      expect(await stage.order()).toEqual({
+        holds: [other.holdId, reader.holdId],
+        waiters: [writer.holdId],
+      });
+      await other.release();
+      expect((await stage.order()).holds).toEqual([reader.holdId, writer.holdId]);
+    });
+
     it('its writer who waits while it comes to read beside others is granted when they are gone', async () => {
       const process = await stage.process();
       const [holder, owner] = [process.reader(), process.line('owner')];
@@ -187,6 +203,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       const reader = await process.reader('owner', { priority: 1 }).wait();
       await process.line('another').wait();
       expect((await stage.order()).holds).toContain(reader.holdId);
+      expect(await owner.ask()).toMatchObject({ status: 'queued', isNew: false });
       await holder.release();
       expect((await stage.order()).holds).toEqual(ids([reader, owner]));
     });
