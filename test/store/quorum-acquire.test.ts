@@ -83,6 +83,16 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
+  it('is given back to a node that executed it, and whose connection ended before it could say so', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
+    stage.nodes[2]!.always('acquire', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'unreachable']);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('is known to have left nothing where every node said so', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
@@ -134,6 +144,19 @@ describe('an acquire that no node majority grants', () => {
     expect(outcome.value?.status).toBe('granted');
   });
 
+  it('is not tried again where it was released in that pause', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one', 5);
+    await putOn([stage.nodes[1]!], 'two', 5);
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask());
+    await stage.clock.settle();
+    await line.release();
+    await stage.clock.advance(20);
+    expect(outcome.value?.status).toBe('cancelled');
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('is refused in the end, and leaves nothing', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one');
@@ -177,6 +200,14 @@ describe('the validity of a grant', () => {
     expect(stage.nodes[0]!.count('acquire')).toBe(1);
     expect(leftMs(first)).toBe(1_000);
     expect(leftMs(repeat)).toBe(700);
+  });
+
+  it('is not asked for where it is had already: a repeat is told what is left, be it little', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: 1_000 });
+    await stage.clock.advance(900);
+    expect(leftMs(await asked(stage, line, 1_000))).toBe(100);
   });
 
   it('counts what the wall clock says, too: a machine that slept was away', async () => {
@@ -230,6 +261,14 @@ describe('nodes whose clocks are an hour apart', () => {
     stage.store = new QuorumStore({ stores: nodes }, clock);
     return { stage, nodes };
   }
+
+  it('are asked once, but for the first time: the fence that is proposed is beyond all of them', async () => {
+    const { stage, nodes } = apart(3, [1]);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    const before = nodes.map((node) => node.count('acquire'));
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
+    expect(nodes.map((node) => node.count('acquire'))).toEqual(before.map((count) => count + 1));
+  });
 
   it('leave a grant its whole lease, though those that refused it are ahead of those that granted', async () => {
     const { stage, nodes } = apart(5, [0, 3, 4]);

@@ -153,6 +153,20 @@ describe('the fence of a quorum', () => {
 });
 
 describe('one hold id on a quorum', () => {
+  it('keeps its fence, though a node granted it late with a greater one, and another is away', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 100 });
+    const line = stage.deafProcess().line();
+    const first = outcomeOf(line.ask());
+    await stage.clock.advance(200);
+    stage.nodes[1]!.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
+    const repeat = outcomeOf(line.ask());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(String(repeat.error)).toContain('fence');
+    expect((await line.hold()).fence).toBe(fenceOf(first));
+    expect((await line.renew(fenceOf(first))).status).toBe('renewed');
+  });
+
   it('is answered with the grant that it got, though other nodes answer now', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();

@@ -44,6 +44,19 @@ describe('a release on a quorum', () => {
     expect(stage.nodes[0]!.count('release')).toBe(tries);
   });
 
+  it('goes on for as long as the lease that it was last renewed to', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs: 1_000 });
+    await line.renew(fence, 20_000);
+    stage.nodes[0]!.always('release', down);
+    await line.release();
+    await stage.clock.advance(10_000);
+    stage.nodes[0]!.heal();
+    await stage.clock.advance(9_000);
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('that no quorum answered fails, and leaves the next try to its caller', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
@@ -54,6 +67,7 @@ describe('a release on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
     expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
     expect(stage.clock.timerCount).toBe(0);
+    expect(stage.nodes.map((node) => node.count('release'))).toEqual([1, 1, 1]);
     for (const node of stage.nodes) node.heal();
     expect((await line.release(longMs)).status).toBe('released');
     expect(await stage.copies()).toBe(0);
@@ -136,6 +150,39 @@ describe('a renewal on a quorum', () => {
     const outcome = outcomeOf(line.renew(fence));
     await stage.clock.advance(nodeTimeoutMs);
     expect(outcome.value).toMatchObject({ status: 'renewed', endMs: endMs + 1_000 });
+  });
+
+  it('lasts until the first lease ends of the nodes that are needed, where another is dead', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs: 1_000 });
+    stage.nodes[0]!.next('renew', down);
+    await line.renew(fence, 60_000);
+    stage.nodes[2]!.always('renew', down);
+    const renewed = await line.renew(fence, 2_000);
+    expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(2_000);
+  });
+
+  it('waits for as many nodes as are needed, be they slow', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    for (const node of stage.nodes.slice(1)) node.next('renew', { kind: 'lateReply', ms: 100 });
+    const outcome = outcomeOf(line.renew(fence));
+    await stage.clock.advance(100);
+    expect(outcome.value?.status).toBe('renewed');
+  });
+
+  it('fails, and is not lost, where one node lost it and another does not answer', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    await stage.nodes[0]!.forget();
+    stage.nodes[1]!.next('renew', down);
+    const outcome = outcomeOf(line.renew(fence));
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    expect((await line.renew(fence)).status).toBe('renewed');
   });
 
   it('fails, and is not lost, where the nodes that are needed do not answer', async () => {
@@ -281,6 +328,16 @@ describe('the stream of a quorum', () => {
     expect(messages).toEqual([]);
   });
 
+  it('is not in force with one node', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(1)) node.next('subscribe', { kind: 'lateCall', ms: 100 });
+    const outcome = outcomeOf(hearing(stage));
+    await stage.clock.advance(50);
+    expect(outcome.value).toBeUndefined();
+    await stage.clock.advance(50);
+    expect(outcome.value).toBeDefined();
+  });
+
   it('that too few nodes take up is an error, and is ended at the others', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('subscribe', down);
@@ -311,6 +368,18 @@ describe('the stream of a quorum', () => {
     stage.nodes[1]!.broadcast({ kind: 'resubscribed' });
     await stage.clock.settle();
     expect(messages).toHaveLength(3);
+  });
+
+  it('asks no node again that fails after its end, and tells of no fault then', async () => {
+    const stage = new QuorumStage(3);
+    let fail = (_: Error): void => {};
+    stage.nodes[1]!.subscribe = () => new Promise((_, reject) => (fail = reject));
+    const { messages, end } = await hearing(stage);
+    await end();
+    fail(down.error);
+    await stage.clock.settle();
+    expect(messages).toEqual([]);
+    expect(stage.clock.timerCount).toBe(0);
   });
 
   it('asks no node again once it has ended', async () => {

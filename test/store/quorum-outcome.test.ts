@@ -49,6 +49,18 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
+  it('is unknown where a node has yet to answer, and nobody waits for it', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
+    stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 100 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.advance(50);
+    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'timeout']);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    await stage.clock.advance(longMs);
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('is unknown where a node may still execute an earlier try', async () => {
     const stage = new QuorumStage(4);
     await putOn([stage.nodes[0]!, stage.nodes[1]!], 'another', 5);
@@ -59,6 +71,16 @@ describe('an acquire that failed on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
     await stage.clock.advance(longMs);
     expect(await stage.copies()).toBe(0);
+  });
+
+  it('is unknown where a node did not answer to an earlier try, though the last one is known to be undone', async () => {
+    const stage = new QuorumStage(3);
+    await putOn(stage.nodes.slice(0, 1), 'another', 5);
+    for (const node of stage.nodes.slice(0, 2)) node.next('acquire', soon, readOnly);
+    stage.nodes[2]!.next('acquire', down, readOnly);
+    const outcome = await asked(stage);
+    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'failed']);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
   it('is unknown where a node has not answered that an earlier try was given back', async () => {
