@@ -257,6 +257,17 @@ function describeSilent({ harness, stage, itQueues }: Contract): void {
       expect(await gone.heard()).toEqual([]);
     });
 
+    itQueues('loses its entry where nobody else waits, too', async () => {
+      const holder = stage.deafProcess().line();
+      await holder.hold();
+      const gone = await stage.process();
+      await gone.line().wait({ livenessMs: shortMs });
+      await harness.elapse(goneMs);
+      await holder.release();
+      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+      expect(await gone.heard()).toEqual([]);
+    });
+
     itQueues('is queued anew at the tail when it comes back', async () => {
       const process = await stage.process();
       const holder = process.line();

@@ -137,11 +137,13 @@ describe('CasStore', () => {
 
   it('what the adapter says of a failed write is known: certain, or not', async () => {
     const refusal = new LockStoreError('no', { outcome: 'not-applied', cause: new Error('read only') });
-    for (const [error, outcome] of [[new Error('gone'), 'unknown'] as const, [refusal, 'not-applied'] as const]) {
+    const unknown = new LockStoreError('no', { outcome: 'unknown', cause: new Error('gone') });
+    for (const error of [new Error('gone'), unknown, refusal]) {
       adapter.before = (operation) => {
         if (operation !== 'read') throw error;
       };
-      const cause = outcome === 'unknown' ? error : refusal.cause;
+      const outcome = error === refusal ? 'not-applied' : 'unknown';
+      const cause = error instanceof LockStoreError ? error.cause : error;
       await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome, cause });
     }
   });
@@ -217,6 +219,33 @@ describe('CasStore', () => {
         seen.add(adapter.texts.get(at) as string);
       }
       expect(seen.size).toBe(20);
+      // What leaves nothing behind changes it, too: a write that is late must not fit again.
+      await line.hold();
+      seen.add(adapter.texts.get(at) as string);
+      const waiter = stage.deafProcess().line();
+      for (let turn = 0; turn < 3; turn++) {
+        await waiter.wait();
+        seen.add(adapter.texts.get(at) as string);
+        await waiter.release();
+        seen.add(adapter.texts.get(at) as string);
+      }
+      expect(seen.size).toBe(27);
+    });
+
+    it('outlives whoever waits by an hour, too', async () => {
+      await stage.deafProcess().line().hold({ leaseMs: 1_000 });
+      await stage.deafProcess().line().wait({ livenessMs: 7_200_000 });
+      expect(adapter.calls.at(-1)?.ttlMs).toBe(7_200_000 + hourMs);
+    });
+
+    it('is only read by who looks, though something of it is over', async () => {
+      const line = stage.deafProcess().line();
+      await line.hold();
+      await line.release(5_000);
+      adapter.nowMs += 6_000;
+      adapter.calls.length = 0;
+      await stage.inspect();
+      expect(adapter.names).toEqual(['read']);
     });
 
     it('remembers the newest 128 releases, and forgets them in their time', async () => {
