@@ -190,6 +190,20 @@ function describeLapsed({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).holds).toEqual([second.holdId]);
     });
 
+    itQueues('is passed over at each hand-off until then', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      await two.line(undefined, { claimMs: shortMs }).wait();
+      const behind = await two.line().wait();
+      const [next, last] = [await one.line().wait(), await one.line().wait()];
+      await holder.release();
+      await harness.elapse(shortMs);
+      expect((await next.ask()).status).toBe('granted');
+      await next.release();
+      expect(await stage.order()).toEqual({ holds: [last.holdId], waiters: [behind.holdId] });
+    });
+
     itQueues('is not passed over any more once it polled, though others of its owner hold on', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
