@@ -93,6 +93,14 @@ describe('an acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
+  it('leaves nothing on a node that is sent a copy of it after it was given back', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
+    stage.nodes[2]!.always('acquire', { kind: 'duplicate', ms: 50 });
+    await asked(stage, stage.deafProcess().line());
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('is known to have left nothing where every node said so', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
@@ -263,9 +271,10 @@ describe('nodes whose clocks are an hour apart', () => {
   }
 
   it('are asked once, but for the first time: the fence that is proposed is beyond all of them', async () => {
-    const { stage, nodes } = apart(3, [1]);
+    const { stage, nodes } = apart(3, [1, 2]);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
     const before = nodes.map((node) => node.count('acquire'));
+    nodes[2]!.next('acquire', { kind: 'lateCall', ms: 3 });
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
     expect(nodes.map((node) => node.count('acquire'))).toEqual(before.map((count) => count + 1));
   });

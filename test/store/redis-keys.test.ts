@@ -104,6 +104,19 @@ describe('the keys of the Redis store', () => {
     }
   });
 
+  it('outlast a claim that is longer than the lease before it', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    for (const process of [one, two]) {
+      const holder = one.line();
+      await holder.hold({ leaseMs: longMs });
+      const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
+      await holder.release();
+      expect(await stage.client.pttl('reenlock:{order:42}:lock')).toBeGreaterThan(7_200_000 + 3_500_000);
+      await waiter.release();
+      await stage.client.flushall();
+    }
+  });
+
   it('are gone after the last release, but for the small record that keeps the fence rising', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const holder = one.line('owner');

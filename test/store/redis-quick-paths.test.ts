@@ -420,8 +420,7 @@ function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1): Step 
 
 function newWish(roll: Roll, wishes: Wish[], readers: number): Wish {
   const process = roll(7) === 0 ? 'pc' : `p${'ab'[roll(2)]}`;
-  const claimMs = roll(10) === 0 ? 7_200_000 : 3_000;
-  const wants = `${roll(8) < readers ? 'r' : 'w'} ${claimMs} ${roll(15) === 0 ? 2 : 0}`;
+  const wants = `${roll(8) < readers ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
   const wish = { names: `${process} o${roll(5)} h${wishes.length}`, wants };
   wishes.push(wish);
   return wish;
