@@ -94,6 +94,12 @@ describe('the options of an acquire', () => {
     );
   });
 
+  it('are checked together where a lock is given both: at once, not with its first acquire', () => {
+    expect(() => getLock('key', { leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
+      'Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`',
+    );
+  });
+
   it('drop undefined, so that it never hides what the lock was given, and are frozen', async () => {
     expect(checkAcquireOptions({ leaseMs: undefined, waitMs: 5 }, 'acquire')).toStrictEqual({ waitMs: 5 });
     expect(Object.isFrozen(checkAcquireOptions({ waitMs: 5 }, 'acquire'))).toBe(true);

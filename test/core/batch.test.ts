@@ -1,3 +1,4 @@
+import { Batch } from '../../src/core/batch.ts';
 import {
   type AcquireOptions,
   type BatchHold,
@@ -14,6 +15,9 @@ import {
   LockTimeoutError,
   lock,
 } from '../../src/core/index.ts';
+import { lockName } from '../../src/core/key.ts';
+import { runtimeOf } from '../../src/core/locks.ts';
+import { Scope } from '../../src/core/scope.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from './set-up.ts';
 
 const setUp = coreTests();
@@ -146,6 +150,35 @@ describe('acquireAll', () => {
     await setup.clock.settle();
     expect([outcome.state, after.state]).toEqual(['fulfilled', 'pending']);
   });
+});
+
+it('a batch for a handler whose client has left asks for nothing', async () => {
+  const setup = setUp();
+  const scope = new Scope(runtimeOf(setup.locks), 'request', {});
+  scope.abort('gone');
+  const names = [lockName('a'), lockName('b')];
+  await expect(new Batch(scope, names, {}, 'guard').acquire()).rejects.toThrow(LockAbortedError);
+  expect(setup.store.count('acquire')).toBe(0);
+  scope.end();
+});
+
+it('a batch that failed is given back once all of its releases were answered, the first ones too', async () => {
+  const setup = setUp();
+  await takenBy(setup, 'b');
+  const scope = new Scope(runtimeOf(setup.locks), 'request', {});
+  const batch = new Batch(scope, [lockName('a'), lockName('b'), lockName('c')], { waitMs: 100 }, 'guard');
+  // That of the key behind the one that is not free.
+  const open = setup.store.gate('release');
+  const acquired = outcomeOf(batch.acquire());
+  await setup.clock.advance(100);
+  expect(acquired.error).toBeInstanceOf(LockTimeoutError);
+  const over = outcomeOf(batch.giveBack());
+  await setup.clock.settle();
+  expect([over.state, setup.store.count('release')]).toEqual(['pending', 3]);
+  open();
+  await setup.clock.settle();
+  expect(over.state).toBe('fulfilled');
+  scope.end();
 });
 
 describe('waitMs of a batch', () => {

@@ -1,3 +1,4 @@
+import { processState } from '../../src/core/context.ts';
 import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
@@ -140,6 +141,19 @@ describe('the events of a lock', () => {
     expect(errors).toMatchObject([
       { operation: 'release', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: new Error('down') } },
     ]);
+  });
+
+  it('are not what a warning of the stream comes as: that is one of the process, once', async () => {
+    const { job, store } = setUp();
+    processState().warned.clear();
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    await job().in(() => lock.acquire('key'));
+    const warning = { kind: 'warning', code: 'LOCK_EVICTION', message: 'It evicts' } as const;
+    store.broadcast(warning);
+    store.broadcast(warning);
+    expect(warned.mock.calls).toEqual([['It evicts', expect.objectContaining({ code: 'LOCK_EVICTION' })]]);
+    warned.mockRestore();
+    processState().warned.clear();
   });
 
   it('tell a fault of the stream to whoever has one', async () => {

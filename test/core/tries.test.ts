@@ -141,14 +141,16 @@ describe('where the store has no queue, an acquire that is refused', () => {
 
   it('gives back what a try is granted after it gave up', async () => {
     const setup = setUp({ storeTimeoutMs: 2_000 });
+    const granted = setup.events('granted');
     const first = await taken(setup.sibling());
     const waiter = await queued(setup, { waitMs: 1_000 });
-    const granted = setup.events('granted');
-    setup.store.always('acquire', { kind: 'lateReply', ms: 1_500 });
     setup.store.isMute = true;
     await setup.clock.advance(500);
     await first.release();
-    await setup.clock.advance(500);
+    setup.store.always('acquire', { kind: 'lateReply', ms: 1_500 });
+    await setup.clock.advance(499);
+    expect(await setup.store.remains()).toEqual(['key']);
+    await setup.clock.advance(1);
     expect(waiter.state).toBe('rejected');
     setup.store.heal();
     await setup.clock.advance(3_000);

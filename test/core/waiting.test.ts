@@ -93,6 +93,17 @@ describe('waitMs', () => {
     expect(outcome.error).toMatchObject({ waitedMs: 0 });
     await hold.release();
     expect(await setup.store.remains()).toEqual([]);
+    // There was nothing to undo of the try.
+    expect(setup.store.count('release')).toBe(1);
+  });
+
+  it('counts from the call on, and not from the answer that it must wait', async () => {
+    const setup = setUp();
+    await taken(setup);
+    setup.store.next('acquire', { kind: 'lateReply', ms: 1_500 });
+    const outcome = await queued(setup, { waitMs: 5_000 });
+    await setup.clock.advance(5_000);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: 5_000 });
   });
 
   it('is how long the wait lasts; the error tells that, and when to come back', async () => {
