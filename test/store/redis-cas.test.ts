@@ -63,6 +63,12 @@ describe('RedisCas', () => {
     },
   );
 
+  it('replace fails where the server refuses the write inside the transaction', async () => {
+    await stage.client.set('k', 'one');
+    await expect(adapter.replace('k', 'one', 'two', -1)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(await stage.client.get('k')).toBe('one');
+  });
+
   it('create says nothing after a MULTI of the application on its client', async () => {
     await client.multi({ pipeline: false });
     const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };

@@ -34,6 +34,7 @@ describe('the connections of a cluster', () => {
     ['one was lost and opened again', (cluster) => cluster.reconnect(1)],
     ['one that was not open is', (cluster) => cluster.reconnect(2)],
     ['a server went', (cluster) => cluster.remove(0)],
+    ['the last server went', (cluster) => cluster.remove(2)],
     ['a server came', (cluster) => cluster.add(undefined)],
     ['a server that had none was replaced by one that has none', (cluster) => cluster.replace(2, undefined)],
   ])('are others when %s', (_, happen) => {

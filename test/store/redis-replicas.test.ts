@@ -86,6 +86,15 @@ describe('a store that waits for a replica', () => {
     expect((await copy.get(record))!).toContain(waiter.holdId);
   });
 
+  it('makes a claim no longer than it was asked for by writing it again', async () => {
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const waiter = await stage.deafProcess().line(undefined, { claimMs: 10_000 }).wait();
+    await holder.release();
+    const reply = await waiter.ask();
+    expect(reply.status === 'granted' && reply.grant.endMs - reply.nowMs).toBe(10_000);
+  });
+
   it('a connection that is lost while the replica has not confirmed confirms nothing', async () => {
     const line = stage.deafProcess().line();
     await stage.deafProcess().line(undefined, { id: 'warm' }).hold();
