@@ -82,7 +82,11 @@ describe.each([
       next();
     };
     const app = create().use(wrapping, traceContext({ locks, trust: 'none' }) as RequestHandler);
+    await get(app).expect(404);
+    const { end } = create.response;
     await released(app.get('/', guard, (_req, res) => void res.send()));
+    // It is wrapped once, not with each request.
+    expect(create.response.end).toBe(end);
   });
 
   it('sees the end outside of the sub-application that has the `traceContext`', async () => {
@@ -156,6 +160,7 @@ describe.each([
         req.lock?.key,
         [...(req.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]),
       );
+      req.lock = { key: 'assigned before' } as Hold;
       req.lock = { key: 'assigned' } as Hold;
       seen.push(req.lock.key, Object.hasOwn(req, 'lock'));
       res.send();
@@ -168,19 +173,38 @@ describe.each([
     expect(seen).toEqual(['second', held, 'assigned', true]);
   });
 
-  it('leaves a property `lock` that an application has on its requests alone, and puts its own on the request', async () => {
-    const app = traced();
-    Object.defineProperty(app.request, 'lock', { value: 'theirs', writable: true, configurable: true });
-    const found: unknown[] = [];
-    app.get('/before', (req, res) => void res.send(String(req.lock)));
-    app.get('/', guard, (req, res) => {
-      found.push(req.lock?.key);
-      res.send();
-    });
-    expect((await get(app, '/before')).text).toBe('theirs');
-    await released(app);
-    expect(found).toEqual(['k', 'k']);
-  });
+  it.each(['lock', 'locks'] as const)(
+    'leaves a property `%s` that an application has on its requests alone, and puts its own on the request',
+    async (name) => {
+      const app = traced();
+      Object.defineProperty(app.request, name, { value: 'theirs', writable: true, configurable: true });
+      const found: unknown[] = [];
+      app.get('/before', (req, res) => void res.send(String(req[name])));
+      app.get('/', guard, (req, res) => {
+        found.push(req.lock?.key, ...(req.locks?.keys() ?? []));
+        res.send();
+      });
+      expect((await get(app, '/before')).text).toBe('theirs');
+      await released(app);
+      expect(found).toEqual(['k', 'k', 'k', 'k']);
+    },
+  );
+
+  it.each(['lock', 'locks'] as const)(
+    'leaves a property `%s` alone that all requests of Express have',
+    async (name) => {
+      const copy = another();
+      Object.assign(copy.request, { [name]: 'theirs' });
+      const found: unknown[] = [];
+      const app = copy().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
+      app.get('/', guard, (req, res) => {
+        found.push(req.lock?.key, ...(req.locks?.keys() ?? []));
+        res.send();
+      });
+      await released(app);
+      expect([found, copy.request[name]]).toEqual([['k', 'k', 'k', 'k'], 'theirs']);
+    },
+  );
 
   it('a plain server of Node has it all on its responses', async () => {
     const trace = traceContext({ locks, trust: 'none' });

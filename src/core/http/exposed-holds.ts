@@ -9,7 +9,8 @@ export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, H
     delete target.lock;
     return;
   }
-  const all = new Map(target.locks);
+  // Whatever else an application has there.
+  const all = new Map(target.locks instanceof Map ? target.locks : undefined);
   for (const hold of holds) {
     all.set(hold.key, hold);
     target.lock = hold;

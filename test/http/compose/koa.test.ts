@@ -71,6 +71,23 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     },
   );
 
+  it('a guard puts its holds where an application has something else in `ctx.state`', async () => {
+    const rivals = await Rivals.start(framework, (app, work) => {
+      const own: Middleware = async (ctx, next) => {
+        Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
+        await next();
+      };
+      const show: Middleware = async (ctx) => {
+        await work();
+        ctx.body = [ctx.state.lock?.key, ...(ctx.state.locks?.keys() ?? [])].join();
+      };
+      app.use(mount('/first', compose([own, lockOn('k') as Middleware, show])));
+    });
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/k,k$/);
+  });
+
   it('an error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
     const later = gate();
     const rivals = await Rivals.start(framework, (app, work, stage) => {
