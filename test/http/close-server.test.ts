@@ -71,6 +71,25 @@ describeFrameworks('closeServer', (framework) => {
     expect(holder.received).toMatch(/^HTTP\/1.1 200 [\s\S]*^Connection: close\r$[\s\S]*done$/im);
     stage.expectOrder('in', 'released first k', 'closed');
   });
+
+  it('leaves a `destroy` on a connection alone that is somebody else’s', async () => {
+    const { stage, work } = await begin(framework);
+    const destroyed = gate();
+    stage.server.once('request', ({ socket }) => {
+      const destroy = socket.destroy.bind(socket);
+      socket.destroy = (error?: Error) => {
+        stage.note('destroyed by its own');
+        destroyed.open();
+        return destroy(error);
+      };
+    });
+    const client = (await stage.connect()).request({ path: '/order', trace: 'first' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    work.open();
+    await Promise.all([client.closed, isClosed, destroyed]);
+    expect(client.received).toMatch(/done$/);
+  });
 });
 
 /** Bytes: more than what lies on the way to a client that does not read. */

@@ -104,6 +104,31 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).not.toContain('ab in');
   });
 
+  it('adds its holds to those of the one before: the newest is the last of its keys', async () => {
+    const seen: unknown[] = [];
+    const see = (call: Call): unknown => seen.push([call.lock?.key, ...(call.locks?.keys() ?? [])]);
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        lockOn('a'),
+        framework.middleware((call, next) => {
+          see(call);
+          return next();
+        }),
+        lockOn(() => ['b', 'c']),
+        (call) => {
+          see(call);
+          call.send('done');
+        },
+      ),
+    );
+    await stage.get('/x');
+    expect(seen).toEqual([
+      ['a', 'a'],
+      ['c', 'a', 'b', 'c'],
+    ]);
+  });
+
   it('that is skipped leaves the holds of the one before where handlers look for them', async () => {
     const stage = await Stage.start(framework, (app) =>
       app.route('/x', lockOn('outer'), lockOn('inner', { skip: () => true }), (call) =>

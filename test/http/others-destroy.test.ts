@@ -67,8 +67,8 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
           })
           .route('/itself/:how', framework.lockOn('k'), async (call) => {
             stage.note('itself in');
-            (call.params.how === 'request' ? call.req : call.req.socket).destroy();
-            await clientLeaves(stage);
+            (({ request: call.req, response: call.res })[String(call.params.how)] ?? call.req.socket).destroy();
+            if (call.params.how !== 'response') await clientLeaves(stage);
           });
       },
       { ...options, bare: true },
@@ -127,14 +127,17 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
   });
 
-  it('with its own request by itself gives the lock back at once, also where the connection was used before', async () => {
-    const stage = await start();
-    const client = await stage.connect();
-    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/request', trace: 'itself' });
-    await stage.until('itself in');
-    await stage.free('k');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
-  });
+  it.each(['request', 'response'])(
+    'with its own %s by itself gives the lock back at once, also where the connection was used before',
+    async (how) => {
+      const stage = await start();
+      const client = await stage.connect();
+      client.request({ path: '/work/before', trace: 'before' }, { path: `/itself/${how}`, trace: 'itself' });
+      await stage.until('itself in');
+      await stage.free('k');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
 
   it('with its own request by itself gives the lock back at once, also where the connection had timed out while it was idle', async () => {
     const stage = await start();

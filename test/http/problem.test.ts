@@ -1,9 +1,19 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { getLock, type LockError, type LockErrorCode, type LockStore, lock, MemoryStore, runInTrace } from 'reenlock';
+import {
+  getLock,
+  type LockError,
+  type LockErrorCode,
+  type LockStore,
+  LockTimeoutError,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
 import type { Response } from 'supertest';
+import { problemOf } from '../../src/core/http/problem.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { gate, Stage, type StageOptions } from '../helpers/stage.ts';
@@ -203,10 +213,13 @@ describeFrameworks('a guard’s refusal', (framework) => {
     });
   });
 
-  it('with a status of its own is the problem of that status', async () => {
-    const refusal = { ...refusals[0]!, status: 409 };
-    const { text } = await refused(refusal, { handler: 'problem', statusCode: 409 }, 'production');
-    expect(JSON.parse(text)).toMatchObject({ title: 'Conflict', status: 409, code: 'ERR_LOCK_TIMEOUT' });
+  it.each([
+    [409, 'Conflict'],
+    [499, 'Refused'],
+  ])('with a status of its own is the problem of that status, %i', async (status, title) => {
+    const refusal = { ...refusals[0]!, status };
+    const { text } = await refused(refusal, { handler: 'problem', statusCode: status }, 'production');
+    expect(JSON.parse(text)).toMatchObject({ title, status, code: 'ERR_LOCK_TIMEOUT' });
   });
 
   it('is whole also where something was said of another body before', async () => {
@@ -214,6 +227,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       for (const name of ['Content-Encoding', 'Content-Language', 'Content-Range'])
         res.setHeader(name, 'of another body');
       res.setHeader('Content-Length', 5);
+      res.setHeader('Transfer-Encoding', 'chunked');
       return next();
     });
     const stage = await Stage.start(framework, (app) =>
@@ -228,6 +242,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     await client.closed;
     const [head, body = ''] = client.received.split('\r\n\r\n');
     expect(head).not.toContain('of another body');
+    expect(head).not.toContain('Transfer-Encoding');
     expect(head).toContain(`Content-Length: ${body.length}`);
     expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
@@ -255,6 +270,11 @@ describeFrameworks('a guard’s refusal', (framework) => {
 });
 
 describe('sendProblem', () => {
+  it('has the headers of the error, also where no guard has put them on the response', () => {
+    const error = new LockTimeoutError({ key: 'k', waitedMs: 5, retryAfterMs: 2_000 });
+    expect(problemOf(error).headers).toMatchObject({ 'Retry-After': '2' });
+  });
+
   const other = new Error('of somebody else');
 
   it('hands other errors on to the next error middleware of Express, and sends nothing', () => {

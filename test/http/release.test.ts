@@ -102,6 +102,19 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     expect(contest.stage.count('released first k')).toBe(1);
   });
 
+  it.each(['end', 'destroy'] as const)('when it calls res.%s(), which answers the response as ever', async (method) => {
+    let answered: unknown;
+    let response: unknown;
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      response = call.res;
+      answered = call.res[method]();
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    expect(answered).toBe(response);
+  });
+
   it('when it is answered twice in the framework’s way', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.send('once');
