@@ -132,6 +132,17 @@ describe.each([
     expect(seen).toEqual([1, 'raw', 1, 'raw']);
   });
 
+  it('by `prependListener` and `prependOnceListener` is called before those that were there', async () => {
+    const seen: unknown[] = [];
+    await drawn(traced(), (emitter) => {
+      emitter.on('drawn', () => seen.push('on'));
+      emitter.prependListener('drawn', () => seen.push('prepended'));
+      emitter.prependOnceListener('drawn', () => seen.push('prepended last'));
+    });
+    const order = ['prepended last', 'prepended', 'on'];
+    expect(seen).toEqual([...order, ...order]);
+  });
+
   it('leaves neither of them a property of its own', async () => {
     const names: string[] = [];
     await get(
@@ -192,21 +203,24 @@ describe.each([
     expect(seen).toEqual([nobody, nobody]);
   });
 
-  it('is called so as well where an application has an `on` of its own', async () => {
-    const app = create();
-    const calls = jest.fn();
-    for (const own of [app.request, app.response]) {
-      const { on } = own;
-      own.on = function (this: EventEmitter, ...args: Parameters<typeof on>) {
-        calls(args[0]);
-        return Reflect.apply(http.IncomingMessage.prototype.on, this, args);
-      } as typeof on;
-    }
-    const seen: unknown[] = [];
-    await drawn(app.use(trace()), (emitter) => emitter.on('drawn', () => seen.push(whoAmI())));
-    expect(seen).toEqual([mine, mine]);
-    expect(calls).toHaveBeenCalledWith('drawn');
-  });
+  it.each([['request'], ['response'], ['request', 'response']] as const)(
+    'is called so as well where an application has an `on` of its own: %s %s',
+    async (...names) => {
+      const app = create();
+      const calls = jest.fn();
+      for (const own of names.map((name) => app[name])) {
+        const { on } = own;
+        own.on = function (this: EventEmitter, ...args: Parameters<typeof on>) {
+          calls(args[0]);
+          return Reflect.apply(http.IncomingMessage.prototype.on, this, args);
+        } as typeof on;
+      }
+      const seen: unknown[] = [];
+      await drawn(app.use(trace()), (emitter) => emitter.on('drawn', () => seen.push(whoAmI())));
+      expect(seen).toEqual([mine, mine]);
+      expect(calls).toHaveBeenCalledWith('drawn');
+    },
+  );
 
   it('is called so as well on a plain server of Node', async () => {
     const seen: unknown[] = [];

@@ -97,6 +97,22 @@ describe.each([
     await released(outer, '/sub');
   });
 
+  it('sees the end there at once, before the response is closed', async () => {
+    const seen: boolean[] = [];
+    const inner = traced().use(guard, (_req, _res, next) => next());
+    const outer = create()
+      .use('/sub', inner)
+      .use(async (_req, res) => {
+        await undefined;
+        res.send();
+        // Nothing but microtasks is run until then.
+        for (let turn = 0; turn < 10; turn += 1) await undefined;
+        seen.push(await isFree('k'));
+      });
+    await get(outer, '/sub').expect(200);
+    expect(seen).toEqual([true]);
+  });
+
   it('sees the end, once the response is closed, where another copy of Express answers with prototypes of its own', async () => {
     const lost = jest.fn();
     locks.on('lost', lost);

@@ -179,6 +179,28 @@ describeFrameworks('an event stream', (framework) => {
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_EVENT_STREAM']);
   });
 
+  it.each<[string, (call: Call, stage: Stage) => unknown]>([
+    ['one of its locks was given back before', (call) => call.locks?.get('b')?.release()],
+    [
+      'its lock was lost before',
+      async ({ locks }, { store }) => {
+        await locks?.get('b')?.release();
+        await store.forceRelease('a', (await store.inspect('a')).holds[0]?.fence ?? 0);
+        while (locks?.get('a')?.isHeld()) await new Promise(setImmediate);
+      },
+    ],
+  ])('under a guard is warned of also where %s', async (_, lose) => {
+    const stage = await Stage.start(framework, (app, stage) => {
+      const guard = lockOn(() => ['a', 'b']);
+      app.route('/x', guard, async (call) => {
+        await lose(call, stage);
+        await byEnding(call);
+      });
+    });
+    expect((await stage.get('/x')).text).toBe('data: 1\n\n');
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_EVENT_STREAM']);
+  });
+
   it('that was ended before its guard is not warned of, though the handler goes on under the lock', async () => {
     const stage = await Stage.start(framework, (app, stage) => {
       const ends = framework.middleware(async (call, next) => {
