@@ -59,3 +59,18 @@ describe('with a `Locks` of another installed copy of this package', () => {
     expect((await queued(setup)).error).toMatchObject({ message: 'refused', outcome: 'not-applied' });
   });
 });
+
+it('works beside what a copy of another version keeps for the process', async () => {
+  const shared = globalThis as { [state: symbol]: unknown };
+  const slot = Symbol.for('reenlock');
+  const before = shared[slot];
+  shared[slot] = { version: 0 };
+  try {
+    const { createLocks, currentTrace, MemoryStore, runInTrace } = otherCopy();
+    const locks = createLocks({ store: new MemoryStore() });
+    expect(await runInTrace(() => currentTrace()?.traceId, { locks, traceId: 'own' })).toBe('own');
+    await locks.close();
+  } finally {
+    shared[slot] = before;
+  }
+});

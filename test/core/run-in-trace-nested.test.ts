@@ -27,6 +27,16 @@ describe('a job within a job', () => {
     expect(await store.remains()).toEqual([]);
   });
 
+  it('runs what begins only when it is awaited, as the queries of many libraries do, in its own scope', async () => {
+    const { locks } = setUp();
+    const lazy = {
+      // biome-ignore lint/suspicious/noThenProperty: it is what is tested
+      then: (resolve: (traceId: string | undefined) => void) => resolve(currentTrace()?.traceId),
+    } as PromiseLike<string | undefined>;
+    const inner = runInTrace(() => runInTrace(() => lazy, { traceId: 'inner' }), { locks, traceId: 'outer' });
+    expect(await inner).toBe('inner');
+  });
+
   it('as deep as it goes has one owner, and leaves nothing behind', async () => {
     const { locks, store, clock } = setUp();
     const owners: (string | undefined)[] = [];

@@ -65,6 +65,11 @@ describe('`trust` with secrets', () => {
       `\`audience\` to be ${audienceWords}, got \`\` (string)`,
     ],
     [
+      'an audience that is too long',
+      { secrets: [newest], audience: 'x'.repeat(129) },
+      `\`audience\` to be ${audienceWords}, got \`${'x'.repeat(100)}\` (string)`,
+    ],
+    [
       'an audience with a space',
       { secrets: [newest], audience: 'my shop' },
       `\`audience\` to be ${audienceWords}, got \`my shop\` (string)`,

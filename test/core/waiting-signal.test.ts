@@ -1,3 +1,5 @@
+import { getEventListeners } from 'node:events';
+import { onAbort } from '../../src/core/abort-listeners.ts';
 import { LockAbortedError, LockScopeError, LocksClosedError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
@@ -162,5 +164,39 @@ describe('a signal', () => {
     expect(outcome.error).toBeInstanceOf(LockScopeError);
     await hold.release();
     expect(await setup.store.remains()).toEqual([]);
+  });
+});
+
+describe('many who listen to one signal', () => {
+  const count = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
+
+  it('are told by one listener, which stays until the last of them has gone, and comes again with the next one', () => {
+    const { signal } = new AbortController();
+    const [first, second] = [onAbort(signal, jest.fn()), onAbort(signal, jest.fn())];
+    expect(count(signal)).toBe(1);
+    first();
+    expect(count(signal)).toBe(1);
+    second();
+    expect(count(signal)).toBe(0);
+    const third = onAbort(signal, jest.fn());
+    first();
+    const fourth = onAbort(signal, jest.fn());
+    expect(count(signal)).toBe(1);
+    third();
+    fourth();
+    expect(count(signal)).toBe(0);
+  });
+
+  it('are told though others have gone, those too who came after all had gone', () => {
+    const [controller, told, gone] = [new AbortController(), jest.fn(), jest.fn()];
+    const { signal } = controller;
+    onAbort(signal, gone)();
+    onAbort(signal, told);
+    onAbort(signal, gone)();
+    const again = onAbort(signal, told);
+    onAbort(signal, () => told('another'));
+    again();
+    controller.abort();
+    expect([gone.mock.calls, told.mock.calls]).toEqual([[], [[], ['another']]]);
   });
 });

@@ -1,5 +1,5 @@
 import { id as rtracerId } from 'cls-rtracer';
-import { createLocks, currentTrace, getLock, traceHeaders } from 'reenlock';
+import { createLocks, currentTrace, getLock, runInTrace, traceHeaders } from 'reenlock';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
@@ -78,6 +78,25 @@ describeFrameworks('traceContext', (framework) => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one', traceparent });
     expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
+  });
+
+  it('has jobs within its request send on what it was told: header, signature and traceparent', async () => {
+    const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id', trust }))
+          .route('/x', async (call) => call.send(await runInTrace(() => traceHeaders()))),
+      { bare: true },
+    );
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const { body, headers } = await stage.get('/x', 'not-this', { traceparent });
+    expect(body).toEqual({
+      'X-Own-Id': headers['x-own-id'],
+      'X-Trace-Signature': expect.stringMatching(/^v1\./),
+      traceparent,
+    });
   });
 
   it('reads and answers with the header that it is told', async () => {
