@@ -204,20 +204,23 @@ function describeLapsed({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [last.holdId], waiters: [behind.holdId] });
     });
 
-    itQueues('is not passed over any more once it asked for another hold, though others of its owner hold on', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      const other = await one.line('shared').wait();
-      await two.line('shared', { claimMs: shortMs }).wait();
-      const second = await two.line().wait();
-      await one.line().wait();
-      await holder.release();
-      await harness.elapse(shortMs);
-      await two.line().wait();
-      await other.release();
-      expect((await stage.order()).holds).toEqual([second.holdId]);
-    });
+    itQueues(
+      'is not passed over any more once it asked for another hold, though others of its owner hold on',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        const other = await one.line('shared').wait();
+        await two.line('shared', { claimMs: shortMs }).wait();
+        const second = await two.line().wait();
+        await one.line().wait();
+        await holder.release();
+        await harness.elapse(shortMs);
+        await two.line().wait();
+        await other.release();
+        expect((await stage.order()).holds).toEqual([second.holdId]);
+      },
+    );
 
     itQueues('is not passed over any more once it polled, though others of its owner hold on', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
