@@ -210,9 +210,9 @@ export class Waiting {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: the same call undoes either.
-    const { key, request, leaseMs } = waiter.ask;
+    const { key, request, leaseMs, asker } = waiter.ask;
     if (wasSent) this.#releases.giveInBackground({ key, request, leaseMs: Math.max(leaseMs, this.#livenessMs) });
-    waiter.ask.asker.failed(error);
+    asker.failed(error);
   }
 
   #end(waiter: Waiter): void {
