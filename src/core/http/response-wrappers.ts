@@ -60,7 +60,7 @@ export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   }
 }
 
-/** HTTP/2's compatibility response has no `destroy`: nothing needs to be done there. */
+/** A response that a test made up may have no `destroy`: nothing needs to be done there. */
 function isWrapped(target: Methods, name: keyof Methods): boolean {
   const method = target[name];
   return method === undefined || wrappers.has(method);
