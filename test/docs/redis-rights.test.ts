@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { clientInfoRight } from '../helpers/redis-rights.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { readDocument } from './markdown.ts';
 
@@ -15,7 +16,8 @@ describe('the Redis user of the README', () => {
   beforeAll(async () => {
     redis = await startRedis();
     admin = new Redis(redis.url);
-    await admin.call('ACL', 'SETUSER', name!, 'on', `>${password}`, ...rights.split(' '));
+    const more = clientInfoRight(await admin.info('server'));
+    await admin.call('ACL', 'SETUSER', name!, 'on', `>${password}`, ...rights.split(' '), ...more);
   });
   afterEach(() => {
     for (const client of clients.splice(0)) client.disconnect();

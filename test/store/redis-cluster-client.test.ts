@@ -8,6 +8,7 @@ import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { readDocument } from '../docs/markdown.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { clientInfoRight } from '../helpers/redis-rights.ts';
 import type { RedisServer } from '../helpers/redis-server.ts';
 import { type ClusterOptions, connected, useCluster } from './cluster.ts';
 import { useEverything } from './everything.ts';
@@ -163,7 +164,9 @@ describe("the application's Cluster", () => {
     const guide = readDocument('docs/stores-redis.md');
     const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(guide) ?? [];
     const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(guide) ?? [];
-    const user = ['ACL', 'SETUSER', 'locks', 'on', '>secret', ...`${rights} ${more} ${shards}`.split(/\s+/)] as const;
+    const also = clientInfoRight(await stage.info(stage.cluster.servers[0]!, 'server'));
+    const named = `${rights} ${more} ${shards}`.split(/\s+/);
+    const user = ['ACL', 'SETUSER', 'locks', 'on', '>secret', ...named, ...also] as const;
     for (const server of stage.cluster.servers) await stage.cluster.call(server, ...user);
     const client = await stage.connect({ redisOptions: { username: 'locks', password: 'secret' } });
     await useShards(new RedisStore({ client }));

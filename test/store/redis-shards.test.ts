@@ -52,18 +52,14 @@ describe('on a cluster, messages', () => {
     await until(async () => (await listeners(server, process, keyPrefix)) === 1);
   };
 
-  /** What the servers have sent each other, since they began. */
+  /** What was published on the servers, since they began. */
   async function sent(): Promise<{ toAll: number; inShard: number }> {
-    const infos = await Promise.all(
-      stage.cluster.servers.map((server) => stage.cluster.call(server, 'CLUSTER', 'INFO')),
-    );
-    const count = (name: string) =>
-      infos.reduce<number>((sum, info) => {
-        return (
-          sum + Number(new RegExp(`^cluster_stats_messages_${name}_sent:(\\d+)`, 'm').exec(String(info))?.[1] ?? 0)
-        );
-      }, 0);
-    return { toAll: count('publish'), inShard: count('publishshard') };
+    const infos = await Promise.all(stage.cluster.servers.map((server) => stage.info(server, 'commandstats')));
+    const count = (name: string) => {
+      const calls = new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm');
+      return infos.reduce((sum, info) => sum + Number(calls.exec(info)?.[1] ?? 0), 0);
+    };
+    return { toAll: count('publish'), inShard: count('spublish') };
   }
 
   /** Hands the lock from one to the other, who is told. */
