@@ -4,8 +4,8 @@ import { checkOptions, objectWith } from '../validate.ts';
 import type { CasAdapter, CasReading, CasWarning } from './cas-adapter.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { storeError, withoutLogin } from './redis-errors.ts';
-import { evictionWarning } from './redis-eviction.ts';
 import { RedisTransactions } from './redis-transactions.ts';
+import { evictionWarning } from './redis-warnings.ts';
 
 /** Which server keeps the records. */
 export interface RedisCasOptions {

@@ -4,7 +4,6 @@ import { checkOptions, objectWith, text, wholeNumber } from '../validate.ts';
 import { RedisChannel } from './redis-channel.ts';
 import { isCluster, type RedisOrCluster } from './redis-cluster.ts';
 import { RedisEdges } from './redis-edges.ts';
-import { checkEviction } from './redis-eviction.ts';
 import { RedisHistory } from './redis-history.ts';
 import { scanLocks } from './redis-listing.ts';
 import { RedisReplicas, wakeUp, wakeUpsOnly } from './redis-replicas.ts';
@@ -14,6 +13,7 @@ import { type Item, RedisScripts } from './redis-scripts.ts';
 import { RedisShards } from './redis-shards.ts';
 import { RedisUnsent } from './redis-unsent.ts';
 import { RedisUptime } from './redis-uptime.ts';
+import { warnOfServer } from './redis-warnings.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -155,7 +155,7 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    checkEviction(this.#client, listener);
+    warnOfServer(this.#client, listener);
     const heard = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, heard, options).then((end) => {
       this.#replicas?.open();

@@ -1,0 +1,50 @@
+import { RedisStore } from '../../src/core/store/redis-store.ts';
+import type { StoreMessage } from '../../src/core/store/store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+import { useRedis } from './redis.ts';
+
+watchLeaks();
+
+describe('when a process first subscribes', () => {
+  const stage = useRedis();
+
+  async function warnings(client = stage.client): Promise<StoreMessage[]> {
+    const messages: StoreMessage[] = [];
+    const store = new RedisStore({ client });
+    const end = await store.subscribe('a-process', (message) => messages.push(message));
+    // Sent after the store's question on the same connection, so answered after it.
+    await client.ping();
+    await end();
+    return messages.filter(({ kind }) => kind === 'warning');
+  }
+
+  it('a server that may evict locks is warned of', async () => {
+    await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const message = expect.stringContaining('`allkeys-lru`');
+    expect(await warnings()).toEqual([{ kind: 'warning', code: 'LOCK_EVICTION', message }]);
+    await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  async function warningsOf(version: string): Promise<StoreMessage[]> {
+    const client = stage.connect();
+    // The client asks, too, when it connects.
+    await client.ping();
+    const ask = client.info.bind(client);
+    client.info = () => ask().then((info) => info.replace(/^(redis_version:).*\r$/m, `$1${version}\r`));
+    const told = await warnings(client);
+    client.disconnect();
+    return told;
+  }
+
+  it.each(['5.0.7', '6.0.16', '6.1.240'])('a server of version %s is warned of', async (version) => {
+    const message = expect.stringContaining(`Redis ${version}:`);
+    expect(await warningsOf(version)).toEqual([{ kind: 'warning', code: 'LOCK_REDIS_OLD', message }]);
+  });
+
+  it.each(['6.2.0', '7.0.15', '10.0.1'])(
+    'nothing is said of one of version %s that evicts nothing',
+    async (version) => {
+      expect(await warningsOf(version)).toEqual([]);
+    },
+  );
+});
