@@ -6,7 +6,7 @@ import { runInTrace } from 'reenlock';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript, type ScriptOptions } from '../helpers/processes.ts';
-import { Stage, type StageOptions } from '../helpers/stage.ts';
+import { clientLeaves, Stage, type StageOptions } from '../helpers/stage.ts';
 import { recordWarnings, type Warning } from '../helpers/warnings.ts';
 
 watchLeaks();
@@ -215,6 +215,20 @@ describeFrameworks('an event stream', (framework) => {
     expect((await stage.get('/x')).text).toBe('data: 1\n\n');
     if (framework.awaitsHandlers) await stage.until('first goes on');
     await stage.free('k');
+    expect(warnings()).toEqual([]);
+  });
+
+  it('whose client leaves before it begins is not warned of', async () => {
+    const stage: Stage = await start({}, async (call) => {
+      call.res.setHeader('Content-Type', 'text/event-stream');
+      stage.note('first in');
+      await clientLeaves(stage);
+      await byEndingAfterRelease(call);
+    });
+    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+    await stage.until('first in');
+    await client.hangUp();
+    await stage.until('released first k');
     expect(warnings()).toEqual([]);
   });
 

@@ -42,6 +42,8 @@ export function checkNext(next: unknown, own: 'express' | 'koa'): void {
  * handler gave the hold back before. It costs a request one look at a header.
  */
 export function warnOfEventStream(res: ServerResponse, holds: readonly ScopedHold[]): void {
+  // Its client may have left before it began, and before its handler gave the hold back.
+  if (!res.headersSent) return;
   const type = res.getHeader('content-type');
   if (typeof type !== 'string' || !/^text\/event-stream\b/i.test(type)) return;
   if (!holds.some((hold) => hold.isHeld() || hold.grant.lostError !== undefined)) return;
