@@ -166,6 +166,35 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
     expect((await second).body).toEqual({ owner: 'second' });
   });
 
+  it.each([
+    ['is the request’s own, being bound,', 'queues', <T>(task: () => T) => AsyncResource.bind(task)],
+    ['is that of the other one, not being bound,', 'works', <T>(task: () => T) => task],
+  ])('%s in a task that a queue begins as another request’s ends', async (_, owned, bind) => {
+    const go = gate();
+    const tasks: (() => Promise<unknown>)[] = [];
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/works', async (call) => {
+          stage.note('at work');
+          await go;
+          await tasks.shift()?.();
+          call.send('done');
+        })
+        .route('/queues', async (call) => {
+          const found = new Promise((resolve) => tasks.push(bind(async () => resolve(await owner()))));
+          stage.note('queued');
+          call.send({ owner: await found });
+        }),
+    );
+    const works = stage.get('/works', 'works');
+    await stage.until('at work');
+    const queues = stage.get('/queues', 'queues');
+    await stage.until('queued');
+    go.open();
+    expect((await queues).body).toEqual({ owner: owned });
+    await works;
+  });
+
   it('is the request’s own in a bound listener of a shared emitter, whichever request emits', async () => {
     const shared = new EventEmitter();
     const stage = await Stage.start(framework, (app, stage) =>
