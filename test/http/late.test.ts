@@ -1,4 +1,4 @@
-import { pipeline } from 'node:stream';
+import { PassThrough, pipeline } from 'node:stream';
 import compression from 'compression';
 import { currentTrace } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
@@ -43,6 +43,28 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     await clock.advance(1);
     await contest.expectHandedOn();
     contest.stage.expectOrder('lost first k', 'second in');
+  });
+
+  it('since its source fails, and nobody hears of it, keeps the lock until its client has left', async () => {
+    const clock = new ManualClock();
+    const source = new PassThrough().on('error', () => {});
+    const contest = await Contest.start(
+      framework,
+      (call) => {
+        call.detach();
+        source.pipe(call.res);
+      },
+      { locks: { clock, waitMs } },
+    );
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    source.destroy(new Error('the source failed'));
+    await clock.advance(60_000);
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectHandedOn();
+    expect(contest.stage.journal).not.toContain('lost first k');
   });
 
   it('of server-sent events, gives the lock back at once where the trace’s signal is what ends them', async () => {

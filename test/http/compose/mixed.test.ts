@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import express from 'express';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 import Koa from 'koa';
 import { getLock } from 'reenlock';
 import * as forExpress from 'reenlock/express';
@@ -7,6 +7,7 @@ import * as forKoa from 'reenlock/koa';
 import { express5 } from '../../helpers/express-app.ts';
 import { koa3 } from '../../helpers/koa-app.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
+import { ManualClock } from '../../helpers/manual-clock.ts';
 import { gate, Stage } from '../../helpers/stage.ts';
 import { Rivals, type Work } from './rivals.ts';
 
@@ -69,5 +70,28 @@ describe('an application of the one framework within one of the other', () => {
     await rivals.expectStillHeld();
     answer.open();
     await rivals.expectHandedOn();
+  });
+
+  it('Koa waits for a `next` that Express’s middleware never calls: the lock is lost after maxHoldMs, though it has answered', async () => {
+    const clock = new ManualClock();
+    const answering: RequestHandler = (_, res) => void res.end('answered');
+    const rivals = await Rivals.start(
+      koa3,
+      (app, work) =>
+        app.route('/first', koa3.lockOn('k'), async ({ req, res }) => {
+          await work();
+          // As koa-connect does.
+          await new Promise((resolve) => answering(req as Request, res as Response, resolve));
+        }),
+      { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+    );
+    rivals.go();
+    await rivals.first.receives(/answered/);
+    await rivals.first.hangUp();
+    await clock.advance(299_999);
+    await rivals.expectStillHeld();
+    await clock.advance(1);
+    await rivals.second;
+    rivals.stage.expectOrder('lost first k', 'second in');
   });
 });
