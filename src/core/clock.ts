@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomFillSync } from 'node:crypto';
 
 /** A point in time on both clocks of this machine, in milliseconds. */
@@ -58,6 +59,16 @@ export const afterTurn: (run: () => void) => void = process.nextTick;
 
 /** Runs a function at the end of this round of the event loop, after all of its input. */
 export const afterRound: (run: () => void) => void = setImmediate;
+
+const loaded = new AsyncResource('reenlock');
+
+/**
+ * Runs a function in the async context in which this package was loaded, which is no request's. For timers and connections
+ * that serve all requests: what they bring must not be taken for work of the request that happened to start them.
+ */
+export function outsideRequests<T>(run: () => T): T {
+  return loaded.runInAsyncScope(run);
+}
 
 /** Resolves after `ms`. */
 export function pause(clock: Clock, ms: number): Promise<void> {

@@ -3,6 +3,7 @@ import { LockLostError } from './errors.ts';
 import type { Granted } from './granted.ts';
 import { type Deadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
+import { OwnController } from './own-controller.ts';
 import type { HoldRequest } from './store/store.ts';
 import type { Listed } from './swap-list.ts';
 import type { LockEvent, OwnerKind } from './types.ts';
@@ -42,7 +43,7 @@ export class Grant implements Listed {
   #renewingHolds = 0;
   #isOpen = true;
   #lostError: LockLostError | undefined;
-  #controller: AbortController | undefined;
+  #controller: OwnController | undefined;
 
   constructor(
     clock: Clock,
@@ -106,7 +107,7 @@ export class Grant implements Listed {
   /** Made when first asked for: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new AbortController();
+      this.#controller = new OwnController();
       if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
     }
     return this.#controller.signal;

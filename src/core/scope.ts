@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts';
 import type { Grant } from './grant.ts';
 import type { HoldHome, ScopedHold } from './hold.ts';
+import { OwnController } from './own-controller.ts';
 import type { Runtime } from './runtime.ts';
 import type { TraceSignatures } from './signature.ts';
 import type { LockMode, Trace } from './types.ts';
@@ -36,7 +37,7 @@ export class Scope implements Trace, HoldHome {
   /** Acquires that wait: asked to look again when the client leaves, the work ends or the scope is over. Most scopes have none. */
   #watchers: Set<() => void> | undefined;
   #requestOwner: string | undefined;
-  #controller: AbortController | undefined;
+  #controller: OwnController | undefined;
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
@@ -93,7 +94,7 @@ export class Scope implements Trace, HoldHome {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new AbortController();
+      this.#controller = new OwnController();
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;

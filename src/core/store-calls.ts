@@ -1,4 +1,4 @@
-import type { Clock, Instant, Timer } from './clock.ts';
+import { type Clock, type Instant, outsideRequests, type Timer } from './clock.ts';
 import { hasCode } from './error-code.ts';
 import { LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
@@ -101,9 +101,10 @@ export class StoreCalls {
     this.#timerDueMs = dueMs;
     const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
     // One turn more than the deadline: after a blocked event loop, timers come first, and the answer may be there.
-    this.#timer = this.#clock.after(ms, () => {
+    const due = (): void => {
       this.#timer = this.#clock.after(0, () => this.#expire());
-    });
+    };
+    this.#timer = outsideRequests(() => this.#clock.after(ms, due));
   }
 
   #expire(): void {

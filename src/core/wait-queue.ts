@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
@@ -177,10 +177,11 @@ export class WaitQueue {
     this.#timer?.cancel();
     this.#isWoken = false;
     if (this.#waiters.size === 0) return;
-    this.#timer = this.#clock.after(ms, () => {
+    const due = (): void => {
       this.#isWoken = false;
       this.#onDue(this);
-    });
+    };
+    this.#timer = outsideRequests(() => this.#clock.after(ms, due));
   }
 }
 

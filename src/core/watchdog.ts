@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from './clock.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
@@ -112,7 +112,8 @@ export class Watchdog {
     if (dueMs >= this.#timerDueMs) return;
     this.#timer?.cancel();
     this.#timerDueMs = dueMs;
-    this.#timer = this.#clock.after(Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs)), () => this.#tick());
+    const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
+    this.#timer = outsideRequests(() => this.#clock.after(ms, () => this.#tick()));
   }
 
   #disarm(): void {

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { type Clock, systemClock, type Timer } from '../clock.ts';
+import { type Clock, outsideRequests, systemClock, type Timer } from '../clock.ts';
 import { primaryOf, slotOf } from './redis-cluster.ts';
 import { readMessage } from './redis-replies.ts';
 import { subscriberOptions } from './redis-subscriber.ts';
@@ -73,7 +73,7 @@ export class RedisShards {
       this.#channels.set(name, channel);
     }
     channel.untilMs = Math.max(channel.untilMs, this.#nowMs + forMs);
-    this.#timer ??= this.#lookLater();
+    this.#timer ??= outsideRequests(() => this.#lookLater());
     const nodeKey = this.#placeOf(channel);
     if (nodeKey === undefined || nodeKey === channel.nodeKey) return;
     this.#unsubscribe(name, channel);
@@ -92,7 +92,7 @@ export class RedisShards {
   }
 
   #subscribe(name: string, channel: Channel, nodeKey: string): void {
-    const connection = this.#connections.get(nodeKey) ?? this.#connect(nodeKey);
+    const connection = this.#connections.get(nodeKey) ?? outsideRequests(() => this.#connect(nodeKey));
     if (connection === undefined) return;
     channel.nodeKey = nodeKey;
     connection.redis.ssubscribe(name).catch((error: Error) => {
