@@ -52,6 +52,26 @@ describe.each([
     expect([ServerResponse.prototype, IncomingMessage.prototype].map(Object.getOwnPropertyDescriptors)).toEqual(before);
   });
 
+  it('what is put under them later is still called, as a tool does that runs applications without a server', async () => {
+    const copy = another();
+    const app = copy()
+      .use(traceContext({ locks, trust: 'none' }) as RequestHandler)
+      .get('/', guard, (_req, res) => void res.send('answer'));
+    await released(app);
+    const ended: unknown[] = [];
+    const under = Object.create(ServerResponse.prototype, {
+      end: {
+        value(this: ServerResponse, ...args: Parameters<ServerResponse['end']>) {
+          ended.push(String(args[0]));
+          return ServerResponse.prototype.end.apply(this, args);
+        },
+      },
+    });
+    Object.setPrototypeOf(copy.response, under);
+    await released(app);
+    expect(ended).toEqual(['answer', 'answer']);
+  });
+
   it('neither a request nor its response gets a property of its own', async () => {
     const names: string[][] = [];
     await released(

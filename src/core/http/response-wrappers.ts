@@ -12,6 +12,8 @@ export interface EndListener {
 }
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
+/** What is wrapped, as it is when called. */
+type Original = () => Method;
 type Methods = Record<'end' | 'destroy', Method | undefined>;
 /** Whom a call on a response is told to; undefined is nobody. */
 type Find = (res: unknown) => EndListener | undefined;
@@ -21,20 +23,20 @@ const wrappers = new WeakSet<Method>();
 const listeners = new WeakMap<object, EndListener>();
 
 const wrap = {
-  end(original: Method, find: Find): Method {
+  end(original: Original, find: Find): Method {
     return function end(this: unknown, ...args) {
       const listener = find(this);
       listener?.ending();
-      const returned = Reflect.apply(original, this, args);
+      const returned = Reflect.apply(original(), this, args);
       listener?.ended();
       return returned;
     };
   },
-  destroy(original: Method, find: Find): Method {
+  destroy(original: Original, find: Find): Method {
     return function destroy(this: unknown, ...args) {
       const listener = find(this);
       const isByHandler = listener?.destroying() === true;
-      const returned = Reflect.apply(original, this, args);
+      const returned = Reflect.apply(original(), this, args);
       listener?.destroyed(isByHandler);
       return returned;
     };
@@ -67,7 +69,12 @@ function isWrapped(target: Methods, name: keyof Methods): boolean {
 }
 
 function put(target: Methods, name: keyof Methods, find: Find): void {
-  const wrapper = wrap[name](target[name] as Method, find);
+  const own = Object.hasOwn(target, name) ? (target[name] as Method) : undefined;
+  // What it inherits may be replaced, or be put another prototype before, as tools of tests and of tracing do.
+  const wrapper = wrap[name](
+    () => own ?? ((Object.getPrototypeOf(target) as Record<string, Method>)[name] as Method),
+    find,
+  );
   wrappers.add(wrapper);
   target[name] = wrapper;
 }
