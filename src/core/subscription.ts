@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, type Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from './clock.ts';
 import type { Events } from './events.ts';
 import type { LockStore, StoreListener, Unsubscribe } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
@@ -42,7 +42,7 @@ export class Subscription {
 
   /** Waits until it is in force, but not beyond `budgetMs` after it was asked for: without it, waiters live by polling. */
   async ensure(budgetMs: number): Promise<void> {
-    const pending = this.#pending ?? this.#ask();
+    const pending = this.#pending ?? outsideRequests(() => this.#ask());
     const now = this.#clock.now();
     const leftMs = budgetMs - elapsedMs(now, this.#askedAt ?? now);
     if (leftMs <= 0) return;

@@ -19,13 +19,13 @@ describe('what one request has started for all', () => {
   }
 
   it('leaves to each who listens to the signal of a hold: what it locks then is its own, and not the first one’s', async () => {
-    const locks = create({ leaseMs: 30 });
+    const locks = create({ leaseMs: 1_500 });
     const tried = runInTrace(
       async () => {
         await lock.acquire('first');
         return runInTrace(
           async () => {
-            const { signal } = await lock.acquire('second', { leaseMs: 150, maxHoldMs: 150 });
+            const { signal } = await lock.acquire('second', { leaseMs: 700, maxHoldMs: 700 });
             return new Promise((resolve) => {
               signal.addEventListener('abort', () => {
                 resolve(lock.tryAcquire('first').then((hold) => [owner(), hold?.owner]));
@@ -51,7 +51,7 @@ describe('what one request has started for all', () => {
   });
 
   it('is no work of its trace: renewals', async () => {
-    const locks = create({ leaseMs: 30 });
+    const locks = create({ leaseMs: 900 });
     await runInTrace(
       async () => {
         const renewed = new Promise((resolve) => void locks.on('renewed', () => resolve(owner())));
@@ -85,6 +85,18 @@ describe('what one request has started for all', () => {
       },
       { locks, traceId: 'holder' },
     );
+  });
+
+  it('is no work of its trace: the connection for messages', async () => {
+    const store = new MemoryStore();
+    const owners: unknown[] = [];
+    jest.spyOn(store, 'subscribe').mockImplementation(async (...args) => {
+      await null;
+      owners.push(owner());
+      return MemoryStore.prototype.subscribe.apply(store, args);
+    });
+    await runInTrace(() => lock.run('key', () => {}), { locks: create({ store }) });
+    expect(owners).toEqual([undefined]);
   });
 
   it('is no work of its trace: what was not answered in time', async () => {

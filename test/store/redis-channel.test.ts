@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { Redis } from 'ioredis';
@@ -88,18 +87,6 @@ describe('the channel of the Redis store', () => {
       client.disconnect();
       await until(async () => (await connections()).length === 0);
     }
-  });
-
-  it('brings its messages in no context of whoever has opened the connection', async () => {
-    const request = new AsyncLocalStorage<string>();
-    const channel = new RedisChannel(stage.client, 'grants:');
-    let tell: (context: unknown) => void = () => {};
-    const told = new Promise((resolve) => (tell = resolve));
-    const end = await request.run('first', () => channel.subscribe('process', () => tell(request.getStore())));
-    await stage.client.publish('grants:process', 'lost 1');
-    expect(await told).toBeUndefined();
-    await end();
-    await until(async () => (await connections()).length === 0);
   });
 
   it('closes the connection with the last subscription, and opens another when there is a new one', async () => {

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { type Clock, outsideRequests, systemClock, type Timer } from '../clock.ts';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
 import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError, withoutLogin } from './redis-errors.ts';
 import { readMessage } from './redis-replies.ts';
@@ -50,7 +50,7 @@ export class RedisChannel {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
       // A connection that were opened now would be closed by nobody.
       if (isOver) return;
-      this.#connection ??= outsideRequests(() => this.#open());
+      this.#connection ??= this.#open();
       const connection = this.#connection;
       // An ioredis 5 would send it, and then its own question whether the server is ready, which is forbidden by then.
       if (connection.status === 'connect') await new Promise((resolve) => connection.once('ready', resolve));
