@@ -139,6 +139,16 @@ describe('an acquire on a quorum', () => {
   });
 });
 
+describe('a grant of a quorum', () => {
+  it('tells how many other holds its owner has, though a node has none of them', async () => {
+    const stage = new QuorumStage(3);
+    const process = stage.deafProcess();
+    stage.nodes[0]!.next('acquire', down);
+    await process.line('owner').hold();
+    expect(await process.line('owner').ask()).toMatchObject({ status: 'granted', otherHolds: 1 });
+  });
+});
+
 describe('an acquire that no node majority grants', () => {
   it('is given back, and tried again after a pause with jitter', async () => {
     const stage = new QuorumStage(3);
@@ -148,8 +158,19 @@ describe('an acquire that no node majority grants', () => {
     await stage.clock.settle();
     expect(outcome.value).toBeUndefined();
     expect(await stage.copies()).toBe(2);
-    await stage.clock.advance(20);
+    // Half of the first pause's 20 ms.
+    await stage.clock.advance(10);
     expect(outcome.value?.status).toBe('granted');
+  });
+
+  it('is not tried again once its tries took as long as one node may', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one');
+    await putOn([stage.nodes[1]!], 'two');
+    stage.nodes[2]!.always('release', { kind: 'lateReply', ms: nodeTimeoutMs / 2 });
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(outcome.value?.status).toBe('refused');
+    expect(stage.nodes[2]!.count('acquire')).toBe(2);
   });
 
   it('is not tried again where it was released in that pause', async () => {

@@ -62,16 +62,94 @@ describe('a release on a quorum', () => {
     const line = stage.deafProcess().line();
     await line.hold();
     for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
-    const outcome = outcomeOf(line.release(longMs));
-    await stage.clock.advance(nodeTimeoutMs);
+    const outcome = outcomeOf(line.release());
+    await stage.clock.settle();
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
     expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'answered']);
     expect(stage.clock.timerCount).toBe(0);
     expect(stage.nodes.map((node) => node.count('release'))).toEqual([1, 1, 1]);
     for (const node of stage.nodes) node.heal();
-    expect((await line.release(longMs)).status).toBe('released');
+    expect((await line.release()).status).toBe('released');
     expect(await stage.copies()).toBe(0);
+    // Nothing is on its way any more: every node can be asked again.
+    await line.hold();
+    expect(await stage.copies()).toBe(3);
   });
+
+  it('that no quorum answered is not tried again either at a node that was yet to answer', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    for (const node of stage.nodes.slice(0, 2)) node.always('release', down);
+    stage.nodes[2]!.next('release', dead);
+    const outcome = outcomeOf(line.release());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(outcome.state).toBe('rejected');
+    expect(stage.clock.timerCount).toBe(0);
+  });
+
+  it('is tried again after pauses that double, up to ten seconds, and once where it is asked for twice', async () => {
+    const stage = new QuorumStage(3);
+    stage.clock.nextJitter = 0.1;
+    const line = stage.deafProcess().line();
+    await line.hold();
+    const node = stage.nodes[0]!;
+    node.always('release', down);
+    await line.release();
+    await line.release();
+    await stage.clock.advance(24_000);
+    const times = node.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs);
+    const pausesMs = times.slice(1).map((ms, index) => ms - times[index]!);
+    expect(pausesMs).toEqual([0, 30, 60, 120, 240, 480, 960, 1_920, 3_840, 6_000, 6_000]);
+    node.heal();
+    await stage.clock.advance(longMs);
+  });
+
+  it('goes on also where only its caller knows of the hold', async () => {
+    const stage = new QuorumStage(3);
+    const { request } = stage.deafProcess().line();
+    await stage.store.acquire(request, { leaseMs: longMs, queue: false, maxWaiters: 1, livenessMs: longMs });
+    stage.nodes[0]!.next('release', down);
+    const { status } = await stage.another().release({ ...request }, { tombstoneMs: 1_000 });
+    await stage.clock.advance(1_000);
+    expect([status, await stage.copies()]).toEqual(['released', 0]);
+  });
+
+  it.each([
+    ['released', longMs],
+    ['expired', 1_000],
+  ])('is %s where a quorum of the nodes said so, be it not to the same try', async (status, leaseMs) => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs });
+    await stage.clock.advance(1_000);
+    for (const node of stage.nodes.slice(1)) node.next('release', down);
+    await expect(line.release()).rejects.toMatchObject({ outcome: 'unknown' });
+    stage.nodes[2]!.next('release', down);
+    expect((await line.release()).status).toBe(status);
+    await stage.clock.advance(longMs);
+  });
+
+  it.each([
+    ['released', longMs, 'expired'],
+    ['expired', 10, 'absent'],
+  ])(
+    'is %s with a lease of %i ms where the last node that decides says so, though the first said that it was %s',
+    async (status, leaseMs, first) => {
+      const stage = new QuorumStage(3);
+      const line = stage.deafProcess().line();
+      const node = stage.nodes[0]!;
+      await line.hold({ leaseMs });
+      await node.forget();
+      const terms = { leaseMs: 10, queue: false, maxWaiters: 1, livenessMs: longMs };
+      if (first === 'expired') await node.acquire(line.request, terms);
+      await stage.clock.advance(10);
+      stage.nodes[2]!.next('release', { kind: 'lateReply', ms: 100 });
+      const outcome = outcomeOf(line.release());
+      await stage.clock.advance(100);
+      expect(outcome.value?.status).toBe(status);
+    },
+  );
 
   it('is unknown where every node refused it, as one was asked again before the last had answered', async () => {
     const stage = new QuorumStage(3);
