@@ -43,8 +43,15 @@ export function describeEdges({ harness, stage }: Contract): void {
       await edges().set('owner', short, shortMs);
       await edges().set('owner', again, shortMs);
       await edges().set('owner', again, longMs);
+      for (const [owner, ...ends] of [
+        ['falling', longMs, shortMs],
+        ['rising', shortMs, longMs],
+      ] as const) {
+        for (const ms of ends) await edges().set(owner, ms === longMs ? long : short, ms);
+      }
       await harness.elapse(shortMs);
       expect(byHoldId(await edges().of('owner'))).toEqual(byHoldId([long, again]));
+      for (const owner of ['falling', 'rising']) expect(await edges().of(owner)).toEqual([long]);
     });
   });
 
@@ -60,7 +67,7 @@ export function describeEdges({ harness, stage }: Contract): void {
       const { fence } = await holds[0].hold();
       await holds[1].hold();
       const before = await process.line().wait();
-      const waiter = await process.line().wait();
+      const waiter = await process.line(undefined, { priority: -3 }).wait();
       const told = await edges().wait(waiter.request);
       expect(told.holds).toEqual(holds.map(({ holdId }) => ({ holdId, owner: 'holder', fence })));
       const { waiters } = await stage.inspect();
@@ -93,6 +100,13 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect(await process.heard()).toEqual([]);
       expect((await stage.order()).waiters).toEqual([waiter.holdId]);
       expect((await edges().wait(holder.request)).sinceMs).toBeUndefined();
+    });
+
+    it('tells of no hold whose lease is over, though nobody has asked for its key since', async () => {
+      const { request } = stage.deafProcess().line();
+      await stage.deafProcess().line().hold({ leaseMs: shortMs });
+      await harness.elapse(shortMs);
+      expect(await edges().wait(request)).toEqual({ sinceMs: undefined, holds: [] });
     });
 
     it('tells of one key only', async () => {

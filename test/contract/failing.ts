@@ -22,11 +22,10 @@ export function describeFailing({ harness, stage, itQueues }: Contract): void {
       );
     });
 
-    itQueues("tells since when each waits, on the store's clock", async () => {
+    itQueues("tells since when each waits, on the store's clock, whatever its priority", async () => {
       const process = stage.deafProcess();
       const { nowMs } = await process.line().ask();
-      await process.line().wait();
-      await process.line().wait();
+      for (const priority of [3, 0, -3]) await process.line(undefined, { priority }).wait();
       const told = await stage.inspect();
       const times = [nowMs - 1, ...told.waiters.map(({ sinceMs }) => sinceMs), told.nowMs + 1];
       expect(times).toEqual([...times].sort((a, b) => a - b));

@@ -97,6 +97,16 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
   });
 
+  it('who waits for what can be told, and told no more', async () => {
+    await fill();
+    const edges = stage.store.edges!;
+    const edge = { request: stage.deafProcess().line().request, traceId: 'trace', key };
+    await edges.set('owner', edge, longMs);
+    expect(await edges.of('owner')).toEqual([edge]);
+    await edges.clear('owner', edge);
+    expect(await edges.of('owner')).toEqual([]);
+  });
+
   it('a force release succeeds and hands on', async () => {
     const process = await stage.process();
     const { fence } = await process.line().hold();

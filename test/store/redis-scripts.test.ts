@@ -45,6 +45,24 @@ describe('the scripts of the Redis store', () => {
     expect(stats).not.toMatch(/cmdstat_eval:/);
   });
 
+  it('keep the edges of an owner for as long as was asked, tell the 64 that last the longest, and drop those that are over', async () => {
+    const edges = stage.store.edges!;
+    const all = Array.from({ length: 70 }, () => ({
+      request: stage.deafProcess().line().request,
+      traceId: 'trace',
+      key,
+    }));
+    const [seconds, us] = await stage.client.time();
+    await Promise.all(all.map((edge, index) => edges.set('owner', edge, longMs + 1_000 * index)));
+    expect(await edges.of('owner')).toEqual(all.slice(-64).reverse());
+    const name = 'reenlock:{owner}:edges';
+    const [first, untilMs] = await stage.client.zrange(name, 0, '0', 'WITHSCORES');
+    expect(Number(untilMs)).toBeGreaterThanOrEqual(seconds! * 1000 + Math.floor(us! / 1000) + longMs);
+    await stage.client.zadd(name, 1, first!);
+    await edges.set('owner', all[1]!, longMs);
+    expect(await stage.client.zcard(name)).toBe(69);
+  });
+
   it.each([keys.lock, keys.queue])('refuse a value of another type at %s, and change nothing', async (foreign) => {
     const process = stage.deafProcess();
     if (foreign !== keys.lock) await process.line().hold();
@@ -114,6 +132,7 @@ describe('the scripts of the Redis store', () => {
     const dead = stage.deafProcess();
     const crowd = Array.from({ length: 5_000 }, () => dead.line('dead'));
     await Promise.all(crowd.map((line) => line.ask({ maxWaiters: 10_000 })));
+    expect((await stage.order()).waiters).toEqual(crowd.slice(0, 1_000).map(({ holdId }) => holdId));
     const waiter = process.line();
     await waiter.ask({ maxWaiters: 10_000 });
     await holder.release();

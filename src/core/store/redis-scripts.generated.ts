@@ -674,7 +674,7 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'dd9282be0ae0a6681a12ab41d504e3cc79635c1f',
+  sha1: '942142f95d4ec6ecf9183e287f1a59f3e3077082',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local holds, waiters = {}, {}
@@ -689,9 +689,9 @@ if ends > nowMs then append(holds, id, owner, fence, ends, kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-local owner, id, mode, priority = string.match(members[i], '^[^:%s]%S* (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
 if not owner then break end
-append(waiters, id, owner, mode, tonumber(priority), members[i + 1] + 10000000000000000 + priority * 10000000)
+append(waiters, id, owner, mode, priority, members[i + 1] + 10000000000000000 + priority * 10000000)
 end
 return {nowMs, holds, waiters}`,
 };

@@ -19,8 +19,8 @@ for kind, sign, ends, owner, id in string.gmatch(text, '\n(%a)(%+?)(%d+) %S+ (%S
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-  local owner, id, mode, priority = string.match(members[i], '^[^:%s]%S* (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+  local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
   if not owner then break end
-  append(waiters, id, owner, mode, tonumber(priority), members[i + 1] + 10000000000000000 + priority * 10000000)
+  append(waiters, id, owner, mode, priority, members[i + 1] + 10000000000000000 + priority * 10000000)
 end
 return {nowMs, holds, waiters}
