@@ -71,6 +71,17 @@ describe('a ring', () => {
     expect(asked.size).toBe(63);
   });
 
+  it.each([
+    [255, ring],
+    [256, undefined],
+  ])('is searched for among so many waits at once, and no more: behind %i others', async (others, found) => {
+    const store = storeOf({
+      of: async () => [...Array.from({ length: others }, (_, n) => edge('b', `k${n + 2}`)), edges.b],
+      wait: async ({ holdId }) => waits[holdId] ?? { sinceMs: 1, holds: [] },
+    });
+    expect(await findCycle(store, edges.a, ['a'])).toEqual(found);
+  });
+
   it('asks for all of a level in one turn', async () => {
     let turns = 0;
     let isCounted = false;

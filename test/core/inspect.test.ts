@@ -56,6 +56,27 @@ describe('force release', () => {
     expect(held.value?.signal.reason).toBeInstanceOf(LockLostError);
   });
 
+  it.each([
+    [999, false],
+    [1_000, true],
+  ])(
+    'that overtook the grant is remembered among the newest thousand: behind %i others, held: %p',
+    async (others, isHeld) => {
+      const { job, clock, store, sibling } = setUp();
+      await job().in(() => lock.run('other', () => undefined));
+      const open = store.gate('acquire');
+      const held = outcomeOf(job().in(() => lock.acquire('key')));
+      await clock.settle();
+      await sibling()
+        .job()
+        .in(() => getLock('key').forceRelease());
+      for (let n = 0; n < others; n++) store.broadcast({ kind: 'lost', holdId: `elsewhere-${n}` });
+      open();
+      await clock.settle();
+      expect(held.value?.isHeld()).toBe(isHeld);
+    },
+  );
+
   it('hands the key to the next waiter', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));

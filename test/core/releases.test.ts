@@ -1,4 +1,9 @@
+import { Events } from '../../src/core/events.ts';
 import { LockStoreError, lock } from '../../src/core/index.ts';
+import { Releases } from '../../src/core/releases.ts';
+import { StoreCalls } from '../../src/core/store-calls.ts';
+import { FakeStore } from '../helpers/fake-store.ts';
+import { ManualClock } from '../helpers/manual-clock.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -100,5 +105,25 @@ describe('a grant to whose release the store never answered', () => {
     await clock.settle();
     expect(store.count('release')).toBe(count + 1);
     await first.release();
+  });
+
+  it('is known among the newest 10,000 of those', async () => {
+    const clock = new ManualClock();
+    const store = new FakeStore(clock);
+    store.always('release', down);
+    const releases = new Releases(store, new StoreCalls(clock), clock, new Events(), 1, () => {});
+    const request = (n: number) => ({
+      id: 'key',
+      holdId: `hold-${n}`,
+      owner: 'owner',
+      process: 'process',
+      claimMs: 1_000,
+      mode: 'write' as const,
+      priority: 0,
+    });
+    for (let n = 0; n <= 10_000; n++) releases.giveInBackground({ key: 'key', request: request(n), leaseMs: 0 });
+    await releases.idle();
+    expect([0, 1, 10_000].map((n) => releases.giveLate(`hold-${n}`))).toEqual([false, true, true]);
+    await releases.idle();
   });
 });
