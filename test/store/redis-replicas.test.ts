@@ -78,6 +78,10 @@ describe('a store that waits for a replica', () => {
     await until(() => messages.some(({ kind }) => kind === 'granted'));
     expect(messages.filter(({ kind }) => kind === 'granted')).toMatchObject([{ grant: { endMs: 0 } }]);
     expect((await own.try()).claims).toMatchObject([{ holdId: waiter.holdId, endMs: 0 }]);
+    const taken = process.line(undefined, { id: 'taken' });
+    await store.forceRelease('taken', (await taken.hold()).fence);
+    await until(() => messages.at(-1)?.kind === 'lost');
+    expect(messages.at(-1)).toEqual({ kind: 'lost', holdId: taken.holdId });
     replica.pause();
     await expect(waiter.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
     replica.resume();
@@ -119,7 +123,7 @@ describe('a store that waits for a replica', () => {
     expect(errors.filter(isLate).length).toBeGreaterThanOrEqual(4);
     for (const [i, line] of lines.entries()) {
       const { holds } = await stage.inspect(line.request.id);
-      expect(holds).toHaveLength(isLate(errors[i]) ? 0 : 1);
+      expect([holds.length, line.request.unanswered]).toEqual(isLate(errors[i]) ? [0, 0] : [1, 0]);
     }
   });
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { LockStoreError } from '../../src/core/errors.ts';
 import { RedisUptime } from '../../src/core/store/redis-uptime.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
@@ -40,6 +41,19 @@ describe('the uptime of a server', () => {
     server.clock.skip(1_000);
     expect(await uptime.uptimeMs()).toBe(100_000);
     expect(server.asked).toBe(1);
+  });
+
+  it('is nothing for a server that has just started', async () => {
+    server.seconds = 0;
+    expect(await uptime.uptimeMs()).toBe(0);
+  });
+
+  it.each<[string, object]>([
+    ['is a cluster, which has no one answer', { isCluster: true, info: async () => 'uptime_in_seconds:100' }],
+    ['does not say', { info: async () => '# Server' }],
+    ['fails', { info: () => Promise.reject(new Error('Connection is closed.')) }],
+  ])('is a LockStoreError where the client %s', async (_, client) => {
+    await expect(new RedisUptime(client as Redis, server.clock).uptimeMs()).rejects.toBeInstanceOf(LockStoreError);
   });
 
   it('goes on by the monotonic clock', async () => {
