@@ -18,7 +18,7 @@ const clients = {
 
 const namings = {
   'its defaults': { client: {}, store: {} },
-  'a key prefix and a prefix': { client: { keyPrefix: 'shop:' }, store: { prefix: 'locks/' } },
+  'a key prefix and a prefix': { client: { keyPrefix: 'shop*:' }, store: { prefix: 'locks[?]/' } },
 };
 
 describe('on a standalone server', () => {

@@ -117,6 +117,19 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
+  it('hears of free keys on a connection that was there before, and again on the next one', async () => {
+    const { listen, next } = listener();
+    await stage.process();
+    const end = await stage.store.subscribe(name(), listen, { freed: true });
+    for (const _ of [1, 2]) {
+      await stage.client.publish('reenlock:grants:freed', 'freed order:42');
+      expect(await next('freed')).toEqual({ kind: 'freed', id: 'order:42' });
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await next('resubscribed');
+    }
+    await end();
+  });
+
   it('ends a subscription once, though it is asked twice', async () => {
     const listening = await stage.process();
     const unsubscribe = await stage.store.subscribe(name(), () => {});
@@ -230,6 +243,8 @@ describe('the channel of the Redis store', () => {
       const unsubscribe = await channel.subscribe('process', listen);
       await next('resubscribed');
       await clock.advance(5_000);
+      // It was answered: nothing is left of its deadline.
+      await until(() => clock.timerCount === 1);
       const [before] = await others();
       stage.server.pause();
       await clock.advance(5_000);
@@ -254,13 +269,37 @@ describe('the channel of the Redis store', () => {
 
   it('leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
     const clock = new ManualClock();
-    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const client = stage.connect();
+    const duplicate = jest.spyOn(client, 'duplicate');
+    const channel = new RedisChannel(client, 'grants:', clock);
     const unsubscribe = await channel.subscribe('process', () => {});
+    const closed = once(duplicate.mock.results[0]?.value as Redis, 'end');
     stage.server.pause();
     await clock.advance(5_000);
     await unsubscribe();
     stage.server.resume();
-    await until(() => clock.timerCount === 0);
+    await closed;
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('stays on a connection whose pings are refused: that is an answer', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'silent', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-ping');
+    const client = stage.connect({ username: 'silent', password: 'any' });
+    const clock = new ManualClock();
+    const channel = new RedisChannel(client, 'grants:', clock);
+    const { listen, messages, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    await clock.advance(5_000);
+    await until(() => clock.timerCount === 1);
+    await clock.advance(2_000);
+    await (await channel.subscribe('another', () => {}))();
+    expect(messages).toEqual([]);
+    await end();
+    client.disconnect();
     await until(async () => (await connections()).length === 0);
   });
 
@@ -269,7 +308,7 @@ describe('the channel of the Redis store', () => {
     async (state) => {
       const client = stage.connect();
       const duplicate = jest.spyOn(client, 'duplicate');
-      const channel = new RedisChannel(client, 'grants:');
+      const channel = new RedisChannel(client, 'grants:', new ManualClock());
       const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})];
       const connection = duplicate.mock.results[0]?.value as Redis;
       const changed = once(connection, state);
@@ -306,7 +345,7 @@ describe('the channel of the Redis store', () => {
     const guest = stage.connect({ username: 'guest', password: 'any' });
     const clock = new ManualClock();
     const channel = new RedisChannel(guest, 'grants:', clock);
-    const { listen, next } = listener();
+    const { listen, messages, next } = listener();
     const end = await channel.subscribe('process', listen);
     await next('resubscribed');
     // It ends the connections of those who are subscribed to what they may no longer hear.
@@ -319,6 +358,9 @@ describe('the channel of the Redis store', () => {
     await next('resubscribed');
     expect(await stage.client.publish('grants:process', 'lost hold-1')).toBe(1);
     await next('lost');
+    await clock.advance(5_000);
+    await (await channel.subscribe('another', () => {}))();
+    expect(messages).toEqual([]);
     await end();
     expect(clock.timerCount).toBe(0);
     guest.disconnect();
@@ -353,6 +395,48 @@ describe('the channel of the Redis store', () => {
     await next('lost');
     await end();
     await until(() => clock.timerCount === 0);
+  });
+
+  it('that is not in force in time is none later, when its connection is made', async () => {
+    const clock = new ManualClock();
+    const duplicate = jest.spyOn(stage.client, 'duplicate');
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const connection = () => duplicate.mock.results[0]?.value as Redis;
+    const { listen, next } = listener();
+    const end = await channel.subscribe('first', listen);
+    await next('resubscribed');
+    stage.server.pause();
+    connection().stream.destroy();
+    await once(connection(), 'connect');
+    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    // One that is half open from its beginning is given up as well, and so is the one after it.
+    for (const ms of [5_000, 7_000]) {
+      const again = once(connection(), 'connect');
+      await clock.advance(ms);
+      await again;
+    }
+    stage.server.resume();
+    await next('resubscribed');
+    await (await channel.subscribe('third', () => {}))();
+    expect(await stage.client.pubsub('CHANNELS')).toEqual(['grants:first']);
+    await end();
+    duplicate.mockRestore();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('whose end the server does not answer in time says so', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;
+    stage.server.pause();
+    const ended = ends[0]().catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await ended).toMatchObject({ message: 'No answer within 2000 ms' });
+    stage.server.resume();
+    await ends[1]();
+    await until(async () => (await connections()).length === 0);
   });
 
   it('that the server refuses is a LockStoreError, and its connection is closed', async () => {

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from '../../src/core/index.ts';
 import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisUnsent } from '../../src/core/store/redis-unsent.ts';
 import type { ReleaseReply } from '../../src/core/store/store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
@@ -110,5 +111,20 @@ describe('a release that is tried again', () => {
     expect((await again).status).toBe('absent');
     expect(dropped).not.toHaveBeenCalled();
     client.disconnect();
+  });
+
+  it('is sent again once it was answered, well or not, though there is still no connection', async () => {
+    const client = { status: 'connecting', options: {} } as Redis;
+    const unsent = new RedisUnsent(client);
+    const { request } = stage.deafProcess().line();
+    const answers = [
+      Promise.reject(new Error('given up')),
+      Promise.resolve<ReleaseReply>({ status: 'absent', nowMs: 1, claims: [] }),
+      Promise.resolve<ReleaseReply>({ status: 'absent', nowMs: 2, claims: [] }),
+    ];
+    const run = () => unsent.run(request, () => answers.shift()!);
+    await expect(run()).rejects.toThrow('given up');
+    expect((await run()).nowMs).toBe(1);
+    expect((await run()).nowMs).toBe(2);
   });
 });

@@ -66,6 +66,20 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
+  it('are not held back for longer than the turn where more come behind a release and an acquire', async () => {
+    const answers = [asks.release('a'), asks.acquire('b'), asks.acquire('c')];
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b', 'c']]);
+    await Promise.all(answers);
+  });
+
+  it('are written eight at a time, where they are many', async () => {
+    const answers = Array.from({ length: 20 }, (_, index) => asks.acquire(String(index)));
+    await nextTick();
+    expect(writes.map(({ length }) => length)).toEqual([1, 6, 8, 5]);
+    await Promise.all(answers);
+  });
+
   it('are written at the latest before the first one of the next turn, which is not held back', async () => {
     const answers = [asks.release('a'), asks.acquire('b')];
     await nextTick();
