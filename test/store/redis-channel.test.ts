@@ -379,6 +379,18 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
+  it('waits for a server that is away, though its client would have given up', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: 0 });
+    await client.ping();
+    client.on('error', () => {});
+    await stage.server.kill();
+    const asked = new RedisChannel(client, 'grants:', new ManualClock()).subscribe('process', () => {});
+    await stage.server.restart();
+    await (await asked)();
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
   it('that is not in force in time leaves the other subscriptions as they are', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(stage.client, 'grants:', clock);

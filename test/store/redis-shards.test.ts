@@ -281,6 +281,8 @@ describe('on a cluster, messages', () => {
       const { clock, look, shards } = await start();
       const server = await primary();
       shards.listen(record, 'process', 12_000);
+      // A shorter wait for the same does not shorten it.
+      shards.listen(record, 'process', 1);
       shards.listen(`${record}:2`, 'process', 7_000);
       await until(async () => (await channels()).length === 2);
       expect(await stage.cluster.call(server, 'CLIENT', 'LIST')).toMatch(/ ssub=2 /);
@@ -341,14 +343,62 @@ describe('on a cluster, messages', () => {
       expect(messages).toEqual([{ kind: 'resubscribed' }]);
       // Not at once: the server may be down.
       shards.listen(record, 'process', longMs);
+      await clock.advance(9_999);
+      shards.listen(record, 'process', longMs);
       await stage.cluster.call(await primary(), 'PING');
       expect(await channels()).toEqual([]);
-      await clock.advance(10_000);
+      await clock.advance(1);
       shards.listen(record, 'process', longMs);
       await until(async () => (await channels()).length === 1);
       shards.close('process');
       await until(async () => (await channels()).length === 0);
       await until(() => clock.timerCount === 0);
+    });
+
+    it('that a server refuses are asked for again after ten seconds, and not before', async () => {
+      const rights = ['reset', 'on', 'nopass', '~*', '&*', '+@all', '-ssubscribe'];
+      const server = await primary();
+      for (const each of stage.cluster.servers) await stage.cluster.call(each, 'ACL', 'SETUSER', 'guest', ...rights);
+      const refusals = async () =>
+        /cmdstat_ssubscribe:.*rejected_calls=(\d+)/.exec(await stage.info(server, 'commandstats'))?.[1];
+      const before = await refusals();
+      const { answered, clock, shards } = await start({ redisOptions: { username: 'guest', password: 'any' } });
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await refusals()) !== before);
+      await answered();
+      await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', '+ssubscribe');
+      await clock.advance(9_999);
+      shards.listen(record, 'process', longMs);
+      await answered();
+      expect(await channels()).toEqual([]);
+      await clock.advance(1);
+      shards.listen(record, 'process', longMs);
+      await until(async () => (await channels()).length === 1);
+      shards.close('process');
+      await until(async () => (await channels()).length === 0);
+    });
+
+    it.each([
+      [9_999, 1],
+      [10_000, 0],
+    ])('are ten thousand at most: beside %i others, %i more', async (others, more) => {
+      const client = versions['ioredis 6']!({});
+      clients.push(client);
+      await connected(client);
+      const duplicates = client.nodes('master').map((node) => jest.spyOn(node, 'duplicate'));
+      let slots: Cluster['slots'] = [];
+      const cluster: Cluster = Object.create(client, { slots: { get: () => slots } });
+      const clock = new ManualClock();
+      const shards = new RedisShards(cluster, clock);
+      shards.open('process', () => {});
+      for (let n = 0; n < others; n++) shards.listen(`${record}:${n}`, 'process', longMs);
+      slots = client.slots;
+      shards.listen(record, 'process', longMs);
+      expect(duplicates.flatMap(({ mock }) => mock.calls)).toHaveLength(more);
+      slots = [];
+      shards.close('process');
+      await until(async () => (await channels()).length === 0);
+      expect(clock.timerCount).toBe(0);
     });
 
     it('whose connection is half-open are given up: it has answered no ping since the last look', async () => {

@@ -1,4 +1,5 @@
-import type { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import { RedisTransactions } from '../../src/core/store/redis-transactions.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -62,6 +63,38 @@ describe('the connections of transactions', () => {
     await stage.client.select(0);
     expect(await transactions.run(database)).toBe('0');
     await until(async () => (await count()) === 1);
+  });
+
+  it('are opened anew where one that was kept is lost', async () => {
+    const lost = await transactions.run(async (connection) => connection);
+    const closed = once(lost, 'end');
+    lost.stream.destroy();
+    await closed;
+    expect(await transactions.run(ping)).toBe('PONG');
+  });
+
+  it('are lent in the order in which they were asked for', async () => {
+    const order: number[] = [];
+    const asked = Array.from({ length: 9 }, (_, n) => transactions.run(async () => void order.push(n)));
+    await Promise.all(asked);
+    // The first four are not, each on a connection of its own.
+    expect(order.filter((n) => n >= 4)).toEqual([4, 5, 6, 7, 8]);
+  });
+
+  it('tell what the server said, whatever the client would do then', async () => {
+    const client = stage.connect({ reconnectOnError: () => 2 });
+    const others = new RedisTransactions(client, clock);
+    await expect(others.run((connection) => connection.call('NONE'))).rejects.toThrow('unknown command');
+    client.disconnect();
+  });
+
+  it('that are refused are told to each call, and to nobody else', async () => {
+    const told = jest.spyOn(console, 'error').mockReturnValue();
+    const client = new Redis({ port: 1, lazyConnect: true });
+    await expect(new RedisTransactions(client, clock).run(ping)).rejects.toThrow();
+    expect(told).not.toHaveBeenCalled();
+    told.mockRestore();
+    client.disconnect();
   });
 
   it('are kept by a store that waits for replicas until its last subscriber has gone', async () => {
