@@ -369,7 +369,7 @@ describe('on a cluster, messages', () => {
       await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', '+ssubscribe');
       await clock.advance(9_999);
       shards.listen(record, 'process', longMs);
-      await answered();
+      await stage.cluster.call(server, 'PING');
       expect(await channels()).toEqual([]);
       await clock.advance(1);
       shards.listen(record, 'process', longMs);
