@@ -69,12 +69,17 @@ export function describeFailing({ harness, stage, itQueues }: Contract): void {
         stage.store = store;
         const line = stage.deafProcess().line();
         const errors = await Promise.all(
-          [() => line.ask(), () => line.renew(1), () => line.release(longMs), () => store.forceRelease(key, 1)].map(
-            (call) =>
-              call().then(
-                () => undefined,
-                (error: unknown) => error,
-              ),
+          [
+            () => line.ask(),
+            () => line.renew(1),
+            () => line.release(longMs),
+            () => store.forceRelease(key, 1),
+            ...(store.list === undefined ? [] : [() => store.list!({ idPrefix: '', limit: 1 })]),
+          ].map((call) =>
+            (call() as Promise<unknown>).then(
+              () => undefined,
+              (error: unknown) => error,
+            ),
           ),
         );
         await close();
