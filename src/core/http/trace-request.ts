@@ -76,37 +76,36 @@ export class TracedRequest implements ResponseEvents {
 
 const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
 
-/** Checks the options of `traceContext` once. The `Locks` is looked up with the first request, when all is set up. */
+/** Checks the options of `traceContext` once. The configured `Locks` is looked up with each request: it may be replaced. */
 export class Tracing {
   readonly #options: Omit<TraceContextOptions, 'trust'>;
   readonly #ownTrust: CheckedTrust | undefined;
+  readonly #ownRuntime: Runtime | undefined;
   #isUsed = false;
-  #runtime: Runtime | undefined;
 
   constructor(options: TraceContextOptions | undefined) {
     const { trust, ...others } = checkOptions(options, rules, 'traceContext');
     this.#options = others;
     this.#ownTrust = checkTrust(trust);
-    if (this.#options.locks !== undefined) this.#runtime = runtimeOf(this.#options.locks);
+    this.#ownRuntime = this.#options.locks && runtimeOf(this.#options.locks);
   }
 
   /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */
   open(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
     const known = tracedRequest(req);
     if (known === undefined) return this.#begin(req, res, options);
-    if (this.#options.locks !== undefined && known.scope.runtime !== this.#runtime) {
+    if (this.#ownRuntime !== undefined && known.scope.runtime !== this.#ownRuntime) {
       throw new LockConfigError('Expected every `traceContext` on one request to have the same `locks`, got two');
     }
     return known;
   }
 
   #begin(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
-    this.#runtime ??= runtimeOf(defaultLocks());
+    const runtime = this.#ownRuntime ?? runtimeOf(defaultLocks());
     if (rTracerId() !== undefined) {
       const message = '`traceContext` must be mounted before cls-rtracer, and `listen` called outside of its context';
       warnOnce('LOCK_RTRACER', `${message}: the id that it has already is not the owner of any lock`);
     }
-    const runtime = this.#runtime;
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
     const adopted = this.#adopt(req, headerName, runtime);
