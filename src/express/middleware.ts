@@ -4,7 +4,14 @@ import type { NextFunction, Request, Response } from 'express';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
-import { isOver, runInRequest, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/trace-request.ts';
+import {
+  isOver,
+  runInRequest,
+  runTraced,
+  type TraceContextOptions,
+  Tracing,
+  traceIdOf,
+} from '../core/http/trace-request.ts';
 import { checkNext, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { after, native, type Soon, settle } from '../core/soon.ts';
@@ -52,8 +59,9 @@ export function traceContext(options?: TraceContextOptions): Guard {
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
     checkNext(next, 'express');
-    const { scope } = tracing.open(req, res, watchOptions);
-    runInRequest(req, () => (bindsListeners(req, res) ? runWithId(next, scope.traceId) : trace(req, res, next)));
+    const request = tracing.open(req, res, watchOptions);
+    const { traceId } = request.scope;
+    runTraced(request, () => (bindsListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
   };
 }
 

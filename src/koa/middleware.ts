@@ -5,6 +5,7 @@ import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
   runInRequest,
+  runTraced,
   type TraceContextOptions,
   Tracing,
   tracedRequest,
@@ -57,8 +58,8 @@ export function traceContext(options?: TraceContextOptions): Guard {
   return function traceContext(ctx, next) {
     checkNext(next, 'koa');
     const isDetached = (): boolean => ctx.respond === false;
-    const { watch } = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
-    return runInRequest(ctx.req, () => within(watch, () => trace(ctx as unknown as RawContext, next)));
+    const request = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
+    return runTraced(request, () => within(request.watch, () => trace(ctx as unknown as RawContext, next)));
   };
 }
 

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
+import { id as rtracerId } from 'cls-rtracer';
 import { type Hold, isLockError, lock } from 'reenlock';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -88,6 +89,23 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
       expect(owners).toEqual(['later', 'later', 'later', 'later']);
     },
   );
+
+  it('is also the id that cls-rtracer has, in what a guard calls and below it', async () => {
+    const ids: unknown[] = [];
+    const seen = <T>(value: T): T => {
+      ids.push(rtracerId());
+      return value;
+    };
+    await later(false, (app, _, pool) =>
+      app.route(
+        '/later',
+        inCallback(pool),
+        lockOn(() => seen('k'), { skip: () => seen(false) }),
+        (call) => call.send(seen({})),
+      ),
+    );
+    expect(ids).toEqual(['later', 'later', 'later']);
+  });
 
   it('is nobody in a callback that is not bound, once the first one is over: a LockScopeError', async () => {
     const { owner: found } = await later(true, (app, _, pool) =>

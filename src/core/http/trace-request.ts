@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { id as rTracerId } from 'cls-rtracer';
+import { id as rTracerId, runWithId } from 'cls-rtracer';
 import type { Timer } from '../clock.ts';
 import { currentScope, processState, runInScope, warnOnce } from '../context.ts';
 import { LockConfigError } from '../errors.ts';
@@ -154,8 +154,14 @@ export function traceIdOf(req: IncomingMessage): string | undefined {
   return tracedRequest(req)?.scope.traceId;
 }
 
-/** Runs what comes next in the scope of its request. */
+/** Runs what comes next in the scope of a request. */
+export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
+  return runInScope(scope, next);
+}
+
+/** Runs a guard in the scope of its request, with its id in cls-rtracer: the async context may be another request's. */
 export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
   const scope = tracedRequest(req)?.scope;
-  return scope === undefined || currentScope() === scope ? run() : runInScope(scope, run);
+  if (scope === undefined || currentScope() === scope) return run();
+  return runInScope(scope, () => runWithId(run, scope.traceId));
 }
