@@ -103,7 +103,7 @@ function hold(
   startedAt: Instant | undefined,
 ): ScopedHold {
   const { clock, events, keeper } = scope.runtime;
-  const grant = new Grant(clock, key, request, settings.owner, settings, granted);
+  const grant = new Grant(scope, key, request, settings.owner, settings, granted);
   grant.addHold(settings.leaseMs, settings.renew);
   const first = addHold(scope, grant, settings);
   keeper.keep(grant);

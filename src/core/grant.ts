@@ -4,6 +4,7 @@ import type { Granted } from './granted.ts';
 import { type Deadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings } from './options.ts';
 import { OwnController } from './own-controller.ts';
+import type { Scope } from './scope.ts';
 import type { HoldRequest } from './store/store.ts';
 import type { Listed } from './swap-list.ts';
 import type { LockEvent, OwnerKind } from './types.ts';
@@ -37,6 +38,7 @@ export class Grant implements Listed {
   /** The longest lease that the store was ever asked for: what it may still hold when nothing is heard of it. */
   longestMs: number;
   readonly maxHold: Deadline;
+  readonly #scope: Scope;
   readonly #clock: Clock;
   #deadline: Deadline;
   #holds = 0;
@@ -46,14 +48,15 @@ export class Grant implements Listed {
   #controller: OwnController | undefined;
 
   constructor(
-    clock: Clock,
+    scope: Scope,
     key: string,
     request: HoldRequest,
     ownerKind: OwnerKind,
     terms: AcquireSettings,
     granted: Granted,
   ) {
-    this.#clock = clock;
+    this.#scope = scope;
+    this.#clock = scope.runtime.clock;
     this.key = key;
     this.request = request;
     this.ownerKind = ownerKind;
@@ -107,7 +110,7 @@ export class Grant implements Listed {
   /** Made when first asked for: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new OwnController();
+      this.#controller = new OwnController(this.#scope);
       if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
     }
     return this.#controller.signal;

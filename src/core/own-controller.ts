@@ -1,17 +1,21 @@
 import { AsyncResource } from 'node:async_hooks';
+import { currentScope, runInScope } from './context.ts';
+import type { Scope } from './scope.ts';
 
 /**
- * An `AbortController` whose listeners run in the async context of whoever made it, the request or job that asked for its
- * signal. Else they would run in that of whoever aborts it: a timer that another request has started, for example, and what
- * they lock would belong to that one.
+ * An `AbortController` of a request or job, in whose scope its listeners run; what else is in the async context, they have
+ * from whoever first asked for the signal. Else they would run in that of whoever aborts it: a timer that another request
+ * has started, for example, and what they lock would belong to that one.
  */
 export class OwnController {
   readonly signal: AbortSignal;
   readonly abort: (reason: unknown) => void;
 
-  constructor() {
+  constructor(scope: Scope) {
     const controller = new AbortController();
+    const bind = (): OwnController['abort'] => AsyncResource.bind((reason: unknown) => controller.abort(reason));
     this.signal = controller.signal;
-    this.abort = AsyncResource.bind((reason: unknown) => controller.abort(reason));
+    // Who asks may be a job within, or another request that was handed the hold: either may be over by then.
+    this.abort = currentScope() === scope ? bind() : runInScope(scope, bind);
   }
 }

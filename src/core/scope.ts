@@ -94,7 +94,7 @@ export class Scope implements Trace, HoldHome {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new OwnController();
+      this.#controller = new OwnController(this);
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;

@@ -40,6 +40,23 @@ describe('what one request has started for all', () => {
     expect(await tried).toEqual(['second', undefined]);
   });
 
+  it('leaves them to the scope of the hold or trace, also where another has asked for the signal first, and is over', async () => {
+    const aborted = (signal: AbortSignal | undefined) =>
+      new Promise((resolve) => signal?.addEventListener('abort', () => resolve(owner())));
+    const job = await runInTrace(
+      async () => {
+        const trace = currentTrace();
+        const hold = await lock.acquire('key', { leaseMs: 500, maxHoldMs: 500 });
+        const batch = await lock.acquireAll(['key', 'free']);
+        await runInTrace(() => [trace?.signal, hold.signal, batch.signal], { traceId: 'other' });
+        const over = aborted(trace?.signal);
+        return { over, lost: await Promise.all([aborted(hold.signal), aborted(batch.signal)]) };
+      },
+      { locks: create({}), traceId: 'own' },
+    );
+    expect([...job.lost, await job.over]).toEqual(['own', 'own', 'own']);
+  });
+
   it('leaves to a job what it does on its signal, whoever tells it to stop', async () => {
     const stop = new AbortController();
     const job = runInTrace(
