@@ -1,3 +1,8 @@
+import { once } from 'node:events';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { id as rtracerId } from 'cls-rtracer';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { Stage } from '../helpers/stage.ts';
@@ -11,8 +16,23 @@ describeFrameworks('traceContext below cls-rtracer', (framework) => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
     state?.warned.delete('LOCK_RTRACER');
-    const first = await Stage.start(framework, (app) => app.route('/x', (call) => call.send({})));
+    const first = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/x', (call) => call.send({}))
+        .route('/in-process', async (call) => {
+          const socket = new PassThrough().resume() as unknown as Socket;
+          const req = Object.assign(new IncomingMessage(socket), { method: 'GET', url: '/x' });
+          const res = new ServerResponse(req);
+          res.assignSocket(socket);
+          const answered = once(res, 'finish');
+          stage.server.emit('request', req, res);
+          await answered;
+          call.send({ inner: res.getHeader('X-Trace-Id'), own: rtracerId() });
+        }),
+    );
     await first.get('/x');
+    const { body } = await first.get('/in-process', 'outer');
+    expect(body).toEqual({ inner: expect.stringMatching(/^[\da-f]{32}$/), own: 'outer' });
     expect(warn).not.toHaveBeenCalled();
 
     const below = await Stage.start(

@@ -102,7 +102,9 @@ export class Tracing {
 
   #begin(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
     const runtime = this.#ownRuntime ?? runtimeOf(defaultLocks());
-    if (rTracerId() !== undefined) {
+    const known = rTracerId();
+    // A request that another one's handler makes in process comes with that one's, of our own making.
+    if (known !== undefined && known !== currentScope()?.traceId) {
       const message = '`traceContext` must be mounted before cls-rtracer, and `listen` called outside of its context';
       warnOnce('LOCK_RTRACER', `${message}: the id that it has already is not the owner of any lock`);
     }
