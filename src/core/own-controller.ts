@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { currentScope, runInScope } from './context.ts';
+import { runInScope } from './context.ts';
 import type { Scope } from './scope.ts';
 
 /**
@@ -13,9 +13,8 @@ export class OwnController {
 
   constructor(scope: Scope) {
     const controller = new AbortController();
-    const bind = (): OwnController['abort'] => AsyncResource.bind((reason: unknown) => controller.abort(reason));
     this.signal = controller.signal;
     // Who asks may be a job within, or another request that was handed the hold: either may be over by then.
-    this.abort = currentScope() === scope ? bind() : runInScope(scope, bind);
+    this.abort = runInScope(scope, () => AsyncResource.bind((reason: unknown) => controller.abort(reason)));
   }
 }
