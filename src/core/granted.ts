@@ -19,13 +19,17 @@ export interface Seen {
   readonly nowMs: number;
 }
 
-/** A grant in the reply to its own call; undefined where it was over on arrival. */
+/**
+ * A grant in the reply to its own call, for no longer than `leaseMs`, which was asked for, though the store's clock was set
+ * back; undefined where it was over on arrival.
+ */
 export function grantedByReply(
   { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
   sent: Instant,
   receivedAt: Instant,
+  leaseMs: number,
 ): Granted | undefined {
-  const deadline = leaseDeadline(sent, grant.endMs - nowMs);
+  const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
   // This way round, here and below, for what is not a number.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
   return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };

@@ -68,7 +68,7 @@ export class Polls {
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now(), waiter.ask.leaseMs);
       // Over already: the next poll finds it lapsed and queues again.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.

@@ -131,7 +131,7 @@ export class Tries {
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now(), waiter.ask.leaseMs);
       // Over already: the next try is granted anew.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       return granted !== undefined;

@@ -143,7 +143,7 @@ export class Waiting {
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over);
     else if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now());
+      const granted = grantedByReply(reply, sent, this.#clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
       else this.#fail(waiter, tooLate(key));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);

@@ -95,7 +95,9 @@ export class Watchdog {
       return;
     }
     if (grant.unheardOf === sent) grant.unheardOf = undefined;
-    grant.prolong(leaseDeadline(sent, reply.endMs - reply.nowMs), leaseMs >= leftMs);
+    // Longer than was ever asked for, it is where the store's clock was set back: once that is right again, the lease is over.
+    const spanMs = Math.min(reply.endMs - reply.nowMs, grant.longestMs);
+    grant.prolong(leaseDeadline(sent, spanMs), leaseMs >= leftMs);
     this.#events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
   }
 

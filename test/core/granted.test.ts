@@ -6,9 +6,10 @@ const later = (ms: number) => ({ monoMs: sent.monoMs + ms, wallMs: sent.wallMs +
 const nowMs = 5_000;
 
 describe('a grant in the reply to its own call', () => {
-  const byReply = (endMs: number, receivedMs: number) => {
+  const byReply = (endMs: number, receivedMs: number, leaseMs = 60_000) => {
     const grant = { holdId: 'id', fence: 7, endMs, isClaim: true };
-    return grantedByReply({ status: 'granted', grant, otherHolds: 2, nowMs, claims: [] }, sent, later(receivedMs));
+    const reply = { status: 'granted', grant, otherHolds: 2, nowMs, claims: [] } as const;
+    return grantedByReply(reply, sent, later(receivedMs), leaseMs);
   };
 
   it('is what the store said, with a deadline from before the call', () => {
@@ -20,6 +21,10 @@ describe('a grant in the reply to its own call', () => {
   it('is none where its lease was over on arrival, to the millisecond', () => {
     expect(byReply(nowMs + 1_000, 987)).toBeDefined();
     expect(byReply(nowMs + 1_000, 988)).toBeUndefined();
+  });
+
+  it('lasts no longer than what was asked for, though the store’s clock was set back since', () => {
+    expect(remainingMs(later(300), byReply(nowMs + 86_400_000, 300, 1_000)!.deadline)).toBe(688);
   });
 
   it('is none where its end is not a number', () => {

@@ -23,6 +23,22 @@ describe('the watchdog', () => {
     expect(renewed[0]).toMatchObject({ key: 'key', owner: hold.owner, remainingMs: 2_968 });
   });
 
+  it('goes on at a third of the lease where the store’s clock was set back, and promises no more than was asked for', async () => {
+    const { job, store, clock } = setUp();
+    const startMs = clock.now().monoMs;
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
+    const renew = store.renew.bind(store);
+    store.renew = async (request, terms) => {
+      const reply = await renew(request, terms);
+      return reply.status === 'renewed' ? { ...reply, nowMs: reply.nowMs - 86_400_000 } : reply;
+    };
+    await clock.advance(2_000);
+    expect(times(store.calls, 'renew', startMs)).toEqual([990, 1980]);
+    expect(hold.remainingMs()).toBeLessThan(3_000);
+    await hold.extend(9_000);
+    expect(Math.round(hold.remainingMs())).toBe(9_000 - 90 - 2);
+  });
+
   it('has one timer, however many holds', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
