@@ -22,7 +22,8 @@ export function lockInfo(key: string, { nowMs, holds, waiters }: InspectReply): 
       owner,
       mode,
       priority,
-      waitedMs: nowMs - sinceMs,
+      // It may have been queued within this millisecond, or before the store's clock was set back.
+      waitedMs: Math.max(0, nowMs - sinceMs),
     })),
   };
 }

@@ -121,6 +121,20 @@ describe('force release', () => {
 });
 
 describe('inspect', () => {
+  it('tells of nobody who has waited for less than nothing, though the store’s clock was set back', async () => {
+    const { job, clock, store } = setUp();
+    await job().in(() => lock.acquire('key'));
+    outcomeOf(job().in(() => lock.acquire('key')));
+    await clock.settle();
+    const inspect = store.inspect.bind(store);
+    store.inspect = async (id) => {
+      const reply = await inspect(id);
+      return { ...reply, nowMs: reply.nowMs - 86_400_000 };
+    };
+    const { waiters } = await job().in(() => getLock('key').inspect());
+    expect(waiters).toMatchObject([{ waitedMs: 0 }]);
+  });
+
   it.each([
     ['never answers', { kind: 'lostCall' }],
     ['rejects', { kind: 'rejected', error: new Error('down') }],
