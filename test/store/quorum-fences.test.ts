@@ -1,5 +1,7 @@
+import type { AcquireTerms } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { outcomeOf } from '../core/set-up.ts';
+import type { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from './quorum.ts';
 
@@ -77,6 +79,29 @@ describe('the fence of a quorum', () => {
     for (const node of stage.nodes) expect((await node.inspect('order:42')).holds).toMatchObject([{ fence }]);
     expect((await line.renew(fence)).status).toBe('renewed');
     await line.release();
+  });
+
+  it('is proposed by the clocks again, once the one that was ahead is right', async () => {
+    const stage = new QuorumStage(3);
+    const process = stage.deafProcess();
+    const [node, other] = stage.nodes as [FakeStore, FakeStore];
+    const acquire = node.acquire.bind(node);
+    node.acquire = async (request, terms) => {
+      const reply = await acquire(request, terms);
+      return { ...reply, nowMs: reply.nowMs + aheadMs };
+    };
+    for (let turn = 0; turn < 4; turn++) {
+      if (turn === 2) node.acquire = acquire;
+      const line = process.line(undefined, { id: `order:${turn}` });
+      await line.hold();
+      await line.release();
+    }
+    const terms = other.calls
+      .filter(({ operation }) => operation === 'acquire')
+      .map((call) => call.terms as AcquireTerms);
+    const wallMs = stage.clock.now().wallMs;
+    // The first time nothing is known of the clocks, and the third time not yet that one is right.
+    expect(terms.map(({ minFence = 0 }) => minFence / 1000 - wallMs >= aheadMs)).toEqual([false, true, true, false]);
   });
 
   it('rises when the next client has a slow clock, and the one after it a fast one', async () => {

@@ -56,7 +56,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
 
   // A hold keeps its fence: only a new one comes with a proposal.
-  let minFence = wasHeld ? undefined : quorum.proposal(sent);
+  let minFence = wasHeld ? undefined : quorum.proposal(hold.request, sent);
   let votes: Votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence });
   for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
     minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));

@@ -20,7 +20,8 @@ export class Quorum {
   readonly maxLeaseMs: number;
   readonly holds: QuorumHolds = new QuorumHolds();
   readonly releases: QuorumReleases;
-  #proposed = 0;
+  /** The last one of each request. */
+  readonly #proposed = new WeakMap<HoldRequest, number>();
 
   constructor(clock: Clock, nodes: readonly QuorumNode[], nodeTimeoutMs: number, maxLeaseMs: number) {
     this.clock = clock;
@@ -38,15 +39,17 @@ export class Quorum {
   }
 
   /**
-   * A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. And beyond all that were
-   * proposed before: a copy of an earlier call may come late, and must not raise what a later one was granted.
+   * A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. And beyond what
+   * was proposed for the same request before: a copy of an earlier call may come late, and must not raise what a later one
+   * was granted. Not beyond all: a clock that was once ahead by years would keep the fences there, and every record as long.
    */
-  proposal(now: Instant): number | undefined {
+  proposal(request: HoldRequest, now: Instant): number | undefined {
     const offsets = this.nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));
     if (offsets.length === 0) return undefined;
     const beyondUs = Math.ceil((now.monoMs + Math.max(...offsets) + aheadMs) * 1000);
-    this.#proposed = Math.max(this.#proposed + 1, beyondUs);
-    return this.#proposed;
+    const proposed = Math.max((this.#proposed.get(request) ?? 0) + 1, beyondUs);
+    this.#proposed.set(request, proposed);
+    return proposed;
   }
 
   /** Calls every node at once; see `collect`. */
