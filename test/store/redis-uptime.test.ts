@@ -56,6 +56,13 @@ describe('the uptime of a server', () => {
     await expect(new RedisUptime(client as Redis, server.clock).uptimeMs()).rejects.toBeInstanceOf(LockStoreError);
   });
 
+  it('is counted from the first answer on where the server’s clock was set back behind its start', async () => {
+    server.seconds = -86_400;
+    expect(await uptime.uptimeMs()).toBe(0);
+    server.clock.skip(5_000);
+    expect(await uptime.uptimeMs()).toBe(5_000);
+  });
+
   it('goes on by the monotonic clock', async () => {
     await uptime.uptimeMs();
     server.clock.jumpWall(3_600_000);

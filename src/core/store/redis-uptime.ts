@@ -32,8 +32,9 @@ export class RedisUptime {
     const info = await client.info('server').catch((error: unknown) => {
       throw storeError('uptime', error);
     });
-    const seconds = /^uptime_in_seconds:(\d+)/m.exec(info)?.[1];
+    const seconds = /^uptime_in_seconds:(-?\d+)/m.exec(info)?.[1];
     if (seconds === undefined) throw storeError('uptime', new Error('INFO has no uptime_in_seconds'));
+    // Less than nothing where its clock was set back since it started; from here on this connection tells.
     // Both ends of it were cut to whole seconds. It was as long when the answer was made: counted from when the call was
     // sent, it would be too long by what that took.
     const uptimeMs = Math.max(0, Number(seconds) - 1) * 1000;
