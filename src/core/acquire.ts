@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant } from './clock.ts';
+import { type Instant, lastedMs } from './clock.ts';
 import { hasCode } from './error-code.ts';
 import { LockConfigError, LockLimitError, type LockLostError, LocksClosedError, LockTimeoutError } from './errors.ts';
 import { Grant } from './grant.ts';
@@ -108,7 +108,7 @@ function hold(
   const first = addHold(scope, grant, settings);
   keeper.keep(grant);
   if (startedAt !== undefined) {
-    events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: elapsedMs(clock.now(), startedAt) });
+    events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: lastedMs(clock.now(), startedAt) });
   }
   const { otherHolds = 0 } = granted;
   if (otherHolds > 0) events.emit('entered', { ...grant.event, fence: grant.fence, otherHolds });

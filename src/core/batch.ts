@@ -1,5 +1,5 @@
 import { acquire } from './acquire.ts';
-import { elapsedMs, type Instant } from './clock.ts';
+import { type Instant, lastedMs } from './clock.ts';
 import { hasCode } from './error-code.ts';
 import { LockTimeoutError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
@@ -135,7 +135,7 @@ export class Batch {
   }
 
   #waitedMs(): number {
-    return elapsedMs(this.#scope.runtime.clock.now(), this.#startedAt);
+    return lastedMs(this.#scope.runtime.clock.now(), this.#startedAt);
   }
 
   /** Of the batch's wait, of which the last key's was a part. */

@@ -48,6 +48,11 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
+/** Milliseconds that a wait or a hold has lasted, as it is told: a wall clock that is set forward adds nothing. */
+export function lastedMs(now: Instant, start: Instant): number {
+  return now.monoMs - start.monoMs;
+}
+
 /**
  * Runs a function as a microtask. This and the next two are read here once: an application's tests may put others in
  * their place.

@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs } from './clock.ts';
+import { type Clock, lastedMs } from './clock.ts';
 import { findCycle, stands } from './cycle.ts';
 import { DeadlockError } from './errors.ts';
 import type { Events } from './events.ts';
@@ -81,7 +81,7 @@ export class Deadlocks {
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (ring === undefined || !(await stands(edges, ring)) || waiter.state !== 'waiting') return;
     const cycle = ring.map(({ edge: { traceId, key } }) => ({ traceId, key }));
-    const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
     this.#onVictim(waiter, new DeadlockError({ key: waiter.ask.key, cycle }));
     this.#events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
   }

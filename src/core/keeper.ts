@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs } from './clock.ts';
+import { type Clock, lastedMs } from './clock.ts';
 import { LockLostError, type LockStoreError } from './errors.ts';
 import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
@@ -115,7 +115,7 @@ export class Keeper {
         return () => fail(error);
       }
       if (this.#events.has('released')) {
-        const heldMs = elapsedMs(this.#clock.now(), grant.grantedAt);
+        const heldMs = lastedMs(this.#clock.now(), grant.grantedAt);
         this.#events.emit('released', { ...grant.event, heldMs });
       }
       return done;

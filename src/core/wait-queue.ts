@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
@@ -150,7 +150,7 @@ export class WaitQueue {
   /** How long a turn lasted while a waiter waited; undefined where none was over. */
   turnMs(waiter: Waiter): number | undefined {
     const { over } = this.#turns.seenBy(waiter);
-    return over === 0 ? undefined : elapsedMs(this.#clock.now(), waiter.startedAt) / over;
+    return over === 0 ? undefined : lastedMs(this.#clock.now(), waiter.startedAt) / over;
   }
 
   /** Answers whether nobody waits any more; the timer is cleared then. */

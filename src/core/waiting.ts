@@ -1,5 +1,5 @@
 import { Asks, notAsked, refusal, retryAfterRefusal, tooLate, tooMany } from './asks.ts';
-import { type Clock, elapsedMs, type Instant } from './clock.ts';
+import { type Clock, elapsedMs, type Instant, lastedMs } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
@@ -201,7 +201,7 @@ export class Waiting {
     if (waiter.state === 'gone') return;
     // First, here and below: what listens may abort it as well.
     this.#fail(waiter, error, wasSent);
-    const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
     // Whom a close refuses was not aborted.
     if (!this.isClosed) this.#events.emit('aborted', { ...eventOf(waiter), waitedMs });
   }
@@ -226,7 +226,7 @@ export class Waiting {
   }
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = elapsedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter);
     // Who could not ask can't say that somebody else has it.
     this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));

@@ -230,6 +230,19 @@ describe('waitMs of a batch', () => {
     expect(outcome.value?.isHeld()).toBe(true);
   });
 
+  it('is not over sooner where the wall clock is set forward meanwhile', async () => {
+    const setup = setUp();
+    const [first, second] = [await takenBy(setup, 'b'), await takenBy(setup, 'd')];
+    const outcome = await batch(setup, ['a', 'b', 'c', 'd'], { waitMs: 5_000 });
+    await setup.clock.advance(1_000);
+    setup.clock.jumpWall(6_000);
+    await first.release();
+    await setup.clock.advance(3_000);
+    await second.release();
+    await setup.clock.settle();
+    expect(outcome.value?.isHeld()).toBe(true);
+  });
+
   it('0 is told as 0, also where the store took its time', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
