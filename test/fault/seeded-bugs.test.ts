@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { HoldRequest, LockStore } from '../../src/core/store/store.ts';
@@ -32,7 +32,7 @@ function rulesOf(entries: readonly Entry[], rules: Rules = {}): Broken {
 }
 
 /** Several processes in this one, on one store and a clock that tests drive. */
-class Rig<S extends LockStore> {
+class Rig<S extends LockStore & { readonly clock?: Clock }> {
   readonly clock = new ManualClock();
   readonly fake = new FakeStore(this.clock);
   readonly store: S;
@@ -50,7 +50,7 @@ class Rig<S extends LockStore> {
       () => this.clock.now().monoMs,
       (entry) => this.entries.push(entry),
     );
-    recorder.follow(buildLocks({ store: recorder.watched(this.store) }, this.clock));
+    recorder.follow(buildLocks({ store: recorder.watched(this.store) }, this.store.clock ?? this.clock));
     this.#recorders.push(recorder);
     return recorder;
   }

@@ -72,21 +72,32 @@ export class CountedHolds extends PassThrough {
   }
 }
 
-/** A bug: a grant is believed to last from when its reply came, not from when its call was sent. */
+/** A bug: a grant is believed to last from when its reply came: the time that its call took is not counted. */
 export class NoElapsedCheck extends PassThrough {
-  readonly #clock: Clock;
+  /** That of the processes with the bug. */
+  readonly clock: Clock;
+  readonly #trueClock: Clock;
+  #uncountedMs = 0;
 
   constructor(store: LockStore, clock: Clock) {
     super(store);
-    this.#clock = clock;
+    this.#trueClock = clock;
+    this.clock = {
+      now: () => {
+        const { monoMs, wallMs } = clock.now();
+        return { monoMs: monoMs - this.#uncountedMs, wallMs: wallMs - this.#uncountedMs };
+      },
+      after: (ms, run) => clock.after(ms, run),
+      jitter: () => clock.jitter(),
+      randomId: () => clock.randomId(),
+    };
   }
 
   override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    const sent = this.#clock.now();
+    const sent = this.#trueClock.now();
     const reply = await super.acquire(request, terms);
-    if (reply.status !== 'granted') return reply;
-    const lateMs = this.#clock.now().monoMs - sent.monoMs;
-    return { ...reply, grant: { ...reply.grant, endMs: reply.grant.endMs + lateMs } };
+    this.#uncountedMs += this.#trueClock.now().monoMs - sent.monoMs;
+    return reply;
   }
 }
 
