@@ -6,7 +6,7 @@ import { play, schedule, type World } from '../helpers/deadlock-play.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 
 /** Mistakes that were made to try them were found by some hundreds, or not by ten thousands either. */
-const schedules = isLong ? 20_000 : 2_500;
+const schedules = isLong ? 20_000 : 1_200;
 
 // A false alarm would be a ring of which no moment had all; one that is overlooked would be there at the end.
 it(`${schedules} schedules with late and lost calls find each ring that lasts, and only what stood as a whole`, async () => {

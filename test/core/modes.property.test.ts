@@ -193,7 +193,7 @@ describe('whatever scopes of several traces nest, to read and to write', () => {
         await play.end();
         most = Math.max(most, entered.length);
       }),
-      { numRuns: 200 },
+      { numRuns: 120 },
     );
     expect(most).toBeGreaterThan(1);
   });

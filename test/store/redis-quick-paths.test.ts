@@ -18,7 +18,7 @@ type Kind = (typeof kinds)[number];
 const prefix: Readonly<Record<Kind, string>> = { quick: 'quick:', general: 'general:' };
 const leaseMs = 30_000;
 const livenessMs = 5_000;
-const plays = isLong ? 1_000 : 30;
+const plays = isLong ? 1_000 : 16;
 
 interface Step {
   readonly name: keyof typeof scripts;
