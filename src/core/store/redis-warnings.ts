@@ -28,10 +28,10 @@ export function evictionWarning(infos: readonly string[]): CasWarning | undefine
 
 /** The scripts ask for several scores at once, which is new in 6.2; until somebody waits, they need not. */
 function ageWarning(infos: readonly string[]): CasWarning | undefined {
-  const versions = infos.map((info) => /^redis_version:(\d+)\.(\d+)\S*/m.exec(info));
-  const old = versions.find((version) => version && Number(version[1]) + Number(version[2]) / 100 < 6.02);
+  const versions = infos.map((info) => /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info));
+  const old = versions.find((version) => version && Number(version[2]) + Number(version[3]) / 100 < 6.02);
   if (!old) return undefined;
-  const message = `The lock store's server is Redis ${old[0].slice('redis_version:'.length)}: it grants free keys, and fails as soon as anybody waits for one. Take 6.2 or newer`;
+  const message = `The lock store's server is Redis ${old[1]}: it grants free keys, and fails as soon as anybody waits for one. Take 6.2 or newer`;
   return { code: 'LOCK_REDIS_OLD', message };
 }
 
