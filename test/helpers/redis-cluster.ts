@@ -161,9 +161,23 @@ class LocalCluster implements RedisCluster {
   async #until(holds: (server: RedisServer) => Promise<boolean>): Promise<void> {
     const start = performance.now();
     while (!(await Promise.all(this.servers.map((server) => holds(server).catch(() => false)))).every(Boolean)) {
-      if (performance.now() - start > hangMs) throw new Error(`The cluster did not come to it: ${holds}`);
+      if (performance.now() - start > hangMs) throw new Error(`The cluster did not come to it: ${await this.#state()}`);
       await sleep(20);
     }
+  }
+
+  /** What each server says of all, for whoever looks into what went wrong. */
+  async #state(): Promise<string> {
+    const says = async (server: RedisServer): Promise<string> => {
+      const answers = await Promise.all([
+        this.call(server, 'CLUSTER', 'NODES'),
+        this.call(server, 'CLUSTER', 'INFO'),
+        this.call(server, 'INFO', 'replication'),
+      ]);
+      return `${server.port} says\n${answers.join('\n')}`;
+    };
+    const all = this.servers.map((server) => says(server).catch((error) => `${server.port} says ${error}`));
+    return (await Promise.all(all)).join('\n');
   }
 
   #running(): RedisServer[] {
