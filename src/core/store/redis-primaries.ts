@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { type Clock, pause, systemClock } from '../clock.ts';
+import { pause, systemClock } from '../clock.ts';
 import { isCluster, primaryOf, type RedisOrCluster, slotOf } from './redis-cluster.ts';
 import { isElsewhere } from './redis-errors.ts';
 import { RedisTransactions } from './redis-transactions.ts';
@@ -10,13 +10,11 @@ const pauseMs = 100;
 /** Connections for transactions to the server that has a key: in a cluster, the primary of its slot. */
 export class RedisPrimaries {
   readonly #client: RedisOrCluster;
-  readonly #clock: Clock;
   readonly #pools = new Map<string, RedisTransactions>();
   #isClosed = false;
 
-  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
+  constructor(client: RedisOrCluster) {
     this.#client = client;
-    this.#clock = clock;
   }
 
   /** Lends a connection, and another where the first one's server had nothing to say of the key. */
@@ -44,7 +42,7 @@ export class RedisPrimaries {
     const slot = slotOf(`${cluster.options.keyPrefix ?? ''}${key}`);
     let failure: unknown = new Error('The cluster has no server for the key');
     for (let tries = 0; tries < mostTries; tries++) {
-      if (tries > 1) await pause(this.#clock, pauseMs);
+      if (tries > 1) await pause(systemClock, pauseMs);
       const nodeKey = cluster.slots[slot]?.[0];
       const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
       if (nodeKey !== undefined && primary !== undefined) {
@@ -71,7 +69,7 @@ export class RedisPrimaries {
     const known = this.#pools.get(name);
     if (known !== undefined) return known;
     const { keyPrefix } = this.#client.options;
-    const pool = new RedisTransactions(client, this.#clock, { keyPrefix: keyPrefix ?? '', readOnly: false });
+    const pool = new RedisTransactions(client, systemClock, { keyPrefix: keyPrefix ?? '', readOnly: false });
     if (this.#isClosed) pool.close();
     this.#pools.set(name, pool);
     return pool;

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { type Clock, elapsedMs, systemClock } from '../clock.ts';
+import { elapsedMs, systemClock } from '../clock.ts';
 import { LockStoreError } from '../errors.ts';
 import type { RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
@@ -16,13 +16,11 @@ const confirmMs = 1_000;
  */
 export class RedisReplicas {
   readonly #count: number;
-  readonly #clock: Clock;
   readonly #connections: RedisPrimaries;
 
-  constructor(client: RedisOrCluster, count: number, clock: Clock = systemClock) {
+  constructor(client: RedisOrCluster, count: number) {
     this.#count = count;
-    this.#clock = clock;
-    this.#connections = new RedisPrimaries(client, clock);
+    this.#connections = new RedisPrimaries(client);
   }
 
   /**
@@ -37,9 +35,9 @@ export class RedisReplicas {
     counts: (reply: T) => boolean,
     onUnsent?: () => void,
   ): Promise<T> {
-    const asked = this.#clock.now();
+    const asked = systemClock.now();
     const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
-      if (elapsedMs(this.#clock.now(), asked) > confirmMs) return undefined;
+      if (elapsedMs(systemClock.now(), asked) > confirmMs) return undefined;
       const reply = await calls(new RedisScripts(connection));
       if (!counts(reply)) return [reply, this.#count];
       const confirmed = connection.wait(this.#count, confirmMs).catch((cause: unknown) => {
