@@ -2,23 +2,25 @@ import { elapsedMs, pause } from '../clock.ts';
 import type { LockStoreError } from '../errors.ts';
 import { leaseDeadline, remainingMs } from '../lease.ts';
 import type { Quorum } from './quorum.ts';
+import { quorumError } from './quorum-errors.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
-import { leaseOf, quorumError, reachedBy, type Verdict } from './quorum-tally.ts';
-import { agreedFence, asked, isDoubtful, sameLease, type Vote, type Votes } from './quorum-votes.ts';
+import { leaseOf, reachedBy, type Verdict } from './quorum-tally.ts';
+import { agreedFence, askNode, mayBeGranted, sameLease, type Vote, type Votes } from './quorum-votes.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './store.ts';
 
 const mostTries = 3;
 const mostRounds = 3;
 const pauseMs = 10;
 
-interface Try {
+/** What came of one try. */
+interface TryOutcome {
   readonly reply: AcquireReply;
   /** What it fails with, unless another try follows. */
   readonly error?: LockStoreError | undefined;
   /** Whether nodes granted it, but too few, or with too different fences: nobody may have a quorum. */
   readonly isSplit: boolean;
-  /** Whether it is known that nothing is left of it. */
+  /** Whether it is known that nothing is left on any node, neither of it nor of the tries before. */
   readonly isUndone: boolean;
 }
 
@@ -29,13 +31,13 @@ interface Try {
  */
 export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<AcquireReply> {
   const { clock } = quorum;
-  const { releases } = hold;
+  const { releaseCount } = hold;
   const start = clock.now();
   let wasUndone = true;
   for (let tries = 1; ; tries++) {
     const { reply, error, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
     wasUndone = isUndone;
-    if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
+    if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
     const isOver = tries === mostTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
     if (!isSplit || isOver) {
       if (error !== undefined) throw error;
@@ -43,12 +45,12 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
     }
     // Others may have had the rest: who waits longest gives way.
     await pause(clock, clock.jitter() * pauseMs * 2 ** tries);
-    if (hold.releases !== releases) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
+    if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
   }
 }
 
-/** `wasUndone` says of the tries before what `isUndone` will of this one, too. */
-async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wasUndone: boolean): Promise<Try> {
+/** `wasUndone`: the `isUndone` of the try before. */
+async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wasUndone: boolean): Promise<TryOutcome> {
   const { clock, size } = quorum;
   const sent = clock.now();
   const wasHeld = hold.fence !== undefined;
@@ -57,10 +59,10 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
 
   // A hold keeps its fence: only a new one comes with a proposal.
   let minFence = wasHeld ? undefined : quorum.proposal(hold.request, sent);
-  let votes: Votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence });
+  let votes: Votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence });
   for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
     minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
-    votes = await ask(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
+    votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
   }
 
   const nowMs = reachedBy(Math.min(size, told(votes).length), told(votes));
@@ -105,7 +107,7 @@ function commonGrant(
 }
 
 /** Asks every node, or again those that granted. */
-function ask(
+function askNodes(
   quorum: Quorum,
   hold: QuorumHold,
   attempt: QuorumTry,
@@ -125,7 +127,7 @@ function ask(
         attempt.granted.set(node, fence);
         if (attempt.state === 'lost') void undo(quorum, hold, node, request, true);
       };
-      const next = asked(quorum, node, hold, request, terms, onGranted);
+      const next = askNode(quorum, node, hold, request, terms, onGranted);
       return vote?.kind === 'granted' ? next.then((later) => sameLease(vote, later)) : next;
     },
     (votes) => judge(quorum, votes),
@@ -157,7 +159,7 @@ async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, vo
   for (const [index, node] of quorum.nodes.entries()) {
     const vote = votes[index];
     const isGranted = attempt.granted.has(node);
-    if (vote !== undefined && !isGranted && !isDoubtful(vote)) continue;
+    if (vote !== undefined && !isGranted && !mayBeGranted(vote)) continue;
     const undone = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
     node.rename(hold.request);
     if (isGranted) given.push(undone.then(({ kind }) => kind === 'answered'));

@@ -1,6 +1,7 @@
 import type { Quorum } from './quorum.ts';
+import { quorumError } from './quorum-errors.ts';
 import { type Answer, callersId } from './quorum-node.ts';
-import { leaseOf, quorumError, reachedBy } from './quorum-tally.ts';
+import { leaseOf, reachedBy } from './quorum-tally.ts';
 import type { HoldRequest, InspectReply, ReleaseReply, ReleaseTerms, RenewReply, RenewTerms } from './store.ts';
 
 type Answers<T> = readonly (Answer<T> | undefined)[];
@@ -21,8 +22,10 @@ export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: R
     },
     (soFar) => {
       const renewed = count(soFar, (reply) => !isLost(reply));
-      if (renewed >= size) return 'enough';
-      return count(soFar, isLost) + failures(soFar) > spare && isDecided(soFar, isLost, spare) ? 'enough' : 'open';
+      const lost = count(soFar, isLost);
+      if (renewed >= size || lost > spare) return 'enough';
+      // No quorum can renew any more, nor is there one left that can say `lost`.
+      return lost + failures(soFar) > spare && lost + open(soFar) <= spare ? 'enough' : 'open';
     },
   );
   const renewed = replies(answers).filter((reply) => reply.status === 'renewed');
@@ -69,9 +72,8 @@ function releaseStatus(
 ): 'released' | 'expired' | 'absent' | undefined {
   const released = count(answers, ({ status }) => status === 'released');
   const expired = count(answers, ({ status }) => status === 'expired');
-  const open = answers.filter((answer) => answer === undefined).length;
   if (released >= size) return 'released';
-  if (released + expired >= size && released + open < size) return 'expired';
+  if (released + expired >= size && released + open(answers) < size) return 'expired';
   return replies(answers).length - released - expired > spare ? 'absent' : undefined;
 }
 
@@ -153,11 +155,9 @@ function failures(answers: Answers<unknown>): number {
   return answers.filter((answer) => answer !== undefined && answer.kind !== 'answered').length;
 }
 
-/** Whether the missing answers can't turn a failed call into a definite no. */
-function isDecided<T>(answers: Answers<T>, isNo: (reply: T) => boolean, spare: number): boolean {
-  const open = answers.filter((answer) => answer === undefined).length;
-  const noes = count(answers, isNo);
-  return noes > spare || noes + open <= spare;
+/** How many nodes have yet to answer. */
+function open(answers: Answers<unknown>): number {
+  return answers.filter((answer) => answer === undefined).length;
 }
 
 /** That all nodes refused says that nothing was done, unless one of them was asked again, and has yet to answer. */

@@ -19,7 +19,7 @@ export class QuorumHold {
   /** The acquire on its way, and since when: a repeat gets its answer. */
   pending: { readonly since: Instant; readonly reply: Promise<AcquireReply> } | undefined;
   /** How often it was released: an acquire that was on its way is cancelled by it. */
-  releases = 0;
+  releaseCount = 0;
   /** The nodes that said that it was taken from it. */
   readonly lostOn: Set<QuorumNode> = new Set();
   #try: QuorumTry = { state: 'lost', granted: new Map() };
@@ -42,7 +42,7 @@ export class QuorumHold {
 
   /** It is given back: nothing that is granted from here on counts. */
   end(): void {
-    this.releases += 1;
+    this.releaseCount += 1;
     this.fence = undefined;
     this.#try.state = 'lost';
   }

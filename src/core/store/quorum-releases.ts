@@ -6,12 +6,33 @@ import type { HoldRequest, ReleaseReply, ReleaseTerms } from './store.ts';
 const firstRetryMs = 50;
 const lastRetryMs = 10_000;
 
-/** The further tries at one node; calling `stop` ends the pause between two of them. */
-interface Retry {
+/** The further tries at one node. */
+class Retry {
   /** Whether there was one. */
-  hasBegun: boolean;
-  isStopped: boolean;
-  stop: () => void;
+  hasBegun = false;
+  #isStopped = false;
+  #endPause: () => void = () => {};
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** From now on there is none, and no pause before one. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#endPause();
+  }
+
+  /** Resolves after `ms`, or with `stop`; the timer ends with it. */
+  pause(clock: Clock, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = clock.after(ms, resolve);
+      this.#endPause = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
 }
 
 /** Gives holds back to single nodes, and goes on until each has answered or nothing can be left there. */
@@ -19,7 +40,10 @@ export class QuorumReleases {
   readonly #clock: Clock;
   /** By what was asked of each node. */
   readonly #retries = new WeakMap<HoldRequest, Retry>();
-  /** That a node has released, in time or late, by the same. Once it has said so, it need not remember it; no quorum may have. */
+  /**
+   * What a node answered, in time or late, when it released, by the same. It may forget that once it has answered: a release
+   * that is repeated, as no quorum answered, finds it here.
+   */
   readonly #heard = new WeakMap<HoldRequest, ReleaseReply>();
 
   constructor(clock: Clock) {
@@ -50,7 +74,7 @@ export class QuorumReleases {
     forMs: number,
   ): Promise<Answer<ReleaseReply>> {
     this.#retries.get(request)?.stop();
-    const retry = newRetry();
+    const retry = new Retry();
     this.#retries.set(request, retry);
     const send = (): Promise<Answer<ReleaseReply>> =>
       node.call((store) => {
@@ -86,34 +110,10 @@ export class QuorumReleases {
     for (let pauseMs = firstRetryMs; answer.kind !== 'answered'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
       const nextMs = pauseMs * (0.5 + this.#clock.jitter());
       if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
-      await this.#pause(nextMs, retry);
+      await retry.pause(this.#clock, nextMs);
       if (retry.isStopped) return;
       retry.hasBegun = true;
       answer = await send();
     }
   }
-
-  /** Ends with `ms`, or with the retry; the timer ends with it. */
-  #pause(ms: number, retry: Retry): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#clock.after(ms, resolve);
-      const { stop } = retry;
-      retry.stop = () => {
-        stop();
-        timer.cancel();
-        resolve();
-      };
-    });
-  }
-}
-
-function newRetry(): Retry {
-  const retry: Retry = {
-    hasBegun: false,
-    isStopped: false,
-    stop: () => {
-      retry.isStopped = true;
-    },
-  };
-  return retry;
 }

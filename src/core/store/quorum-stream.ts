@@ -1,7 +1,7 @@
 import type { Timer } from '../clock.ts';
 import type { Quorum } from './quorum.ts';
+import { quorumError } from './quorum-errors.ts';
 import { callersId, type QuorumNode } from './quorum-node.ts';
-import { quorumError } from './quorum-tally.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from './store.ts';
 
 /** After how long a node that failed to take up the stream is asked again. */

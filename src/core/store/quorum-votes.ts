@@ -16,7 +16,7 @@ export type Vote =
 export type Votes = readonly (Vote | undefined)[];
 
 /** Asks one node. `onGranted` is called with its grant, however late it comes. */
-export async function asked(
+export async function askNode(
   quorum: Quorum,
   node: QuorumNode,
   hold: QuorumHold,
@@ -41,11 +41,11 @@ export async function asked(
   const { reply } = answer;
   if (reply.status !== 'granted') return denied(reply);
   const { grant, otherHolds, nowMs } = reply;
-  return aged(quorum, node, { kind: 'granted', grant, otherHolds, nowMs });
+  return unlessRestarted(quorum, node, { kind: 'granted', grant, otherHolds, nowMs });
 }
 
-/** Whether a node that voted so may hold what it was asked for, now or later. */
-export function isDoubtful(vote: Vote): boolean {
+/** Whether a node that voted so may have granted what it was asked for, or grant it yet. */
+export function mayBeGranted(vote: Vote): boolean {
   return (vote.kind === 'timeout' && vote.wasAsked) || vote.kind === 'unreachable';
 }
 
@@ -71,7 +71,11 @@ export function agreedFence(votes: Votes, size: number): number | undefined {
  * A grant counts once the node has been up for the longest lease: before, it may have forgotten one. It is asked after the
  * grant, so that no restart can come between.
  */
-async function aged(quorum: Quorum, node: QuorumNode, vote: Extract<Vote, { kind: 'granted' }>): Promise<Vote> {
+async function unlessRestarted(
+  quorum: Quorum,
+  node: QuorumNode,
+  vote: Extract<Vote, { kind: 'granted' }>,
+): Promise<Vote> {
   const { uptimeMs } = node.store;
   if (uptimeMs === undefined) return vote;
   const answer = await node.call((store) => uptimeMs.call(store));

@@ -39,9 +39,10 @@ export class Quorum {
   }
 
   /**
-   * A fence beyond all clocks: where it is beyond all last fences, too, the nodes agree at once. And beyond what
-   * was proposed for the same request before: a copy of an earlier call may come late, and must not raise what a later one
-   * was granted. Not beyond all: a clock that was once ahead by years would keep the fences there, and every record as long.
+   * A fence that is beyond the clocks of all nodes: where it is beyond their last fences as well, they agree at once.
+   * It is also beyond what was proposed for the same request before: a copy of an earlier call may come late, and must not
+   * raise what a later one was granted. It is not beyond what was proposed for other requests: after a clock that was once
+   * ahead by years, all fences would stay there, and every record would be kept as long.
    */
   proposal(request: HoldRequest, now: Instant): number | undefined {
     const offsets = this.nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));

@@ -19,5 +19,5 @@ export { RedisCas, type RedisCasOptions } from './redis-cas.ts';
 
 // Several independent stores, of which more than half decide.
 
+export { type NodeOutcome, QuorumFailure } from './quorum-errors.ts';
 export { QuorumStore, type QuorumStoreOptions } from './quorum-store.ts';
-export { type NodeOutcome, QuorumFailure } from './quorum-tally.ts';
