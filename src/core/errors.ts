@@ -29,6 +29,22 @@ interface Shape {
   readonly retryAfterMs?: number;
 }
 
+/** What an HTTP framework makes of each error, and whether its caller may try again. */
+const shapes = {
+  config: { code: 'ERR_LOCK_CONFIG', status: 500, expose: false, retryable: false },
+  key: { code: 'ERR_LOCK_KEY', status: 400, expose: true, retryable: false },
+  timeout: { code: 'ERR_LOCK_TIMEOUT', status: 423, expose: true, retryable: true, refusal: true },
+  limit: { code: 'ERR_LOCK_LIMIT', status: 503, expose: true, retryable: true, refusal: true },
+  // Nothing is sent: nobody is there to read it. 499 is what logs know this case by.
+  aborted: { code: 'ERR_LOCK_ABORTED', status: 499, expose: true, retryable: false, refusal: true },
+  deadlock: { code: 'ERR_LOCK_DEADLOCK', status: 409, expose: true, retryable: true, refusal: true },
+  lost: { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true },
+  notHeld: { code: 'ERR_LOCK_NOT_HELD', status: 500, expose: false, retryable: false },
+  scope: { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false },
+  store: { code: 'ERR_LOCK_STORE', status: 503, expose: false, retryable: true, retryAfterMs: 1000 },
+  closed: { code: 'ERR_LOCK_CLOSED', status: 503, expose: true, retryable: true, refusal: true, retryAfterMs: 1000 },
+} as const satisfies Record<string, Shape>;
+
 const brand = Symbol.for('reenlock.error');
 
 /**
@@ -74,14 +90,14 @@ export function isLockError(value: unknown): value is LockError {
 /** Options, keys or middleware were put together wrongly; thrown when they are built. */
 export class LockConfigError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
-    super(message, details, { code: 'ERR_LOCK_CONFIG', status: 500, expose: false, retryable: false });
+    super(message, details, shapes.config);
   }
 }
 
 /** The key is empty, not a string or number, or too long. */
 export class LockKeyError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
-    super(message, details, { code: 'ERR_LOCK_KEY', status: 400, expose: true, retryable: false });
+    super(message, details, shapes.key);
   }
 }
 
@@ -99,11 +115,7 @@ export class LockTimeoutError extends LockError {
 
   constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number }) {
     super(`The lock was not free within ${Math.round(details.waitedMs)} ms`, details, {
-      code: 'ERR_LOCK_TIMEOUT',
-      status: 423,
-      expose: true,
-      retryable: true,
-      refusal: true,
+      ...shapes.timeout,
       retryAfterMs: details.retryAfterMs,
     });
     this.waitedMs = details.waitedMs;
@@ -118,14 +130,7 @@ export class LockLimitError extends LockError {
 
   constructor(message: string, details: LockErrorDetails & { retryAfterMs?: number } = {}) {
     const { retryAfterMs = 1000 } = details;
-    super(message, details, {
-      code: 'ERR_LOCK_LIMIT',
-      status: 503,
-      expose: true,
-      retryable: true,
-      refusal: true,
-      retryAfterMs,
-    });
+    super(message, details, { ...shapes.limit, retryAfterMs });
     this.retryAfterMs = retryAfterMs;
   }
 }
@@ -133,14 +138,7 @@ export class LockLimitError extends LockError {
 /** The caller's signal, or its job's, was aborted, or the client of a guard left, before the lock was granted. */
 export class LockAbortedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
-    // Nothing is sent: nobody is there to read it. 499 is what logs know this case by.
-    super('The wait for the lock was aborted', details, {
-      code: 'ERR_LOCK_ABORTED',
-      status: 499,
-      expose: true,
-      retryable: false,
-      refusal: true,
-    });
+    super('The wait for the lock was aborted', details, shapes.aborted);
   }
 }
 
@@ -165,13 +163,7 @@ export class DeadlockError extends LockError {
     details: LockErrorDetails & { cycle: readonly DeadlockWait[] },
     message = 'The request waited in a deadlock with others',
   ) {
-    super(message, details, {
-      code: 'ERR_LOCK_DEADLOCK',
-      status: 409,
-      expose: true,
-      retryable: true,
-      refusal: true,
-    });
+    super(message, details, shapes.deadlock);
     this.#cycle = details.cycle;
   }
 
@@ -189,7 +181,7 @@ export class LockLostError extends LockError {
   readonly value: unknown;
 
   constructor(message: string, details: LockErrorDetails & { fence: number; value?: unknown }) {
-    super(message, details, { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true });
+    super(message, details, shapes.lost);
     this.fence = details.fence;
     // Not enumerable, so that `res.json(error)` can't send it.
     Object.defineProperty(this, 'value', { value: details.value, enumerable: false });
@@ -199,19 +191,14 @@ export class LockLostError extends LockError {
 /** The current scope has no hold on the key. */
 export class LockNotHeldError extends LockError {
   constructor(details: LockErrorDetails = {}) {
-    super('The current scope does not hold this lock', details, {
-      code: 'ERR_LOCK_NOT_HELD',
-      status: 500,
-      expose: false,
-      retryable: false,
-    });
+    super('The current scope does not hold this lock', details, shapes.notHeld);
   }
 }
 
 /** A lock was asked for outside a scope, or in one that has ended; an owner is never invented. */
 export class LockScopeError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
-    super(message, details, { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false });
+    super(message, details, shapes.scope);
   }
 }
 
@@ -223,13 +210,7 @@ export class LockStoreError extends LockError {
   readonly outcome: StoreOutcome;
 
   constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome }) {
-    super(message, details, {
-      code: 'ERR_LOCK_STORE',
-      status: 503,
-      expose: false,
-      retryable: true,
-      retryAfterMs: 1000,
-    });
+    super(message, details, shapes.store);
     this.outcome = details.outcome;
   }
 }
@@ -237,14 +218,7 @@ export class LockStoreError extends LockError {
 /** The `Locks` is closing or closed. */
 export class LocksClosedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
-    super('The server is shutting down', details, {
-      code: 'ERR_LOCK_CLOSED',
-      status: 503,
-      expose: true,
-      retryable: true,
-      refusal: true,
-      retryAfterMs: 1000,
-    });
+    super('The server is shutting down', details, shapes.closed);
   }
 }
 
