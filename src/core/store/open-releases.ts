@@ -1,9 +1,7 @@
-/** A hold as its releases know it. */
-export interface Released {
-  /** The lock's. */
-  readonly id: string;
-  readonly holdId: string;
-}
+import type { HoldRequest } from './store.ts';
+
+/** What of a hold tells its releases from others. */
+type Released = Pick<HoldRequest, 'id' | 'holdId'>;
 
 /** A power of two. */
 const chains = 4_096;
@@ -24,9 +22,9 @@ class OpenRelease {
 }
 
 /**
- * The holds whose releases have no answer, by lock: a hash table that never grows. A `Map` would do, but for the memory:
- * each time that it makes room, its former table keeps what it held from the garbage collector's quick rounds. For the
- * same reason, what is removed keeps nothing of its chain.
+ * The holds whose releases have no answer yet: a hash table by lock, of a fixed size. It is in place of a `Map`, which would
+ * cost memory: each time that one makes room, its former table, until a full garbage collection, keeps alive what was in it.
+ * For the same reason, what is removed keeps nothing of its chain.
  */
 export class OpenReleases {
   readonly #heads: (OpenRelease | undefined)[] = Array.from({ length: chains }, () => undefined);

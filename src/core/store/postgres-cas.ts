@@ -37,8 +37,8 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${table} (expires_at);
 }
 
 /**
- * A table of a PostgreSQL database, 12 or newer. Every operation is one statement; a new row takes two that have expired
- * away with it, so that the table needs no other cleaning. Throws `LockConfigError` for bad options.
+ * A table of a PostgreSQL database, 12 or newer. Every operation is one statement; one that adds a row removes two that
+ * have expired, so that the table needs no other cleaning. Throws `LockConfigError` for bad options.
  */
 export class PostgresCas implements CasAdapter {
   readonly #pool: PostgresPool;

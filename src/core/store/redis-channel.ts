@@ -12,9 +12,9 @@ const pingDeadlineMs = 2_000;
 const answerMs = 2_000;
 
 /**
- * The messages of a Redis store: one connection of its own, opened with the first subscription and closed with the last,
- * be it one that was not in force within two seconds. Meanwhile it reconnects for ever, in a cluster to another node each
- * time, and is pinged, so that a half-open connection is noticed.
+ * The messages of a Redis store, on one connection of its own: it is opened with the first subscription, and closed with the
+ * end of the last one, or with its failure to be in force within two seconds. Meanwhile it reconnects for ever, in a cluster
+ * to another node each time, and is pinged, so that a half-open connection is noticed.
  */
 export class RedisChannel {
   readonly #client: RedisOrCluster;

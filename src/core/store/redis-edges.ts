@@ -8,7 +8,7 @@ export class RedisEdges implements EdgeStore {
   readonly #prefix: string;
   readonly #waitArgs: (request: HoldRequest) => readonly Item[];
 
-  /** `waitArgs` names the keys of a request's lock, and its place in the queue. */
+  /** `waitArgs`: what wait.lua takes, the keys of a request's lock and its entry in the queue. */
   constructor(scripts: RedisScripts, prefix: string, waitArgs: (request: HoldRequest) => readonly Item[]) {
     this.#scripts = scripts;
     this.#prefix = prefix;

@@ -4,7 +4,7 @@ import type { RedisOrCluster } from './redis-cluster.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import type { HoldRequest } from './store.ts';
 
-/** Where the server should remember a release; see release.lua. */
+/** Where the server should remember a release. */
 type ReleaseFlag = 0 | 1 | 2;
 
 /** After so long nobody sends a release again. */
@@ -26,7 +26,7 @@ export class RedisHistory {
     this.#clock = clock;
   }
 
-  /** An acquire is sent; the function that comes back says that it was answered, and may be called again. */
+  /** An acquire is about to be sent. Returns what is to be called when it was answered; calling that again does nothing. */
   asked(request: HoldRequest): () => void {
     const then = this.#connections.now();
     request.unanswered = (request.unanswered ?? 0) + 1;
@@ -38,7 +38,7 @@ export class RedisHistory {
     };
   }
 
-  /** What the server is told with a release that is about to be sent. */
+  /** What the server is to be told with a release that is about to be sent; the numbers are explained in release.lua. */
   flagOf(request: HoldRequest, tombstoneMs: number): ReleaseFlag {
     if (tombstoneMs === 0) return 1;
     // Of one that was never asked for here, nothing is known.

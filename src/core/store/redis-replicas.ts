@@ -24,9 +24,10 @@ export class RedisReplicas {
   }
 
   /**
-   * Runs calls about a key, the last of which must have written where `counts` says that their answer is to be confirmed. Rejects
-   * with a `LockStoreError` where too few replicas confirm in time: what was written stays. Or where no connection was free
-   * in time: a call that were sent later might come after all that its caller did to undo it. `onUnsent` is called then.
+   * Runs `calls` about a key on one connection, and then WAIT, where `counts` says that their reply is to be confirmed: the
+   * last one must have written something then. Rejects with a `LockStoreError` where too few replicas confirm in time; what
+   * was written stays. So it does where no connection was free in time, after `onUnsent`: nothing was sent, since it might
+   * come after all that the caller did to undo it.
    */
   async confirmed<T>(
     operation: string,
@@ -39,6 +40,7 @@ export class RedisReplicas {
     const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
       if (elapsedMs(systemClock.now(), asked) > confirmMs) return undefined;
       const reply = await calls(new RedisScripts(connection));
+      // As if all had confirmed it.
       if (!counts(reply)) return [reply, this.#count];
       const confirmed = connection.wait(this.#count, confirmMs).catch((cause: unknown) => {
         // Whatever the server says to WAIT: what was to be confirmed is written.

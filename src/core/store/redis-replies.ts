@@ -2,14 +2,14 @@ import type { LockMode } from '../types.ts';
 import type { Item } from './redis-scripts.ts';
 import type { AcquireReply, InspectReply, ReleaseReply, RenewReply, StoreGrant, StoreMessage } from './store.ts';
 
-/** The short answer: granted for the whole lease. The fence is the store's time, or ahead of it where its clock was set back. */
+/** The short answer of acquire.lua: granted for the whole lease. It is the fence, which is then the server's time in µs. */
 export function readGrant(holdId: string, fence: number, leaseMs: number): AcquireReply {
   const nowMs = Math.floor(fence / 1000);
   const grant = { holdId, fence, endMs: nowMs + leaseMs, isClaim: false };
   return { status: 'granted', grant, otherHolds: 0, nowMs, claims: none };
 }
 
-/** The long answer of acquire.lua. */
+/** The long answer of acquire.lua, which lists its parts. */
 export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   const [status, now, third, fourth, fifth, others] = reply as [AcquireReply['status'], Item, Item, Item, Item, Item];
   const nowMs = Number(now);

@@ -33,8 +33,8 @@ export class RedisScripts {
   }
 
   /**
-   * The script's keys come first, most have two: a lock's record and its queue. Rejects with a `LockStoreError`; `onRefused`
-   * is called where nothing was done.
+   * Answers what `read` makes of the reply. The first `keys` of `args` are the script's keys; most have two, a lock's record
+   * and its queue. Rejects with a `LockStoreError`; `onRefused` is called before, where it is certain that nothing was done.
    */
   run<T>(
     script: RedisScript,
@@ -43,7 +43,7 @@ export class RedisScripts {
     keys = 2,
     onRefused?: () => void,
   ): Promise<T> {
-    this.#writes.next(script.name);
+    this.#writes.beforeCall(script.name);
     const then = this.#connections.now();
     const failed = (cause: unknown): LockStoreError => {
       // After a connection was lost, an earlier copy of the call may have been applied before this one was refused.

@@ -83,7 +83,7 @@ export class RedisStore implements LockStore {
     // In a cluster a server knows its own subscribers only: of who never listened to it, it can tell nothing.
     this.#shards = isCluster(client) ? new RedisShards(client) : undefined;
     this.capabilities = { ...capabilities, reachability: this.#shards === undefined };
-    // The braces, which no prefix has, tell the scripts that it is one.
+    // The braces, which no prefix has, tell the scripts that this is a cluster.
     this.#channels = `${this.#prefix}${this.#shards === undefined ? 'grants:' : '{grants}:'}`;
     this.#channel = new RedisChannel(client, this.#channels);
     this.#uptime = new RedisUptime(client);
@@ -224,11 +224,12 @@ const rules = {
   waitReplicas: wholeNumber(0, 100),
 };
 
+/** What tells a hold or a waiter from others, to the scripts. */
 function namesOf({ holdId, owner, process }: HoldRequest): string {
   return `${process} ${owner} ${holdId}`;
 }
 
-/** What a waiter's place in the queue says of its wish. */
+/** What a waiter's entry in the queue says beside the names. */
 function wants(request: HoldRequest): string {
   return `${letterOf(request.mode)} ${request.claimMs} ${request.priority}`;
 }

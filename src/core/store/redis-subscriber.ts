@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 
-/** What a connection of the store's own has for its subscriptions, in place of what the client that it is made from has. */
+/** The options of a connection for subscriptions, in place of those of the client that it is a duplicate of. */
 export const subscriberOptions: RedisOptions = {
   // Channels are named in full by the scripts: a key prefix must not be put before them.
   keyPrefix: '',

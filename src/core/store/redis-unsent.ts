@@ -3,23 +3,26 @@ import type { RedisOrCluster } from './redis-cluster.ts';
 import type { HoldRequest, ReleaseReply } from './store.ts';
 
 /**
- * Releases that the client keeps until it has a connection. While it has none, one that is tried again is the same call:
- * else the client would keep all the tries, and many times what it has to. Not with `autoResendUnfulfilledCommands: false`:
- * what such a client has sent when its connection ends, it drops, and never answers.
+ * Releases that the client keeps in its own queue until it has a connection. A release is tried again until it is answered:
+ * without a connection, a further try gets the answer of the call that waits already, else the client would keep them all.
+ * Not with `autoResendUnfulfilledCommands: false`: what such a client has sent when its connection ends, it drops, and
+ * never answers.
  */
 export class RedisUnsent {
   readonly #client: RedisOrCluster;
-  readonly #isAnswered: boolean;
+  /** Whether the client answers every call, in the end. */
+  readonly #answersAll: boolean;
   readonly #answers = new Map<string, Promise<ReleaseReply>>();
 
   constructor(client: RedisOrCluster) {
     this.#client = client;
     // A `Cluster` has no such option: its calls are rejected where the connection to a node ends.
-    this.#isAnswered = (client as Redis).options?.autoResendUnfulfilledCommands !== false;
+    this.#answersAll = (client as Redis).options?.autoResendUnfulfilledCommands !== false;
   }
 
+  /** Calls `send`, or answers what the call that waits for a connection will. */
   run({ holdId }: HoldRequest, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
-    if (!this.#isAnswered || this.#client.status === 'ready') return send();
+    if (!this.#answersAll || this.#client.status === 'ready') return send();
     const known = this.#answers.get(holdId);
     if (known !== undefined) return known;
     const answer = send();

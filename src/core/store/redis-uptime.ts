@@ -34,11 +34,11 @@ export class RedisUptime {
     });
     const seconds = /^uptime_in_seconds:(-?\d+)/m.exec(info)?.[1];
     if (seconds === undefined) throw storeError('uptime', new Error('INFO has no uptime_in_seconds'));
-    // Less than nothing where its clock was set back since it started; from here on this connection tells.
-    // Both ends of it were cut to whole seconds. It was as long when the answer was made: counted from when the call was
-    // sent, it would be too long by what that took.
+    // Start and end are whole seconds, so that it may tell one too many. Where the server's clock was set back since the
+    // start it is below zero, and the connection alone tells how long it is up.
     const uptimeMs = Math.max(0, Number(seconds) - 1) * 1000;
-    // By the connection it was sent on: where that ended, the answer may be of the next one, and is not used again.
+    // It is counted on from the answer, not from the call, which would add what the call took. Kept under the connection
+    // that the call was sent on: where that ended meanwhile, the next one's server may have answered, and is asked again.
     this.#known = { stream, uptimeMs, received: this.#clock.now() };
     return uptimeMs;
   }

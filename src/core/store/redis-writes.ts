@@ -5,16 +5,16 @@ import { afterRound, afterTurn } from '../clock.ts';
 const callsPerWrite = 8;
 
 /**
- * When the calls of a client's connection are written: the connection is corked meanwhile, Node's own means for this;
- * cheaper than a pipeline by half. Whatever else is sent on it in that time waits as well.
+ * Decides when the calls on a client's connection are written. It corks the connection meanwhile, which is Node's own means
+ * for this, and costs half as much as a pipeline; whatever else is sent on the connection in that time waits as well.
  */
 export class RedisWrites {
   readonly #client: Redis;
-  /** Of the turn that lasts. */
+  /** The connection of the turn that lasts; undefined between turns. */
   #stream: Redis['stream'] | undefined;
-  /** Of a turn that is over, and still corked. */
+  /** The connection that is still corked after its turn. */
   #corked: Redis['stream'] | undefined;
-  /** Whether the turn's second call may be written later; said of its first one, and then of both. */
+  /** Whether the turn is, as far as it has come, a release and then an acquire: that one may be written later. */
   #canWait = false;
   #calls = 0;
 
@@ -23,11 +23,12 @@ export class RedisWrites {
   }
 
   /**
-   * Called before each call, with the name of its script. The first one of a turn is written at once: often it is the only
-   * one, or one that others wait for. The others are written together at the end of the turn. Before there is a connection,
-   * there is nothing to hold back, and the many of a cluster are left alone: of a `Cluster`, the `stream` is undefined.
+   * To be called before each call, with the name of its script. The first one of a turn is written at once: often it is the
+   * only one, or one that others wait for. The others are written together, eight at a time and the rest at the end of the
+   * turn. Before there is a connection, there is nothing to hold back, and the many of a cluster are left alone: a `Cluster`
+   * has no `stream`.
    */
-  next(name: string): void {
+  beforeCall(name: string): void {
     this.#calls += 1;
     const stream = this.#stream;
     if (stream === undefined) this.#beginTurn(name);

@@ -72,8 +72,8 @@ export interface LockStore {
    */
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe>;
   /**
-   * How long its data has been there without a restart, in milliseconds, from the last reply on: never more than in truth.
-   * A store whose data outlives every restart, or that ends with its callers, has none.
+   * For how long, in milliseconds, it has certainly not restarted: never more than in truth. Absent in a store whose data
+   * outlives every restart, or that ends with its callers.
    */
   uptimeMs?(): Promise<number>;
 }
@@ -141,7 +141,10 @@ export interface HoldRequest {
   readonly mode: LockMode;
   /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
   readonly priority: number;
-  /** Kept by a store that can tell: how many acquires of this hold id may still arrive. What it refused is given back then. */
+  /**
+   * How many acquires of this hold id may still arrive: zero at first, and kept up to date by a store that can tell. Where
+   * any may, a refusal is followed by a release: a late grant would belong to nobody.
+   */
   unanswered?: number;
 }
 
@@ -170,7 +173,7 @@ export interface RenewTerms {
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
-  /** Whether processes that subscribed for it are told where this leaves the key free; to be lost like any message. */
+  /** Whether processes that subscribed for it are told where this leaves the key free; that may get lost like any message. */
   readonly announce?: boolean;
 }
 
