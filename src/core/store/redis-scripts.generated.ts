@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '22de5730c8836ab4adae24a15c923c9e24d943f6',
+  sha1: '95a46c928cc158a1202c767bb562f280d96daae8',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -25,7 +25,7 @@ local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+
 local line = string.find(text, '\\n', 35, true)
 local isOnly = not line or string.byte(text, line + 1) == 35
 if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
-local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+local place = string.format('%.0f', time[1] * 1000000 + time[2] - 1e16)
 local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
 if q == 113 then
 local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
@@ -96,7 +96,7 @@ local marks = {':p' .. caller, ':s' .. caller, ':gr' .. id, ':ge' .. id, ':gc' .
 local known = redis.call('ZMSCORE', KEYS[2], unpack(marks))
 local isLive = known[1] and known[1] - atMs >= tonumber(livenessMs)
 for i = 2, 6 do isLive = isLive and not known[i] end
-local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 10000000 - 10000000000000000)
+local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 1e7 - 1e16)
 local hasRoom = isLive and redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < tonumber(maxWaiters)
 if hasRoom and redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
 redis.call('ZINCRBY', KEYS[2], 1, ':o' .. own)
@@ -121,7 +121,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
 local hourMs = 3600000
-local goneFrom = 1000000000000000
+local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
 end
@@ -218,17 +218,16 @@ if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, 
 end
 return true
 end
+local function hasWriter()
+for _, hold in ipairs(holds) do
+if hold.mode == 'w' then return true end
+end
+return false
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-local function countOf(owner)
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -345,8 +344,15 @@ end
 local leaseMs = tonumber(string.sub(amount, 3))
 local minFence = tonumber(ARGV[3] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
+local function countOwn()
+local count, middle = 0, ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
 local function granted(hold)
-return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
+return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
 end
 local function keepLive()
 local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
@@ -366,7 +372,7 @@ if isQueued then
 waiting = true
 keepLive()
 end
-local isBlocked = waiting and (not admits('', 'r') or handOn())
+local isBlocked = waiting and (hasWriter() or handOn())
 for _, hold in ipairs(holds) do
 if hold.names == names then
 if #holds == 1 and last < minFence then
@@ -376,7 +382,7 @@ end
 return granted(hold)
 end
 end
-local count = countOf(owner)
+local count = countOwn()
 if (count > 0 or not isBlocked) and admits(owner, mode) then
 if isQueued then dequeue(ownMember, owner) end
 raiseFence(mode, minFence)
@@ -400,7 +406,7 @@ status = 'full'
 else
 isNew = 1
 redis.call('ZINCRBY', queue, 1, ':o' .. owner)
-place = digits(nowUs - priority * 10000000 - 10000000000000000)
+place = digits(nowUs - priority * 1e7 - 1e16)
 redis.call('ZADD', queue, place, ownMember)
 if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
 keepLive()
@@ -425,7 +431,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '5824ebfcf971f444a9818e21629af83be67b8a15',
+  sha1: '7a5f0929382e82dd0c1c8910d457daaa34e3fbc4',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -440,7 +446,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
 local hourMs = 3600000
-local goneFrom = 1000000000000000
+local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
 end
@@ -537,17 +543,16 @@ if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, 
 end
 return true
 end
+local function hasWriter()
+for _, hold in ipairs(holds) do
+if hold.mode == 'w' then return true end
+end
+return false
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-local function countOf(owner)
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -674,7 +679,7 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '942142f95d4ec6ecf9183e287f1a59f3e3077082',
+  sha1: '707b8b7674120a1f339d4208df5e6dcf14c8f621',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local holds, waiters = {}, {}
@@ -691,14 +696,14 @@ local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
 local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
 if not owner then break end
-append(waiters, id, owner, mode, priority, members[i + 1] + 10000000000000000 + priority * 10000000)
+append(waiters, id, owner, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
 end
 return {nowMs, holds, waiters}`,
 };
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'afdeab5c32e082dd49043c014fd7e39e69bef7a2',
+  sha1: '19be42280281f1fef40a5106f9a80881e58c0006',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -845,7 +850,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
 local hourMs = 3600000
-local goneFrom = 1000000000000000
+local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
 end
@@ -942,17 +947,16 @@ if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, 
 end
 return true
 end
+local function hasWriter()
+for _, hold in ipairs(holds) do
+if hold.mode == 'w' then return true end
+end
+return false
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-local function countOf(owner)
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -1111,7 +1115,7 @@ keepQueue(rememberMs)
 remembering = true
 end
 end
-if waiting and admits('', 'r') then
+if waiting and not hasWriter() then
 handOn()
 elseif status ~= 'absent' or rememberMs > 0 or alone == names then
 writeRecord()
@@ -1124,7 +1128,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'd15028fc2260b035501bcff94713ce81cb2beaf3',
+  sha1: 'a3b376f88d59d847ef3d8ae42deb61613e7e4a82',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1155,7 +1159,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
 local hourMs = 3600000
-local goneFrom = 1000000000000000
+local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
 end
@@ -1252,17 +1256,16 @@ if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, 
 end
 return true
 end
+local function hasWriter()
+for _, hold in ipairs(holds) do
+if hold.mode == 'w' then return true end
+end
+return false
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-local function countOf(owner)
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -1409,13 +1412,13 @@ return 1`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '3553cb437c97700c9a8b34d7cb2b4da848d5f772',
+  sha1: 'fbaa326e135acd05e91805801648ed6d386c4f8a',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1]) or ''
 local place = redis.call('ZSCORE', KEYS[2], ARGV[1])
 local priority = string.match(ARGV[1], '(%-?%d+)$')
-local reply = {place and place + 10000000000000000 + priority * 10000000}
+local reply = {place and place + 1e16 + priority * 1e7}
 local fence = tonumber(string.match(text, '^%d+'))
 for sign, ends, owner, id in string.gmatch(text, '\\n%a(%+?)(%d+) %S+ (%S+) (%S+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)

@@ -5,20 +5,33 @@
 -- ARGV[2] "<amount> <flag> <mode> <claim ms> <priority> <most waiters> <liveness ms> <channel prefix>", one argument,
 --   since each costs the client more than its reading costs here; with a brace in the prefix, this is a cluster, where a
 --   process may also listen to '<record>:<process>', in the lock's own slot
--- record  string  16 digits, the last fence; 'q' if somebody may wait, else '-'; 'g' if the queue may remember releases,
---                 'l' if a line below is to be remembered for more than an hour from now, else '-'; a line a hold:
---                 "<kind><end> <names>", kind w, r, or s for a reader's whose fence rose after it was granted, in capitals
---                 for a claim; before them, where all have leases to read, perhaps "!<end>", and none of theirs is
---                 earlier; where nobody but one who wants to write waits, perhaps "?<waiter> <live until>", which goes
---                 with the next write of the record, and before another is queued; and a line a release that is
---                 remembered here: "#<names> <status><second>.<µs> <for ms>". An end is 13 digits, or '+' and 12,
---                 from the time of the fence on. All holds have the last fence; where any is a writer's, one owner.
--- queue   zset    a waiter: "<names> <mode> <claim ms> <priority>" -> its place, negative. Then
---                 ':p'<process> -> live until; in a cluster the fraction says on which server it listened in this slot
---                 when that was written, 0 is none; ':s'<process> -> 1 suspended, 2 owed; ':o'<owner> -> how many wait;
---                 ':g'<status><hold id> -> a release, remembered until then, in µs.
--- A place is the time queued in µs, each degree of priority 10 s earlier, less 10^16: doubles of that size are exact.
+--
+-- The record is a string:
+--   16 digits  the last fence. All holds have it; where any is a writer's, all have one owner
+--   q or -     q: somebody may wait
+--   g, l or -  g: the queue may remember releases; l: a release below is remembered for more than an hour from now
+--   and then lines, each behind a line feed, in this order:
+--   !<end>     perhaps, where all holds have leases to read: none of theirs ends earlier
+--   <kind><end> <names>
+--              a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted; W, R or S for a claim
+--   ?<waiter> <live until>
+--              perhaps, where nobody but one who wants to write waits. It goes with the next write of the record, and
+--              before another is queued
+--   #<names> <status><second>.<µs> <for ms>
+--              a release that is remembered here, from that time on. The status is the first letter of what was answered
+--   An end is 13 digits, or '+' and 12 digits: ms from the time on that the fence tells.
+-- The queue is a zset, of member -> score:
+--   <names> <mode> <claim ms> <priority>
+--              a waiter -> its place: the time queued in µs, each degree of priority 10 s earlier, less 10^16. Doubles of
+--              that size are exact, and negative: waiters come first
+--   :p<process>           -> until when it is live; in a cluster the fraction says on which server it listened in this
+--                            slot when that was written, 0 is none
+--   :s<process>           -> 1 suspended: passed over until it polls; 2 owed: it polled since, and is granted the next
+--                            time whether it is reachable or not
+--   :o<owner>             -> how many of its waiters there are
+--   :g<status><hold id>   -> until when this release is remembered, in µs
 -- Times are ms of this server's clock, 13 digits, which survive tostring(); fences are µs and are written with %.0f.
+-- Where bytes are compared: 33 is !, 35 #, 43 +, 45 -, 63 ?, 87 W, 103 g, 113 q, 114 r, 119 w.
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -34,7 +47,7 @@ local nowUs = time[1] * 1000000 + time[2]
 local scanLimit = 4096
 local hourMs = 3600000
 -- Where the scores of remembered releases begin; those of the marks are below.
-local goneFrom = 1000000000000000
+local goneFrom = 1e15
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -156,20 +169,19 @@ local function admits(owner, mode)
   return true
 end
 
+local function hasWriter()
+  for _, hold in ipairs(holds) do
+    if hold.mode == 'w' then return true end
+  end
+  return false
+end
+
 -- A writer has a fence that no other owner ever had: it rises where nobody holds, and where a writer joins readers. Those
 -- know the one that they got.
 local function raiseFence(mode, least)
-  if #holds > 0 and (mode ~= 'w' or not admits('', 'r')) then return end
+  if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
   last = math.max(last + 1, nowUs, least or 0)
   for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-
-local function countOf(owner)
-  local count, middle = 0, ' ' .. owner .. ' '
-  for _, hold in ipairs(holds) do
-    if string.find(hold.names, middle, 1, true) then count = count + 1 end
-  end
-  return count
 end
 
 local isCluster = string.find(channels, '{', 1, true)
@@ -191,6 +203,8 @@ local function tell(name, message)
   if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 
+-- What its marks say of a process: 'live'; 'gone', so that its waiters go; 'passed' over, since it is suspended; or
+-- 'unreachable', to be suspended.
 local function judge(name, untilMs, state)
   if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
   if name == caller then return 'live' end
@@ -202,8 +216,9 @@ local function judge(name, untilMs, state)
   return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
 
--- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
+-- How many waiters this call has looked at.
 local seen = 0
+-- The first waiter whose process is live. Processes are judged once a call, not once a waiter.
 local function nextLive(verdicts, owed)
   local from, size = 0, 1
   while seen < scanLimit do

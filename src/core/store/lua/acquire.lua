@@ -2,17 +2,18 @@
 -- KEYS[1] record   KEYS[2] queue
 -- ARGV[1] names   ARGV[2] see _shared.lua; the amount is "<mode>+<lease ms, 12 digits>", as the record has it; the flag is
 --   1 to queue, else 0   ARGV[3] what the fence of a hold that is alone is at least, 16 digits; or none
--- Returns the fence alone, where nobody held: granted for the whole lease from now on; else
+-- Returns
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
 --   {'queued', now, free at, 1 if it was not known, how many are before it, 0, …} |
 --   {'refused', 'full' or 'conflict', now, free at, 0, how many wait, 0, …} |
---   {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process.
+--   {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process;
+--   or, in short, the fence alone: granted, where nobody held, for the whole lease from now on, and the fence is now in µs.
 -- Safe to repeat: by hold id.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
 -- Nobody holds and nobody waits: most calls end here, before the rest is even defined. Fences are compared as text: they
--- have 16 digits.
+-- have 16 digits. Bytes and what they mean are in _shared.lua.
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local q, g, line, mark
 if text then q, g, line, mark = string.byte(text, 17, 20) end
@@ -36,7 +37,7 @@ if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
   local line = string.find(text, '\n', 35, true)
   local isOnly = not line or string.byte(text, line + 1) == 35
   if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
-    local place = string.format('%.0f', time[1] * 1000000 + time[2] - 10000000000000000)
+    local place = string.format('%.0f', time[1] * 1000000 + time[2] - 1e16)
     local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
     -- What adds something may be refused at maxmemory: below, that is told.
     if q == 113 then
@@ -105,7 +106,7 @@ if mark == 33 and q == 113 and (g == 45 or g == 103) and string.byte(ARGV[2], 16
     local known = redis.call('ZMSCORE', KEYS[2], unpack(marks))
     local isLive = known[1] and known[1] - atMs >= tonumber(livenessMs)
     for i = 2, 6 do isLive = isLive and not known[i] end
-    local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 10000000 - 10000000000000000)
+    local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 1e7 - 1e16)
     local hasRoom = isLive and redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < tonumber(maxWaiters)
     if hasRoom and redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
       redis.call('ZINCRBY', KEYS[2], 1, ':o' .. own)
@@ -124,8 +125,17 @@ local leaseMs = tonumber(string.sub(amount, 3))
 local minFence = tonumber(ARGV[3] or 0)
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
 
+-- How many holds the owner has.
+local function countOwn()
+  local count, middle = 0, ' ' .. owner .. ' '
+  for _, hold in ipairs(holds) do
+    if string.find(hold.names, middle, 1, true) then count = count + 1 end
+  end
+  return count
+end
+
 local function granted(hold)
-  return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
+  return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
 end
 
 -- Written with a tenth to spare, and not again before that is used up: every waiter that comes says it, too.
@@ -150,7 +160,7 @@ if isQueued then
   waiting = true
   keepLive()
 end
-local isBlocked = waiting and (not admits('', 'r') or handOn())
+local isBlocked = waiting and (hasWriter() or handOn())
 
 for _, hold in ipairs(holds) do
   if hold.names == names then
@@ -161,7 +171,7 @@ for _, hold in ipairs(holds) do
     return granted(hold)
   end
 end
-local count = countOf(owner)
+local count = countOwn()
 if (count > 0 or not isBlocked) and admits(owner, mode) then
   if isQueued then dequeue(ownMember, owner) end
   raiseFence(mode, minFence)
@@ -188,7 +198,7 @@ elseif not isQueued then
   else
     isNew = 1
     redis.call('ZINCRBY', queue, 1, ':o' .. owner)
-    place = digits(nowUs - priority * 10000000 - 10000000000000000)
+    place = digits(nowUs - priority * 1e7 - 1e16)
     redis.call('ZADD', queue, place, ownMember)
     if ahead > 0 then ahead = redis.call('ZCOUNT', queue, '-inf', '(' .. place) end
     keepLive()

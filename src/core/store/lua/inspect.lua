@@ -21,6 +21,6 @@ local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
   local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
   if not owner then break end
-  append(waiters, id, owner, mode, priority, members[i + 1] + 10000000000000000 + priority * 10000000)
+  append(waiters, id, owner, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
 end
 return {nowMs, holds, waiters}

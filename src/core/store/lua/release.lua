@@ -7,16 +7,16 @@
 --   1 nothing, and every earlier release of this process on this lock was answered: in the record, in place of those
 --   0 nothing, but an earlier release was not answered: in the record, beside it
 -- ARGV[3] the lock's name, to be announced where this leaves it free; or none
--- Returns now alone where it held, and no other claim of the process is open; else
---   {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
---   process. `expired`: the lease was over, but nobody had taken the key.
+-- Returns {'released' | 'expired' | 'cancelled' | 'absent', now, …}; … are hold id, fence and end of every open claim of the
+--   process. `expired`: the lease was over, but nobody had taken the key. Or, in short, now alone: released, and no claim of
+--   the process is open.
 -- Safe to repeat: it removes once, and what is remembered keeps the first answer. The first write is always one that is
 --   allowed at maxmemory.
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 
 -- The only hold, to be remembered for an hour at most, and nobody waits, or the first who waits is live: most calls end
--- here, in the same way as below.
+-- here, in the same way as below. Bytes and what they mean are in _shared.lua.
 local over = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
@@ -192,7 +192,7 @@ if rememberMs > 0 then
   end
 end
 
-if waiting and admits('', 'r') then
+if waiting and not hasWriter() then
   handOn()
 elseif status ~= 'absent' or rememberMs > 0 or alone == names then
   -- A waiter may be named whose queue was evicted.

@@ -8,7 +8,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1]) or ''
 local place = redis.call('ZSCORE', KEYS[2], ARGV[1])
 local priority = string.match(ARGV[1], '(%-?%d+)$')
-local reply = {place and place + 10000000000000000 + priority * 10000000}
+local reply = {place and place + 1e16 + priority * 1e7}
 local fence = tonumber(string.match(text, '^%d+'))
 for sign, ends, owner, id in string.gmatch(text, '\n%a(%+?)(%d+) %S+ (%S+) (%S+)') do
   ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
