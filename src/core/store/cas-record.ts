@@ -27,7 +27,7 @@ const keptMs = 3_600_000;
 /** The newest releases that a record remembers: it is read and written whole. */
 const mostTombstones = 128;
 
-/** One lock as it was read: operations change it here, and `text` is what to write in the place of what was read. */
+/** One lock as it was read: operations change it here, and `next` is what to write in the place of what was read. */
 export class CasRecord {
   readonly lock: MemoryLock;
   readonly nowMs: number;
@@ -36,6 +36,7 @@ export class CasRecord {
   readonly #nowUs: number;
   readonly #version: number;
   readonly #gone: Map<string, Tombstone>;
+  /** All but the head, as it was read. */
   readonly #before: string | undefined;
   #lastFence: number;
 
@@ -101,7 +102,7 @@ export class CasRecord {
     };
   }
 
-  /** All but the head. */
+  /** All but the head, as it is now. */
   #body(): string {
     const { holds, queue, processes } = this.lock.image;
     const gone = [...this.#gone.values()];

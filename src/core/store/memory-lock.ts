@@ -17,7 +17,7 @@ export interface LockContext {
   readonly nowMs: number;
   /** The process that calls: it hears of its grants in the reply. */
   readonly caller: string | undefined;
-  /** At least this, where one is named (C24). */
+  /** Greater than every fence before, and at least `least` (C24). */
   nextFence(least?: number): number;
   isReachable(process: string): boolean;
 }

@@ -3,6 +3,7 @@ import type { Soon } from '../soon.ts';
 import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from './lock-operations.ts';
 import { MemoryEdges } from './memory-edges.ts';
 import { asGrant, MemoryLock } from './memory-lock.ts';
+import { MemoryTombstones } from './memory-tombstones.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -50,11 +51,7 @@ export class MemoryStore implements LockStore {
   readonly #freedListeners = new Set<string>();
   // One for all keys: no key needs to be remembered after its last hold.
   #lastFence = 0;
-  // Two generations, so that forgetting is one assignment: a tombstone lives for one to two of the longest asked for.
-  #tombstones = new Map<string, ReleaseReply['status']>();
-  #olderTombstones = new Map<string, ReleaseReply['status']>();
-  #tombstoneMs = 0;
-  #turnedMs = 0;
+  readonly #tombstones = new MemoryTombstones();
   /** One for all calls, of which each is over before the next begins. */
   readonly #host = {
     nowMs: 0,
@@ -62,7 +59,7 @@ export class MemoryStore implements LockStore {
     nextFence: (least?: number): number => this.#nextFence(least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
     tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
-    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstone(holdId),
+    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.find(holdId, this.#host.nowMs),
     bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
       this.#bury(request, status, tombstoneMs),
   } satisfies LockHost;
@@ -163,25 +160,9 @@ export class MemoryStore implements LockStore {
     return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
   }
 
-  #tombstone(holdId: string): ReleaseReply['status'] | undefined {
-    if (this.#tombstones.size + this.#olderTombstones.size === 0) return undefined;
-    this.#turn();
-    return this.#tombstones.get(holdId) ?? this.#olderTombstones.get(holdId);
-  }
-
   #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
     // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
     if (status === 'released' && unanswered === 0) return;
-    this.#turn();
-    this.#tombstoneMs = Math.max(this.#tombstoneMs, tombstoneMs);
-    this.#tombstones.set(holdId, status);
-  }
-
-  #turn(): void {
-    const { nowMs } = this.#host;
-    if (nowMs - this.#turnedMs <= this.#tombstoneMs) return;
-    this.#olderTombstones = nowMs - this.#turnedMs > 2 * this.#tombstoneMs ? new Map() : this.#tombstones;
-    this.#tombstones = new Map();
-    this.#turnedMs = nowMs;
+    this.#tombstones.add(holdId, status, this.#host.nowMs, tombstoneMs);
   }
 }

@@ -37,14 +37,14 @@ export class QuorumNode {
     return this.#offsetMs;
   }
 
-  /** Takes note of its clock. */
-  see(sent: Instant, nowMs: number): void {
+  /** To be called with the time in a reply of its store. */
+  noteClock(sent: Instant, nowMs: number): void {
     this.#offsetMs = nowMs - sent.monoMs;
   }
 
   /**
-   * The same request, for a writer as every one here, with a count of its own of what was not answered: another node's
-   * silence says nothing of this one.
+   * The request as this node is asked it: a writer's, like all on a quorum, and with an `unanswered` of its own, since another
+   * node's silence says nothing of this one.
    */
   requestOf(request: HoldRequest): HoldRequest {
     let own = this.#requests.get(request);

@@ -30,7 +30,7 @@ export async function askNode(
     // Before `track`: what is given back then keeps the node in doubt without a gap.
     call.then(
       (reply) => {
-        node.see(sent, reply.nowMs);
+        node.noteClock(sent, reply.nowMs);
         if (reply.status === 'granted') onGranted(reply.grant.fence);
       },
       () => undefined, // The call itself tells.
