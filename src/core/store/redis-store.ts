@@ -126,7 +126,7 @@ export class RedisStore implements LockStore {
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const flag = this.#history.flagOf(request, terms.tombstoneMs);
-    const args = this.#args(request, `${terms.tombstoneMs} ${flag} ${wants(request)} 0 0 ${this.#channels}`);
+    const args = this.#args(request, terms.tombstoneMs, flag);
     if (terms.announce) args.push(request.id);
     const read = (reply: unknown): ReleaseReply => {
       this.#history.released(request);
@@ -143,6 +143,7 @@ export class RedisStore implements LockStore {
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
+    // As `#args`, of nobody.
     const args = [...this.#keys(id), '- - -', `${fence} 0 w 0 0 0 0 ${this.#channels}`];
     return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
   }
@@ -182,8 +183,7 @@ export class RedisStore implements LockStore {
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
-    const rest = `${queue ? 1 : 0} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
-    const args = this.#args(request, `${lease} ${rest}`);
+    const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     const read = (reply: unknown): AcquireReply => {
       answered();
@@ -198,12 +198,14 @@ export class RedisStore implements LockStore {
   }
 
   #renew(scripts: RedisScripts, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    const args = this.#args(request, `${terms.leaseMs} 0 ${wants(request)} 0 0 ${this.#channels}`);
+    const args = this.#args(request, terms.leaseMs, 0);
     return scripts.run(renew, [...args, terms.fence], readRenew);
   }
 
-  #args(request: HoldRequest, rest: string): Item[] {
+  /** The keys and the first two arguments of a script, as _shared.lua names them. */
+  #args(request: HoldRequest, amount: Item, flag: number, maxWaiters = 0, livenessMs = 0): Item[] {
     const [record, queue] = this.#keys(request.id);
+    const rest = `${amount} ${flag} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
     return [record, queue, namesOf(request), rest];
   }
 
