@@ -24,7 +24,7 @@ export async function renewQuorum(quorum: Quorum, request: HoldRequest, terms: R
       const renewed = count(soFar, (reply) => !isLost(reply));
       const lost = count(soFar, isLost);
       if (renewed >= size || lost > spare) return 'enough';
-      // No quorum can renew any more, nor is there one left that can say `lost`.
+      // Too few can still renew, and too few can still say `lost`.
       return lost + failures(soFar) > spare && lost + open(soFar) <= spare ? 'enough' : 'open';
     },
   );
