@@ -1,6 +1,46 @@
 /** The core of the package: `reenlock`. */
 
+// Set-up: where locks live, and how they behave by default.
+
+export { configureLocks, createLocks, type Locks } from './locks.ts';
+export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
+export type { SignedTrust, TraceSignatures } from './signature.ts';
+export { MemoryStore } from './store/memory-store.ts';
+
+// Locking: deep in services, and around their methods.
+
+export type { LockKey, LockKeys } from './key.ts';
+export { getLock, lock } from './lock.ts';
+export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './locked.ts';
+export type {
+  AcquireOptions,
+  BatchHold,
+  Hold,
+  HoldInfo,
+  ListOptions,
+  Lock,
+  LockEvent,
+  LockEvents,
+  LockFunctions,
+  LockInfo,
+  LockMode,
+  LockPage,
+  OwnerKind,
+  Trace,
+  TryOptions,
+  WaiterInfo,
+} from './types.ts';
+
+// Traces: who the owner is, in jobs and in outgoing calls.
+
+export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';
+
+// Seeing: listeners of events.
+
+export type { LockListener } from './events.ts';
+
 // Errors: each with a stable code.
+
 export {
   DeadlockError,
   type DeadlockWait,
@@ -20,19 +60,9 @@ export {
   LockTimeoutError,
   type StoreOutcome,
 } from './errors.ts';
-// Seeing: events and their listeners.
-export type { LockListener } from './events.ts';
-export type { LockKey, LockKeys } from './key.ts';
 
-// Locking: deep in services, and around their methods.
-export { getLock, lock } from './lock.ts';
-export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './locked.ts';
-// Set-up: where locks live, and how they behave by default.
-export { configureLocks, createLocks, type Locks } from './locks.ts';
-export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
-export type { SignedTrust, TraceSignatures } from './signature.ts';
-export { MemoryStore } from './store/memory-store.ts';
 // For those who write a store of their own.
+
 export type {
   AcquireReply,
   AcquireTerms,
@@ -55,23 +85,3 @@ export type {
   WaitEdge,
   WaitReply,
 } from './store/store.ts';
-// Traces: who the owner is, in jobs and in outgoing calls.
-export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';
-export type {
-  AcquireOptions,
-  BatchHold,
-  Hold,
-  HoldInfo,
-  ListOptions,
-  Lock,
-  LockEvent,
-  LockEvents,
-  LockFunctions,
-  LockInfo,
-  LockMode,
-  LockPage,
-  OwnerKind,
-  Trace,
-  TryOptions,
-  WaiterInfo,
-} from './types.ts';
