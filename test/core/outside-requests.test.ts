@@ -1,3 +1,4 @@
+import { createHook } from 'node:async_hooks';
 import { createLocks, currentTrace, type Locks, type LocksOptions, lock, MemoryStore, runInTrace } from 'reenlock';
 import { watchLeaks } from '../helpers/leaks.ts';
 
@@ -55,6 +56,20 @@ describe('what one request has started for all', () => {
       { locks: create({}), traceId: 'own' },
     );
     expect([...job.lost, await job.over]).toEqual(['own', 'own', 'own']);
+  });
+
+  it('is nothing open to `jest --detectOpenHandles`, which asks each resource whether it keeps the process alive', async () => {
+    const open: string[] = [];
+    const hook = createHook({
+      init(_id, type, _trigger, resource) {
+        const { hasRef } = resource as { hasRef?: () => boolean };
+        if (hasRef === undefined || hasRef.call(resource)) open.push(type);
+      },
+    });
+    hook.enable();
+    await jest.isolateModulesAsync(async () => void (await import('../../src/core/clock.ts')));
+    hook.disable();
+    expect(open).not.toContain('reenlock');
   });
 
   it('leaves to a job what it does on its signal, whoever tells it to stop', async () => {
