@@ -14,6 +14,7 @@ import {
   type Rule,
   type Rules,
   text,
+  typed,
   wholeNumber,
 } from './validate.ts';
 
@@ -87,7 +88,7 @@ export interface AcquireTarget {
 const trust: Rule = {
   expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
   // A secret in the wrong place.
-  isSecret: true,
+  got: typed,
   accepts: (value) =>
     typeof value === 'function' ||
     (typeof value === 'object' && value !== null && !Array.isArray(value)) ||

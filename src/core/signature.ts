@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { checkOptions, type Rule, text } from './validate.ts';
+import { checkOptions, type Rule, text, typed } from './validate.ts';
 
 /** Adopts a trace id from whoever can sign it. What `traceHeaders` sends is signed with the same secrets. */
 export interface SignedTrust {
@@ -27,8 +27,8 @@ export const audienceRule: Rule = text(/^[\x21-\x7e]{1,128}$/, '1 to 128 printab
 const rules = {
   secrets: {
     expected: `a list of 1 to ${maxSecrets} different secrets, strings or bytes, each of ${minSecretBytes} bytes or more`,
-    isSecret: true,
-    accepts: (value: unknown) => Array.isArray(value) && areSecrets(value),
+    got: (value: unknown) => (Array.isArray(value) && faultOf(value)) || typed(value),
+    accepts: (value: unknown) => Array.isArray(value) && faultOf(value) === undefined,
   },
   audience: audienceRule,
 };
@@ -92,16 +92,20 @@ function mac(secret: KeyObject, traceId: string, audience: string, expiry: strin
     .digest('base64url');
 }
 
-function areSecrets(values: readonly unknown[]): boolean {
-  if (values.length < 1 || values.length > maxSecrets) return false;
+/** Why a list is not one of secrets, which are told by their lengths at most. */
+function faultOf(values: readonly unknown[]): string | undefined {
+  if (values.length < 1 || values.length > maxSecrets) return `a list of ${values.length}`;
   const distinct = new Set<string>();
-  for (const value of values) {
-    if (typeof value !== 'string' && !(value instanceof Uint8Array)) return false;
+  for (const [index, value] of values.entries()) {
+    const where = `as number ${index + 1} of the list`;
+    if (typeof value !== 'string' && !(value instanceof Uint8Array)) return `${typed(value)} ${where}`;
     const bytes = bytesOf(value);
-    if (bytes.length < minSecretBytes) return false;
-    distinct.add(bytes.toString('hex'));
+    if (bytes.length < minSecretBytes) return `${bytes.length} bytes ${where}`;
+    const text = bytes.toString('hex');
+    if (distinct.has(text)) return `one of the others ${where}`;
+    distinct.add(text);
   }
-  return distinct.size === values.length;
+  return undefined;
 }
 
 /** The bytes themselves; of a string, its UTF-8. */

@@ -4,8 +4,8 @@ import { LockConfigError } from './errors.ts';
 /** What one option must be: the words for the message, and the test. */
 export interface Rule {
   readonly expected: string;
-  /** Whether the value may be a secret: then the message names its type alone. */
-  readonly isSecret?: boolean;
+  /** What came, in the words of the message: of a value that may be a secret. */
+  readonly got?: (value: unknown) => string;
   accepts(value: unknown): boolean;
 }
 
@@ -70,7 +70,7 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
 /** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
 export function checkValue(name: string, value: unknown, rule: Rule): void {
   if (rule.accepts(value)) return;
-  const got = rule.isSecret && value !== undefined ? `a value of type ${kindOf(value)}` : describe(value);
+  const got = value === undefined ? describe(value) : (rule.got ?? describe)(value);
   throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}`);
 }
 
@@ -128,11 +128,15 @@ function isPlain(value: object): boolean {
 /** A value and its type, short enough for a message. */
 export function describe(value: unknown): string {
   const kind = kindOf(value);
-  if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol')
-    return `a value of type ${kind}`;
+  if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol') return typed(value);
   // Of a connection string in a client's place no more than its scheme: it may have a password.
   const words = String(value).replace(/:\/\/.*/s, '://…');
   return `\`${words.slice(0, 100)}\` (${kind})`;
+}
+
+/** A value's type alone. */
+export function typed(value: unknown): string {
+  return `a value of type ${kindOf(value)}`;
 }
 
 function kindOf(value: unknown): string {

@@ -21,38 +21,42 @@ describe('`trust` with secrets', () => {
   const short = 'x'.repeat(31);
   it.each<[string, object, string]>([
     ['no secrets', { audience: 'shop' }, `\`secrets\` to be ${secretsWords}, got \`undefined\` (undefined)`],
-    ['an empty list', { secrets: [] }, `\`secrets\` to be ${secretsWords}, got a value of type array`],
+    ['an empty list', { secrets: [] }, `\`secrets\` to be ${secretsWords}, got a list of 0`],
     [
       'a secret in place of the list',
       { secrets: newest },
       `\`secrets\` to be ${secretsWords}, got a value of type string`,
     ],
-    ['a short secret', { secrets: [short] }, `\`secrets\` to be ${secretsWords}, got a value of type array`],
+    ['a short secret', { secrets: [short] }, `\`secrets\` to be ${secretsWords}, got 31 bytes as number 1 of the list`],
     [
       'a short older secret',
       { secrets: [newest, short] },
-      `\`secrets\` to be ${secretsWords}, got a value of type array`,
+      `\`secrets\` to be ${secretsWords}, got 31 bytes as number 2 of the list`,
     ],
     [
       'too few bytes',
       { secrets: [new Uint8Array(31)] },
-      `\`secrets\` to be ${secretsWords}, got a value of type array`,
+      `\`secrets\` to be ${secretsWords}, got 31 bytes as number 1 of the list`,
     ],
     [
       'a secret twice',
       { secrets: [newest, Buffer.from(newest)] },
-      `\`secrets\` to be ${secretsWords}, got a value of type array`,
+      `\`secrets\` to be ${secretsWords}, got one of the others as number 2 of the list`,
     ],
     [
       'a missing secret',
       { secrets: [newest, undefined] },
-      `\`secrets\` to be ${secretsWords}, got a value of type array`,
+      `\`secrets\` to be ${secretsWords}, got a value of type undefined as number 2 of the list`,
     ],
-    ['a number among them', { secrets: [newest, 5] }, `\`secrets\` to be ${secretsWords}, got a value of type array`],
+    [
+      'a number among them',
+      { secrets: [newest, 5] },
+      `\`secrets\` to be ${secretsWords}, got a value of type number as number 2 of the list`,
+    ],
     [
       'five of them',
       { secrets: [1, 2, 3, 4, 5].map((n) => `${newest}-${n}`) },
-      `\`secrets\` to be ${secretsWords}, got a value of type array`,
+      `\`secrets\` to be ${secretsWords}, got a list of 5`,
     ],
     [
       'no audience',
