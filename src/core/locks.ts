@@ -69,7 +69,7 @@ export function defaultLocks(): Locks {
   if (state.configured !== undefined) return state.configured;
   if (state.created.size > 0) {
     throw new LockConfigError(
-      'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }`, or create it with `configureLocks`',
+      'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }` to `traceContext` or `runInTrace`, or create it with `configureLocks`',
     );
   }
   if (process.env.NODE_ENV !== 'test') {
