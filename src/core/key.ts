@@ -63,9 +63,14 @@ export function assertConstantKey(key: string, { expected, instead }: KeyPlace =
   }
 }
 
-/** The part of a key that was probably a value that is missing (`order:undefined`), if there is one. */
+/**
+ * The part of a key that was probably a value that is missing (`order:undefined`, or `order:${id}` in quotes), if there
+ * is one. Of a template it is the beginning alone.
+ */
 export function suspiciousSegment(key: string): string | undefined {
-  return /(?:^|[:/|,.])(undefined|null|NaN|\[object Object\])(?=$|[:/|,.])/.exec(key)?.[1];
+  const [, word, template] =
+    /(?:^|[:/|,.])(undefined|null|NaN|\[object Object\])(?=$|[:/|,.])|(\$\{)[\w.]+\}/.exec(key) ?? [];
+  return word ?? template;
 }
 
 function keyText(key: unknown): string {

@@ -23,25 +23,31 @@ describe('a constant guard key', () => {
 });
 
 describe('a key made from a missing value', () => {
-  it.each(['order:undefined', 'undefined', 'null:7', 'a/NaN', 'order:[object Object]', 'undefined|a'])(
-    'warns once in a process: %s',
-    (key) => {
-      setUp();
-      processState().warned.clear();
-      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
-      getLock(key);
-      getLock(key);
-      getLock('another:undefined');
-      expect(warn).toHaveBeenCalledTimes(1);
-      expect(warn).toHaveBeenCalledWith(
-        expect.stringContaining('was probably missing'),
-        expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
-      );
-      warn.mockRestore();
-    },
-  );
+  it.each([
+    'order:undefined',
+    'undefined',
+    'null:7',
+    'a/NaN',
+    'order:[object Object]',
+    'undefined|a',
+    'order:${id}',
+    '${order.id}',
+  ])('warns once in a process: %s', (key) => {
+    setUp();
+    processState().warned.clear();
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    getLock(key);
+    getLock(key);
+    getLock('another:undefined');
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining('was probably missing'),
+      expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
+    );
+    warn.mockRestore();
+  });
 
-  it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1'])(
+  it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1', '$5', '${', 'a{b}'])(
     'is not suspected where it only sounds so: %s',
     (key) => {
       processState().warned.clear();
