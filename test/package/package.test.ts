@@ -1,3 +1,4 @@
+import { pages } from '../docs/workshop.ts';
 import { type Packed, packPackage, runBinary } from './packed.ts';
 
 describe('the published package', () => {
@@ -8,7 +9,7 @@ describe('the published package', () => {
   afterAll(() => packed?.remove());
 
   it('has the build, its documents and nothing else', () => {
-    const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
+    const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json', ...pages()];
     const built = packed.files.filter((file) => /^dist\/(core|express|koa)\/.*\.(js|d\.ts)$/.test(file));
     expect([...packed.files].sort()).toEqual([...documents, ...built].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(

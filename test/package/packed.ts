@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -43,8 +43,8 @@ export function runBinary(name: string, args: readonly string[], cwd: string = r
 
 function pack(folder: string): Pick<Packed, 'tarball' | 'files'> {
   mkdirSync(folder);
-  for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']) {
-    copyFileSync(join(root, file), join(folder, file));
+  for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs']) {
+    cpSync(join(root, file), join(folder, file), { recursive: true });
   }
   runBinary('tsc', ['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json'], { cwd: folder, encoding: 'utf8' });
