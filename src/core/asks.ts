@@ -1,11 +1,10 @@
 import type { Instant } from './clock.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from './errors.ts';
-import type { Events } from './events.ts';
-import type { LocksSettings } from './options.ts';
 import { retryAfterMs } from './retry-after.ts';
+import type { Base } from './runtime.ts';
 import type { Soon } from './soon.ts';
-import type { AcquireReply, InspectReply, LockStore } from './store/store.ts';
-import { reported, type StoreCalls } from './store-calls.ts';
+import type { AcquireReply, InspectReply } from './store/store.ts';
+import { reported } from './store-calls.ts';
 import type { NotFree, Waiter, WaitQueue } from './wait-queue.ts';
 
 /** Called with every reply: grants to this process ride in it. */
@@ -16,46 +15,34 @@ type OnReply = (id: string, sent: Instant, reply: AcquireReply) => void;
  * Each failure is reported as a `storeError` event.
  */
 export class Asks {
-  readonly #store: LockStore;
-  readonly #calls: StoreCalls;
-  readonly #events: Events;
-  readonly #settings: LocksSettings;
+  readonly #base: Base;
   readonly #livenessMs: number;
   readonly #onReply: OnReply;
 
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    events: Events,
-    settings: LocksSettings,
-    livenessMs: number,
-    onReply: OnReply,
-  ) {
-    this.#store = store;
-    this.#calls = calls;
-    this.#events = events;
-    this.#settings = settings;
+  constructor(base: Base, livenessMs: number, onReply: OnReply) {
+    this.#base = base;
     this.#livenessMs = livenessMs;
     this.#onReply = onReply;
   }
 
   send(
     operation: 'acquire' | 'poll',
-    { ask: { key, request, leaseMs } }: Waiter,
-    queue: boolean,
+    { ask: { key, request, leaseMs, waitMs } }: Waiter,
     sent: Instant,
     deadlineMs: number,
     onReply: (reply: AcquireReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    const terms = { leaseMs, queue, maxWaiters: this.#settings.maxWaitersPerKey, livenessMs: this.#livenessMs };
+    const { store, calls, events, settings } = this.#base;
+    const maxWaiters = settings.maxWaitersPerKey;
+    const terms = { leaseMs, queue: waitMs > 0, maxWaiters, livenessMs: this.#livenessMs };
     const answer = (reply: AcquireReply): void => {
       this.#onReply(request.id, sent, reply);
       onReply(reply);
     };
-    const call = (): Soon<AcquireReply> => this.#store.acquire(request, terms);
-    this.#calls.start('acquire', sent, deadlineMs, call, answer, (failure) =>
-      onError(reported(this.#events, operation, key, failure)),
+    const call = (): Soon<AcquireReply> => store.acquire(request, terms);
+    calls.start('acquire', sent, deadlineMs, call, answer, (failure) =>
+      onError(reported(events, operation, key, failure)),
     );
   }
 
@@ -67,9 +54,10 @@ export class Asks {
     onReply: (reply: InspectReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    const call = (): Soon<InspectReply> => this.#store.inspect(request.id);
-    this.#calls.start('inspect', sent, deadlineMs, call, onReply, (failure) =>
-      onError(reported(this.#events, 'inspect', key, failure)),
+    const { store, calls, events } = this.#base;
+    const call = (): Soon<InspectReply> => store.inspect(request.id);
+    calls.start('inspect', sent, deadlineMs, call, onReply, (failure) =>
+      onError(reported(events, 'inspect', key, failure)),
     );
   }
 }

@@ -1,10 +1,8 @@
-import { type Clock, lastedMs } from './clock.ts';
+import { lastedMs } from './clock.ts';
 import { findCycle, stands } from './cycle.ts';
 import { DeadlockError } from './errors.ts';
-import type { Events } from './events.ts';
-import type { LocksSettings } from './options.ts';
-import type { EdgeStore, LockStore, WaitEdge } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import type { Base } from './runtime.ts';
+import type { EdgeStore, WaitEdge } from './store/store.ts';
 import { eventOf, type Waiter } from './wait-queue.ts';
 
 /** A wait that was told of. */
@@ -22,27 +20,19 @@ interface Told {
  * store fails, nothing is found until it is back.
  */
 export class Deadlocks {
+  readonly #base: Base;
   readonly #edges: EdgeStore | undefined;
-  readonly #clock: Clock;
-  readonly #events: Events;
   readonly #ttlMs: number;
   readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
   readonly #told = new Map<Waiter, Told>();
 
   /** `ttlMs` is how long a waiter may be silent. */
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    clock: Clock,
-    events: Events,
-    { storeTimeoutMs }: LocksSettings,
-    ttlMs: number,
-    onVictim: (waiter: Waiter, error: DeadlockError) => void,
-  ) {
-    const call = <T>(run: () => Promise<T>): Promise<T> => calls.run('edges', clock.now(), storeTimeoutMs, run);
+  constructor(base: Base, ttlMs: number, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
+    const { store, calls, clock, settings } = base;
+    const call = <T>(run: () => Promise<T>): Promise<T> =>
+      calls.run('edges', clock.now(), settings.storeTimeoutMs, run);
+    this.#base = base;
     this.#edges = store.capabilities.edges ? store.edges && withDeadlines(store.edges, call) : undefined;
-    this.#clock = clock;
-    this.#events = events;
     this.#ttlMs = ttlMs;
     this.#onVictim = onVictim;
   }
@@ -81,13 +71,13 @@ export class Deadlocks {
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (ring === undefined || !(await stands(edges, ring)) || waiter.state !== 'waiting') return;
     const cycle = ring.map(({ edge: { traceId, key } }) => ({ traceId, key }));
-    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#base.clock.now(), waiter.startedAt);
     this.#onVictim(waiter, new DeadlockError({ key: waiter.ask.key, cycle }));
-    this.#events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
+    this.#base.events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
   }
 
   #report({ ask: { key } }: Waiter, error: Error): void {
-    this.#events.emit('storeError', { operation: 'edges', key, error });
+    this.#base.events.emit('storeError', { operation: 'edges', key, error });
   }
 }
 

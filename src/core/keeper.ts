@@ -1,13 +1,12 @@
-import { type Clock, lastedMs } from './clock.ts';
+import { lastedMs } from './clock.ts';
 import { LockLostError, type LockStoreError } from './errors.ts';
-import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { assertGrantable } from './options.ts';
 import { Outcome } from './outcome.ts';
 import type { Left, Releases } from './releases.ts';
 import { Running } from './running.ts';
-import type { LockStore, ReleaseReply } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import type { Base } from './runtime.ts';
+import type { ReleaseReply } from './store/store.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
@@ -15,30 +14,17 @@ const mostTaken = 1_000;
 
 /** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
 export class Keeper {
-  readonly #store: LockStore;
-  readonly #clock: Clock;
-  readonly #events: Events;
+  readonly #base: Base;
   readonly #releases: Releases;
   readonly #watchdog: Watchdog;
   /** Hold ids of which the store has said that the key was taken from them, and that are not known here, or not yet. */
   readonly #taken = new Set<string>();
   readonly #held = new Running();
 
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    clock: Clock,
-    events: Events,
-    releases: Releases,
-    storeTimeoutMs: number,
-  ) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#events = events;
+  constructor(base: Base, releases: Releases) {
+    this.#base = base;
     this.#releases = releases;
-    this.#watchdog = new Watchdog(store, calls, clock, events, storeTimeoutMs, (grant, why) => {
-      this.lose(grant, why);
-    });
+    this.#watchdog = new Watchdog(base, (grant, why) => this.lose(grant, why));
   }
 
   get grants(): Iterable<Grant> {
@@ -63,7 +49,7 @@ export class Keeper {
 
   /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
-    assertGrantable(leaseMs, this.#store);
+    assertGrantable(leaseMs, this.#base.store);
     await this.#watchdog.renew(grant, leaseMs);
   }
 
@@ -78,7 +64,7 @@ export class Keeper {
     this.#forget(grant);
     grant.wasGivenBack = mayLast;
     if (mayLast) this.#releases.giveInBackground(leftOf(grant));
-    this.#events.emit('lost', { ...grant.event, error });
+    this.#base.events.emit('lost', { ...grant.event, error });
   }
 
   /** The store said so: another call took the key from a hold of this process. */
@@ -111,12 +97,12 @@ export class Keeper {
       if (status === 'absent' || status === 'cancelled') {
         const error = grant.lostError ?? lostAtRelease(grant);
         // Nobody may await the release, as at the end of a request. Late, the key may have changed hands since.
-        if (grant.lostError === undefined && !isLate) this.#events.emit('lost', { ...grant.event, error });
+        if (grant.lostError === undefined && !isLate) this.#base.events.emit('lost', { ...grant.event, error });
         return () => fail(error);
       }
-      if (this.#events.has('released')) {
-        const heldMs = lastedMs(this.#clock.now(), grant.grantedAt);
-        this.#events.emit('released', { ...grant.event, heldMs });
+      if (this.#base.events.has('released')) {
+        const heldMs = lastedMs(this.#base.clock.now(), grant.grantedAt);
+        this.#base.events.emit('released', { ...grant.event, heldMs });
       }
       return done;
     };

@@ -7,9 +7,9 @@ import { Keeper } from './keeper.ts';
 import { listLocks } from './lock-info.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from './options.ts';
 import { Releases } from './releases.ts';
-import type { Runtime } from './runtime.ts';
+import type { Base, Runtime } from './runtime.ts';
 import { MemoryStore } from './store/memory-store.ts';
-import type { LockStore, StoreMessage } from './store/store.ts';
+import type { LockStore } from './store/store.ts';
 import { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
 import type { ListOptions, LockEvents, LockPage } from './types.ts';
@@ -111,21 +111,22 @@ class ProcessLocks implements Locks {
         'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
       );
     }
-    const events = new Events();
-    const process = clock.randomId();
-    const { storeTimeoutMs } = settings;
-    const calls = new StoreCalls(clock);
-    const releases = new Releases(store, calls, clock, events, storeTimeoutMs, (id, sent, reply) =>
-      waiting.takeClaims(id, sent, reply),
-    );
-    const keeper = new Keeper(store, calls, clock, events, releases, storeTimeoutMs);
-    const onLost = (holdId: string): void => keeper.loseById(holdId);
-    const listener = (message: StoreMessage): void => waiting.take(message);
-    const subscription = new Subscription(store, calls, clock, events, process, settings.pollMs, listener);
-    const waiting = new Waiting(store, calls, clock, events, settings, subscription, releases, onLost);
-    this.#subscription = subscription;
-    this.#releases = releases;
-    this[runtimeSlot] = { settings, clock, events, store, calls, process, waiting, keeper };
+    const base: Base = {
+      settings,
+      clock,
+      events: new Events(),
+      store,
+      calls: new StoreCalls(clock),
+      process: clock.randomId(),
+    };
+    this.#releases = new Releases(base, (id, sent, reply) => waiting.takeClaims(id, sent, reply));
+    this.#subscription = new Subscription(base, (message) => {
+      if (message.kind === 'lost') keeper.loseById(message.holdId);
+      else waiting.take(message);
+    });
+    const keeper = new Keeper(base, this.#releases);
+    const waiting = new Waiting(base, this.#subscription, this.#releases);
+    this[runtimeSlot] = { ...base, waiting, keeper };
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>

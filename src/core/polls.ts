@@ -1,6 +1,7 @@
 import { type Asks, refusal } from './asks.ts';
-import type { Clock, Instant } from './clock.ts';
+import type { Instant } from './clock.ts';
 import { type Granted, grantedByReply } from './granted.ts';
+import type { Base } from './runtime.ts';
 import type { AcquireReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
@@ -14,22 +15,20 @@ export interface PollOutcome {
 
 /** Asks for waiters again, since messages get lost: the store grants, queues anew what it does not know, and hands on. */
 export class Polls {
+  readonly #base: Base;
   readonly #asks: Asks;
-  readonly #clock: Clock;
-  readonly #pollMs: number;
   readonly #outcome: PollOutcome;
 
-  constructor(asks: Asks, clock: Clock, pollMs: number, outcome: PollOutcome) {
+  constructor(base: Base, asks: Asks, outcome: PollOutcome) {
+    this.#base = base;
     this.#asks = asks;
-    this.#clock = clock;
-    this.#pollMs = pollMs;
     this.#outcome = outcome;
   }
 
   /** Jittered, and sooner where the holder's lease ends sooner. */
   readonly pause: Pause = ({ freeInMs }) => {
-    const jitter = this.#clock.jitter();
-    return Math.min(this.#pollMs * (0.75 + jitter / 2), freeInMs + 5 + 20 * jitter);
+    const jitter = this.#base.clock.jitter();
+    return Math.min(this.#base.settings.pollMs * (0.75 + jitter / 2), freeInMs + 5 + 20 * jitter);
   };
 
   /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
@@ -55,10 +54,10 @@ export class Polls {
 
   /** Asks for a waiter; answers whether the store had lost it. */
   ask(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
-    const sent = this.#clock.now();
+    const sent = this.#base.clock.now();
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
-      this.#asks.send('poll', waiter, true, sent, this.#pollMs, onReply, (error) => {
+      this.#asks.send('poll', waiter, sent, this.#base.settings.pollMs, onReply, (error) => {
         queue.fault = error;
         queue.isInDoubt = true;
         resolve(false);
@@ -68,7 +67,7 @@ export class Polls {
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now(), waiter.ask.leaseMs);
+      const granted = grantedByReply(reply, sent, this.#base.clock.now(), waiter.ask.leaseMs);
       // Over already: the next poll finds it lapsed and queues again.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.

@@ -1,10 +1,10 @@
-import { asMicrotask, type Clock, elapsedMs, type Instant, pause } from './clock.ts';
+import { asMicrotask, elapsedMs, type Instant, pause } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
-import type { Events } from './events.ts';
 import { Running } from './running.ts';
+import type { Base } from './runtime.ts';
 import type { Soon } from './soon.ts';
-import type { HoldRequest, LockStore, ReleaseReply } from './store/store.ts';
-import { reported, type StoreCalls } from './store-calls.ts';
+import type { HoldRequest, ReleaseReply } from './store/store.ts';
+import { reported } from './store-calls.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
@@ -27,32 +27,17 @@ export interface Left {
 
 /** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
 export class Releases {
-  readonly #store: LockStore;
-  readonly #calls: StoreCalls;
-  readonly #clock: Clock;
-  readonly #events: Events;
-  readonly #storeTimeoutMs: number;
+  readonly #base: Base;
   readonly #onReply: OnReply;
   /**
    * By hold id: what the store never answered to. Who comes back to a queue after an outage finds its old entries there,
    * and they are granted with the others.
    */
   readonly #unheard = new Map<string, Left>();
-  readonly #running: Running = new Running();
+  readonly #running = new Running();
 
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    clock: Clock,
-    events: Events,
-    storeTimeoutMs: number,
-    onReply: OnReply,
-  ) {
-    this.#store = store;
-    this.#calls = calls;
-    this.#clock = clock;
-    this.#events = events;
-    this.#storeTimeoutMs = storeTimeoutMs;
+  constructor(base: Base, onReply: OnReply) {
+    this.#base = base;
     this.#onReply = onReply;
   }
 
@@ -96,8 +81,9 @@ export class Releases {
     onStatus: OnStatus,
     onError: (error: LockStoreError, sent: Instant) => void,
   ): void {
-    const sent = this.#clock.now();
-    const tombstoneMs = Math.max(leaseMs, 3 * this.#storeTimeoutMs);
+    const { store, calls, clock, events, settings } = this.#base;
+    const sent = clock.now();
+    const tombstoneMs = Math.max(leaseMs, 3 * settings.storeTimeoutMs);
     let hasFailed = false;
     const onReply = (reply: ReleaseReply): void => {
       const settle = hasFailed ? ignore : onStatus(reply.status);
@@ -106,10 +92,10 @@ export class Releases {
       if (reply.claims.length > 0) asMicrotask(settle);
       else settle();
     };
-    const call = (): Soon<ReleaseReply> => this.#store.release(request, { tombstoneMs });
-    this.#calls.start('release', sent, this.#storeTimeoutMs, call, onReply, (failure) => {
+    const call = (): Soon<ReleaseReply> => store.release(request, { tombstoneMs });
+    calls.start('release', sent, settings.storeTimeoutMs, call, onReply, (failure) => {
       hasFailed = true;
-      onError(reported(this.#events, 'release', key, failure), sent);
+      onError(reported(events, 'release', key, failure), sent);
     });
   }
 
@@ -120,16 +106,17 @@ export class Releases {
     resolve: OnStatus,
     reject: (error: LockStoreError) => void,
   ): Promise<void> {
-    const start = this.#clock.now();
+    const { clock, settings } = this.#base;
+    const start = clock.now();
     let error = firstError;
     // Who awaits it waits for one deadline, however many tries fit in; cleared when they are over.
-    const timer = this.#clock.after(this.#storeTimeoutMs - elapsedMs(start, sent), () => reject(error));
+    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), () => reject(error));
     for (
       let pauseMs = firstRetryMs;
-      elapsedMs(this.#clock.now(), start) < left.leaseMs;
+      elapsedMs(clock.now(), start) < left.leaseMs;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
-      await pause(this.#clock, pauseMs * (0.5 + this.#clock.jitter()));
+      await pause(clock, pauseMs * (0.5 + clock.jitter()));
       try {
         const status = await new Promise<Status>((answer, fail) =>
           this.#try(left, (answered) => () => answer(answered), fail),

@@ -6,8 +6,8 @@ import type { LockStore } from './store/store.ts';
 import type { StoreCalls } from './store-calls.ts';
 import type { Waiting } from './waiting.ts';
 
-/** The parts of one `Locks`, as its locks and scopes use them. */
-export interface Runtime {
+/** What each part of one `Locks` works with. */
+export interface Base {
   readonly settings: LocksSettings;
   readonly clock: Clock;
   readonly events: Events;
@@ -15,6 +15,10 @@ export interface Runtime {
   readonly calls: StoreCalls;
   /** The random name of this process in the store. */
   readonly process: string;
+}
+
+/** One `Locks`, as its locks and scopes use it. */
+export interface Runtime extends Base {
   readonly waiting: Waiting;
   readonly keeper: Keeper;
 }

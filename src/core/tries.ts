@@ -1,8 +1,8 @@
 import { type Asks, refusal } from './asks.ts';
-import { asMicrotask, type Clock, type Instant } from './clock.ts';
+import { asMicrotask, type Instant } from './clock.ts';
 import { grantedByReply } from './granted.ts';
-import type { LocksSettings } from './options.ts';
 import type { PollOutcome } from './polls.ts';
+import type { Base } from './runtime.ts';
 import type { AcquireReply, InspectReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
@@ -26,23 +26,21 @@ interface Course {
  * their order; between processes there is none. Others ask only where their owner holds the key: re-entry overtakes.
  */
 export class Tries {
+  readonly #base: Base;
   readonly #asks: Asks;
-  readonly #clock: Clock;
-  readonly #settings: LocksSettings;
   readonly #outcome: PollOutcome;
   readonly #courses = new WeakMap<WaitQueue, Course>();
 
-  constructor(asks: Asks, clock: Clock, settings: LocksSettings, outcome: PollOutcome) {
+  constructor(base: Base, asks: Asks, outcome: PollOutcome) {
+    this.#base = base;
     this.#asks = asks;
-    this.#clock = clock;
-    this.#settings = settings;
     this.#outcome = outcome;
   }
 
   /** Not beyond the end of the holder's lease, where that is known. */
   readonly pause: Pause = (queue) => {
-    const jitter = this.#clock.jitter();
-    const mostMs = Math.min(this.#settings.pollMs, firstPauseMs * 2 ** this.#courseOf(queue).refusals);
+    const jitter = this.#base.clock.jitter();
+    const mostMs = Math.min(this.#base.settings.pollMs, firstPauseMs * 2 ** this.#courseOf(queue).refusals);
     const freeInMs = queue.freeInMs > 0 ? queue.freeInMs + 10 * jitter : mostMs;
     return Math.max(shortestPauseMs, Math.min(mostMs * jitter, freeInMs));
   };
@@ -63,7 +61,7 @@ export class Tries {
   inLine(reply: AcquireReply, line: WaitQueue | undefined): AcquireReply {
     if (reply.status !== 'refused') return reply;
     const ahead = line?.size ?? 0;
-    if (ahead >= this.#settings.maxWaitersPerKey) return { ...reply, status: 'full', ahead };
+    if (ahead >= this.#base.settings.maxWaitersPerKey) return { ...reply, status: 'full', ahead };
     return { ...reply, status: 'queued', isNew: true, ahead };
   }
 
@@ -88,10 +86,10 @@ export class Tries {
 
   /** Asks for a waiter; answers whether it was granted. */
   ask(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
-    const sent = this.#clock.now();
+    const sent = this.#base.clock.now();
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
-      this.#asks.send('poll', waiter, true, sent, this.#settings.storeTimeoutMs, onReply, (error) => {
+      this.#asks.send('poll', waiter, sent, this.#base.settings.storeTimeoutMs, onReply, (error) => {
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.freeInMs = 0;
@@ -104,7 +102,7 @@ export class Tries {
   freed(queue: WaitQueue | undefined): void {
     if (queue === undefined) return;
     if (queue.isPolling) this.#courseOf(queue).wasFreed = true;
-    else queue.pollSoon(1 + 9 * this.#clock.jitter());
+    else queue.pollSoon(1 + 9 * this.#base.clock.jitter());
   }
 
   /** Lets those ask whose owner holds the key. Looks that are wanted while one is on its way are one more. */
@@ -123,7 +121,7 @@ export class Tries {
       this.#enter(queue, new Set(holds.map(({ owner }) => owner)));
       over();
     };
-    this.#asks.look(oldest, this.#clock.now(), this.#settings.storeTimeoutMs, onReply, (error) => {
+    this.#asks.look(oldest, this.#base.clock.now(), this.#base.settings.storeTimeoutMs, onReply, (error) => {
       queue.fault = error;
       over();
     });
@@ -131,7 +129,7 @@ export class Tries {
 
   #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now(), waiter.ask.leaseMs);
+      const granted = grantedByReply(reply, sent, this.#base.clock.now(), waiter.ask.leaseMs);
       // Over already: the next try is granted anew.
       if (granted !== undefined) this.#outcome.granted(waiter, granted);
       return granted !== undefined;

@@ -1,17 +1,15 @@
 import { Asks, notAsked, refusal, retryAfterRefusal, tooLate, tooMany } from './asks.ts';
-import { type Clock, elapsedMs, type Instant, lastedMs } from './clock.ts';
+import { elapsedMs, type Instant, lastedMs } from './clock.ts';
 import { warnOnce } from './context.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
 import { LocksClosedError, LockTimeoutError } from './errors.ts';
-import type { Events } from './events.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
-import type { LocksSettings } from './options.ts';
 import { type PollOutcome, Polls } from './polls.ts';
 import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
-import type { AcquireReply, LockStore, StoreGrant, StoreMessage } from './store/store.ts';
-import type { StoreCalls } from './store-calls.ts';
+import type { Base } from './runtime.ts';
+import type { AcquireReply, StoreGrant, StoreMessage } from './store/store.ts';
 import type { Subscription } from './subscription.ts';
 import { Tries } from './tries.ts';
 import { type Ask, eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './wait-queue.ts';
@@ -21,9 +19,7 @@ import { type Ask, eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } f
  * gone; a grant for any other state changes nothing, and what may be left in the store is given back.
  */
 export class Waiting {
-  readonly #clock: Clock;
-  readonly #events: Events;
-  readonly #settings: LocksSettings;
+  readonly #base: Base;
   readonly #livenessMs: number;
   readonly #asks: Asks;
   readonly #polls: Polls | Tries;
@@ -31,7 +27,6 @@ export class Waiting {
   readonly #tries: Tries | undefined;
   readonly #releases: Releases;
   readonly #deadlocks: Deadlocks;
-  readonly #onLost: (holdId: string) => void;
   readonly #subscription: Subscription;
   /** How many were asked for, and not yet answered for good. */
   readonly asked: Running = new Running();
@@ -43,46 +38,33 @@ export class Waiting {
   /** Whether whoever comes is refused. */
   isClosed = false;
 
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    clock: Clock,
-    events: Events,
-    settings: LocksSettings,
-    subscription: Subscription,
-    releases: Releases,
-    onLost: (holdId: string) => void,
-  ) {
-    this.#clock = clock;
-    this.#events = events;
-    this.#settings = settings;
+  constructor(base: Base, subscription: Subscription, releases: Releases) {
+    const { store, clock, settings } = base;
+    this.#base = base;
     this.#early = new EarlyGrants(settings.claimMs);
     this.#livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
     this.#subscription = subscription;
     this.#releases = releases;
-    this.#onLost = onLost;
-    this.#asks = new Asks(store, calls, events, settings, this.#livenessMs, (id, sent, reply) =>
-      this.takeClaims(id, sent, reply),
-    );
+    this.#asks = new Asks(base, this.#livenessMs, (id, sent, reply) => this.takeClaims(id, sent, reply));
     const outcome: PollOutcome = {
       granted: (waiter, granted) => this.#grant(waiter, granted),
       failed: (waiter, error) => this.#fail(waiter, error),
       polled: (waiter) => this.#deadlocks.look(waiter),
     };
-    this.#tries = store.capabilities.queue ? undefined : new Tries(this.#asks, clock, settings, outcome);
-    this.#polls = this.#tries ?? new Polls(this.#asks, clock, settings.pollMs, outcome);
+    this.#tries = store.capabilities.queue ? undefined : new Tries(base, this.#asks, outcome);
+    this.#polls = this.#tries ?? new Polls(base, this.#asks, outcome);
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
-    this.#deadlocks = new Deadlocks(store, calls, clock, events, settings, this.#livenessMs, outcome.failed);
+    this.#deadlocks = new Deadlocks(base, this.#livenessMs, outcome.failed);
   }
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
   acquire(ask: Ask): void {
-    const startedAt = this.#clock.now();
+    const startedAt = this.#base.clock.now();
     if (ask.waitMs > 0 && this.#isFull) throw tooMany(ask.key);
     const waiter = new Waiter(ask, startedAt);
     this.asked.begin();
     if (ask.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
-    else void this.#subscription.ensure(this.#settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
+    else void this.#subscription.ensure(this.#base.settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
   }
 
   /** Grants to this process ride in the replies of any call on their key. */
@@ -93,14 +75,13 @@ export class Waiting {
   }
 
   /** What the store's stream tells this process. */
-  take(message: StoreMessage): void {
+  take(message: Exclude<StoreMessage, { kind: 'lost' }>): void {
     if (message.kind === 'granted') this.#offer(message.grant);
-    else if (message.kind === 'lost') this.#onLost(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#polls.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
     else if (message.kind === 'fault')
-      this.#events.emit('storeError', { operation: 'subscribe', error: message.error });
+      this.#base.events.emit('storeError', { operation: 'subscribe', error: message.error });
   }
 
   /** Refuses whoever waits and whoever comes. */
@@ -111,8 +92,8 @@ export class Waiting {
 
   /** Once subscribed. What was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
-    const now = this.#clock.now();
-    const isLate = waiter.askableMs(now, this.#settings.storeTimeoutMs) <= 0;
+    const now = this.#base.clock.now();
+    const isLate = waiter.askableMs(now, this.#base.settings.storeTimeoutMs) <= 0;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over, false);
     else if (isLate) this.#fail(waiter, notAsked(waiter.ask.key), false);
@@ -121,7 +102,7 @@ export class Waiting {
 
   #begin(waiter: Waiter, sent: Instant): void {
     const { request, waitMs } = waiter.ask;
-    const deadlineMs = waiter.askableMs(sent, this.#settings.storeTimeoutMs);
+    const deadlineMs = waiter.askableMs(sent, this.#base.settings.storeTimeoutMs);
     const tries = waitMs > 0 ? this.#tries : undefined;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       const line = this.#queues.get(request.id);
@@ -129,8 +110,7 @@ export class Waiting {
     };
     const line = tries && this.#queues.get(request.id);
     if (tries !== undefined && line !== undefined) tries.join(line, onReply);
-    else
-      this.#asks.send('acquire', waiter, waitMs > 0, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
+    else this.#asks.send('acquire', waiter, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
   #overOf({ ask }: Waiter): Error | undefined {
@@ -143,7 +123,7 @@ export class Waiting {
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over);
     else if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#clock.now(), leaseMs);
+      const granted = grantedByReply(reply, sent, this.#base.clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
       else this.#fail(waiter, tooLate(key));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
@@ -169,9 +149,9 @@ export class Waiting {
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
     const queue = this.#queues.join(waiter, sent, reply);
-    const leftMs = waitMs - elapsedMs(this.#clock.now(), startedAt);
+    const leftMs = waitMs - elapsedMs(this.#base.clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
-    const timer = leftMs < Infinity ? this.#clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
+    const timer = leftMs < Infinity ? this.#base.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
     const deafen = interruption.listen((error) => this.#giveUp(waiter, error));
     waiter.leave = () => {
       timer?.cancel();
@@ -180,9 +160,9 @@ export class Waiting {
       this.#deadlocks.forget(waiter);
       this.#queues.leave(queue, waiter);
     };
-    this.#events.emit('waiting', eventOf(waiter));
+    this.#base.events.emit('waiting', eventOf(waiter));
     const early = this.#early.take(request.holdId);
-    if (early !== undefined) this.#offer(early.grant, this.#clock.now(), early.receivedAt);
+    if (early !== undefined) this.#offer(early.grant, this.#base.clock.now(), early.receivedAt);
     // A job that was told to stop still gets what is free, and that may have been on its way.
     if (interruption.waitError !== undefined) this.#giveUp(waiter, interruption.waitError);
     this.#deadlocks.look(waiter);
@@ -201,9 +181,9 @@ export class Waiting {
     if (waiter.state === 'gone') return;
     // First, here and below: what listens may abort it as well.
     this.#fail(waiter, error, wasSent);
-    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#base.clock.now(), waiter.startedAt);
     // Whom a close refuses was not aborted.
-    if (!this.isClosed) this.#events.emit('aborted', { ...eventOf(waiter), waitedMs });
+    if (!this.isClosed) this.#base.events.emit('aborted', { ...eventOf(waiter), waitedMs });
   }
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
@@ -222,19 +202,19 @@ export class Waiting {
   }
 
   get #isFull(): boolean {
-    return this.#waiters.size >= this.#settings.maxWaiters;
+    return this.#waiters.size >= this.#base.settings.maxWaiters;
   }
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = lastedMs(this.#clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#base.clock.now(), waiter.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter);
     // Who could not ask can't say that somebody else has it.
     this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));
-    this.#events.emit('timeout', { ...eventOf(waiter), waitedMs });
+    this.#base.events.emit('timeout', { ...eventOf(waiter), waitedMs });
   }
 
   /** A grant that came by message, or in the reply to another call. */
-  #offer(grant: StoreGrant, now: Instant = this.#clock.now(), receivedAt = now): void {
+  #offer(grant: StoreGrant, now: Instant = this.#base.clock.now(), receivedAt = now): void {
     const waiter = this.#waiters.get(grant.holdId);
     const queue = waiter?.queue;
     if (waiter === undefined || queue === undefined) {

@@ -1,10 +1,10 @@
 import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from './clock.ts';
-import type { Events } from './events.ts';
 import type { Grant } from './grant.ts';
 import { leaseDeadline, remainingMs } from './lease.ts';
+import type { Base } from './runtime.ts';
 import type { Soon } from './soon.ts';
-import type { LockStore, RenewReply } from './store/store.ts';
-import { reported, type StoreCalls } from './store-calls.ts';
+import type { RenewReply } from './store/store.ts';
+import { reported } from './store-calls.ts';
 import { SwapList } from './swap-list.ts';
 
 /** Renewals that fall due within this of each other travel together. */
@@ -16,29 +16,14 @@ const longestRetryMs = 1_000;
  * them: started with a grant, armed anew while any is watched, cleared by `close`, unref'd.
  */
 export class Watchdog {
-  readonly #store: LockStore;
-  readonly #calls: StoreCalls;
-  readonly #clock: Clock;
-  readonly #events: Events;
-  readonly #storeTimeoutMs: number;
+  readonly #base: Base;
   readonly #onLost: (grant: Grant, why: string) => void;
   readonly #grants = new SwapList<Grant>();
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
-  constructor(
-    store: LockStore,
-    calls: StoreCalls,
-    clock: Clock,
-    events: Events,
-    storeTimeoutMs: number,
-    onLost: (grant: Grant, why: string) => void,
-  ) {
-    this.#store = store;
-    this.#calls = calls;
-    this.#clock = clock;
-    this.#events = events;
-    this.#storeTimeoutMs = storeTimeoutMs;
+  constructor(base: Base, onLost: (grant: Grant, why: string) => void) {
+    this.#base = base;
     this.#onLost = onLost;
   }
 
@@ -77,16 +62,17 @@ export class Watchdog {
    * Renews now. Rejects with a `LockStoreError`, of which its event tells, when the store did not answer; a definite no
    * makes the grant lost.
    */
-  async renew(grant: Grant, leaseMs: number, deadlineMs: number = this.#storeTimeoutMs): Promise<void> {
-    const sent = this.#clock.now();
+  async renew(grant: Grant, leaseMs: number, deadlineMs: number = this.#base.settings.storeTimeoutMs): Promise<void> {
+    const { store, calls, clock, events } = this.#base;
+    const sent = clock.now();
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.unheardOf = sent;
-    const call = (): Soon<RenewReply> => this.#store.renew(grant.request, terms);
+    const call = (): Soon<RenewReply> => store.renew(grant.request, terms);
     const reply = await new Promise<RenewReply>((resolve, reject) => {
-      this.#calls.start('renew', sent, deadlineMs, call, resolve, (failure) =>
-        reject(reported(this.#events, 'renew', grant.key, failure)),
+      calls.start('renew', sent, deadlineMs, call, resolve, (failure) =>
+        reject(reported(events, 'renew', grant.key, failure)),
       );
     });
     if (!grant.isOpen) return;
@@ -98,10 +84,10 @@ export class Watchdog {
     // Longer than was ever asked for, it is where the store's clock was set back: once that is right again, the lease is over.
     const spanMs = Math.min(reply.endMs - reply.nowMs, grant.longestMs);
     grant.prolong(leaseDeadline(sent, spanMs), leaseMs >= leftMs);
-    this.#events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
+    events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
   }
 
-  #schedule(grant: Grant, delayMs: number, now: Instant = this.#clock.now()): void {
+  #schedule(grant: Grant, delayMs: number, now: Instant = this.#base.clock.now()): void {
     const nowMs = now.monoMs;
     // A fixed lease is renewed once if it began as a claim, and once for each re-entry that wants a longer one.
     const isFixed = !grant.wantsRenewal && !grant.wantsLonger;
@@ -114,8 +100,8 @@ export class Watchdog {
     if (dueMs >= this.#timerDueMs) return;
     this.#timer?.cancel();
     this.#timerDueMs = dueMs;
-    const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
-    this.#timer = outsideRequests(() => this.#clock.after(ms, () => this.#tick()));
+    const ms = Math.ceil(Math.max(0, dueMs - this.#base.clock.now().monoMs));
+    this.#timer = outsideRequests(() => this.#base.clock.after(ms, () => this.#tick()));
   }
 
   #disarm(): void {
@@ -126,10 +112,10 @@ export class Watchdog {
 
   #tick(): void {
     this.#disarm();
-    const nowMs = this.#clock.now().monoMs;
+    const nowMs = this.#base.clock.now().monoMs;
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
-      if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#clock, grant));
+      if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#base.clock, grant));
       else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.#renewInBackground(grant);
       else
         this.#arm(Math.min(grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs, nowMs + grant.remainingMs));
@@ -139,17 +125,17 @@ export class Watchdog {
   async #renewInBackground(grant: Grant): Promise<void> {
     grant.isRenewing = true;
     const leftMs = grant.remainingMs;
-    this.#arm(this.#clock.now().monoMs + leftMs);
+    this.#arm(this.#base.clock.now().monoMs + leftMs);
     const isLonger = grant.wantsLonger;
     grant.wantsLonger = false;
     // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
-    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#clock.now(), grant.grantedAt);
+    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#base.clock.now(), grant.grantedAt);
     let retryMs: number | undefined;
     try {
-      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#storeTimeoutMs, leftMs / 3));
+      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#base.settings.storeTimeoutMs, leftMs / 3));
     } catch {
       grant.wantsLonger ||= isLonger;
-      retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#clock.jitter());
+      retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#base.clock.jitter());
     }
     grant.isRenewing = false;
     if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? (grant.wantsLonger ? 0 : grant.remainingMs / 3));

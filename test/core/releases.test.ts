@@ -1,9 +1,6 @@
-import { Events } from '../../src/core/events.ts';
 import { LockStoreError, lock } from '../../src/core/index.ts';
+import { runtimeOf } from '../../src/core/locks.ts';
 import { Releases } from '../../src/core/releases.ts';
-import { StoreCalls } from '../../src/core/store-calls.ts';
-import { FakeStore } from '../helpers/fake-store.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -108,10 +105,9 @@ describe('a grant to whose release the store never answered', () => {
   });
 
   it('is known among the newest 10,000 of those', async () => {
-    const clock = new ManualClock();
-    const store = new FakeStore(clock);
+    const { locks, store } = setUp();
     store.always('release', down);
-    const releases = new Releases(store, new StoreCalls(clock), clock, new Events(), 1, () => {});
+    const releases = new Releases(runtimeOf(locks), () => {});
     const request = (n: number) => ({
       id: 'key',
       holdId: `hold-${n}`,
