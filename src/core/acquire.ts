@@ -103,7 +103,7 @@ function hold(
   startedAt: Instant | undefined,
 ): ScopedHold {
   const { clock, events, keeper } = scope.runtime;
-  const grant = new Grant(scope, key, request, settings.owner, settings, granted);
+  const grant = new Grant(scope, key, request, settings, granted);
   grant.addHold(settings.leaseMs, settings.renew);
   const first = addHold(scope, grant, settings);
   keeper.keep(grant);
@@ -143,7 +143,7 @@ function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedH
 }
 
 function addHold(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
-  const hold = new ScopedHold(grant, scope.runtime.keeper, scope, settings.renew);
+  const hold = new ScopedHold(grant, scope, settings.renew);
   scope.add(hold);
   return hold;
 }

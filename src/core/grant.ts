@@ -1,8 +1,8 @@
-import type { Clock, Instant } from './clock.ts';
+import type { Instant } from './clock.ts';
 import { LockLostError } from './errors.ts';
 import type { Granted } from './granted.ts';
 import { type Deadline, laterDeadline, remainingMs } from './lease.ts';
-import type { AcquireSettings } from './options.ts';
+import type { AcquireSettings, AcquireTarget } from './options.ts';
 import { OwnController } from './own-controller.ts';
 import type { Scope } from './scope.ts';
 import type { HoldRequest } from './store/store.ts';
@@ -39,7 +39,6 @@ export class Grant implements Listed {
   longestMs: number;
   readonly maxHold: Deadline;
   readonly #scope: Scope;
-  readonly #clock: Clock;
   #deadline: Deadline;
   #holds = 0;
   #renewingHolds = 0;
@@ -51,22 +50,20 @@ export class Grant implements Listed {
     scope: Scope,
     key: string,
     request: HoldRequest,
-    ownerKind: OwnerKind,
-    terms: AcquireSettings,
+    settings: AcquireSettings & AcquireTarget,
     granted: Granted,
   ) {
     this.#scope = scope;
-    this.#clock = scope.runtime.clock;
     this.key = key;
     this.request = request;
-    this.ownerKind = ownerKind;
+    this.ownerKind = settings.owner;
     this.fence = granted.fence;
     this.isClaim = granted.isClaim;
-    this.leaseMs = terms.leaseMs;
-    this.longestMs = terms.leaseMs;
-    this.isFinal = !granted.isClaim && terms.leaseMs >= terms.maxHoldMs;
+    this.leaseMs = settings.leaseMs;
+    this.longestMs = settings.leaseMs;
+    this.isFinal = !granted.isClaim && settings.leaseMs >= settings.maxHoldMs;
     this.grantedAt = granted.receivedAt;
-    this.maxHold = { start: this.grantedAt, spanMs: terms.maxHoldMs };
+    this.maxHold = { start: this.grantedAt, spanMs: settings.maxHoldMs };
     this.#deadline = granted.deadline;
   }
 
@@ -94,7 +91,7 @@ export class Grant implements Listed {
 
   /** Milliseconds until the local deadline, never beyond `maxHoldMs`; 0 when it has passed. */
   get remainingMs(): number {
-    return this.remainingAt(this.#clock.now());
+    return this.remainingAt(this.#scope.runtime.clock.now());
   }
 
   remainingAt(now: Instant): number {
@@ -133,7 +130,7 @@ export class Grant implements Listed {
 
   /** Takes over a lease end that the store confirmed, if it is later. */
   prolong(deadline: Deadline, isFinal: boolean): void {
-    this.#deadline = laterDeadline(this.#clock.now(), this.#deadline, deadline);
+    this.#deadline = laterDeadline(this.#scope.runtime.clock.now(), this.#deadline, deadline);
     this.isClaim = false;
     this.isFinal ||= isFinal;
   }

@@ -1,18 +1,10 @@
 import { LockLostError, LockNotHeldError, LockScopeError } from './errors.ts';
 import type { Grant } from './grant.ts';
 import { scopeIsOver } from './interruption.ts';
-import type { Keeper } from './keeper.ts';
 import { Outcome } from './outcome.ts';
+import type { Scope } from './scope.ts';
 import type { Hold } from './types.ts';
 import { checkValue, milliseconds, promised, type Rule } from './validate.ts';
-
-/** Where a hold lives: it ends there, and is given back there at the latest. */
-export interface HoldHome {
-  readonly hasEnded: boolean;
-  forget(hold: ScopedHold): void;
-  keep(hold: ScopedHold): () => void;
-  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void;
-}
 
 const duration = milliseconds(1);
 
@@ -28,15 +20,13 @@ const remaining: Rule = {
  */
 export class ScopedHold implements Hold {
   readonly grant: Grant;
-  readonly #keeper: Keeper;
-  readonly #home: HoldHome;
+  readonly #scope: Scope;
   readonly #renew: boolean;
   #released: Outcome<void> | undefined;
 
-  constructor(grant: Grant, keeper: Keeper, home: HoldHome, renew: boolean) {
+  constructor(grant: Grant, scope: Scope, renew: boolean) {
     this.grant = grant;
-    this.#keeper = keeper;
-    this.#home = home;
+    this.#scope = scope;
     this.#renew = renew;
   }
 
@@ -76,7 +66,7 @@ export class ScopedHold implements Hold {
     return (promise) => {
       checkValue('what waitUntil is given', promise, promised);
       // Also where it comes too late: its rejection is to be told.
-      this.#home.postpone(this, promise);
+      this.#scope.postpone(this, promise);
       if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
     };
   }
@@ -88,9 +78,9 @@ export class ScopedHold implements Hold {
   /** Releases it, for whoever need not wait for that. */
   giveBack(): Outcome<void> {
     if (this.#released === undefined) {
-      this.#home.forget(this);
+      this.#scope.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
-      this.#released = isLast ? this.#keeper.release(this.grant) : done;
+      this.#released = isLast ? this.#scope.runtime.keeper.release(this.grant) : done;
     }
     return this.#released;
   }
@@ -102,7 +92,7 @@ export class ScopedHold implements Hold {
   assertOpen(): void {
     if (this.#released === undefined) return;
     const { key } = this;
-    throw this.#home.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
+    throw this.#scope.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
   }
 
   /** What it was lost with, where nobody has released it. */
@@ -112,7 +102,7 @@ export class ScopedHold implements Hold {
 
   /** Postpones the automatic release until the function that comes back is called. */
   keep(): () => void {
-    return this.#home.keep(this);
+    return this.#scope.keep(this);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -144,7 +134,7 @@ export class ScopedHold implements Hold {
   async #extend(leaseMs: number): Promise<void> {
     checkValue('`leaseMs`', leaseMs, duration);
     this.#assertHeld(0);
-    await this.#keeper.extend(this.grant, leaseMs);
+    await this.#scope.runtime.keeper.extend(this.grant, leaseMs);
     this.#assertHeld(0);
   }
 }

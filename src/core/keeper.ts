@@ -1,5 +1,5 @@
 import { lastedMs } from './clock.ts';
-import { LockLostError, type LockStoreError } from './errors.ts';
+import { LockLostError } from './errors.ts';
 import type { Grant } from './grant.ts';
 import { assertGrantable } from './options.ts';
 import { Outcome } from './outcome.ts';
@@ -36,7 +36,7 @@ export class Keeper {
     this.#watchdog.watch(grant);
     this.#held.begin();
     // That may have overtaken the grant; or its waiter was queued anew since, and granted. The store knows.
-    if (this.#taken.delete(grant.request.holdId)) this.#watchdog.renewSoon(grant);
+    if (this.#taken.delete(grant.request.holdId)) void this.#watchdog.renewInBackground(grant);
   }
 
   /** Re-entry: one more hold on a grant that is held. */
@@ -86,29 +86,29 @@ export class Keeper {
     grant.close();
     this.#forget(grant);
     const released = new Outcome<void>(true);
-    const fail = (error: Error): void => released.reject(error);
-    const done = (): void => released.resolve();
+    // The key may have had another holder since, of whom the store says nothing; and the store may be closed by now.
+    if (grant.wasGivenBack) {
+      released.reject(grant.lostError);
+      return released;
+    }
     let isLate = false;
-    const late = (error: LockStoreError): void => {
-      isLate = true;
-      fail(error);
-    };
     const answer = (status: ReleaseReply['status']): (() => void) => {
       if (status === 'absent' || status === 'cancelled') {
         const error = grant.lostError ?? lostAtRelease(grant);
         // Nobody may await the release, as at the end of a request. Late, the key may have changed hands since.
         if (grant.lostError === undefined && !isLate) this.#base.events.emit('lost', { ...grant.event, error });
-        return () => fail(error);
+        return () => released.reject(error);
       }
       if (this.#base.events.has('released')) {
         const heldMs = lastedMs(this.#base.clock.now(), grant.grantedAt);
         this.#base.events.emit('released', { ...grant.event, heldMs });
       }
-      return done;
+      return () => released.resolve();
     };
-    // It may have had another holder since, of whom the store says nothing; and the store may be closed by now.
-    if (grant.wasGivenBack) fail(grant.lostError as LockLostError);
-    else this.#releases.give(leftOf(grant), answer, late);
+    this.#releases.give(leftOf(grant), answer, (error) => {
+      isLate = true;
+      released.reject(error);
+    });
     return released;
   }
 

@@ -1,6 +1,5 @@
-import type { Clock } from './clock.ts';
 import type { Grant } from './grant.ts';
-import type { HoldHome, ScopedHold } from './hold.ts';
+import type { ScopedHold } from './hold.ts';
 import { OwnController } from './own-controller.ts';
 import type { Runtime } from './runtime.ts';
 import type { TraceSignatures } from './signature.ts';
@@ -19,7 +18,7 @@ export interface Outgoing {
  * One request's or job's life: its owner, its holds and its signal. It is over when its work is: then what is left of its
  * holds is given back, newest first.
  */
-export class Scope implements Trace, HoldHome {
+export class Scope implements Trace {
   readonly traceId: string;
   readonly runtime: Runtime;
   /** The header that services called from here should get as well, if the request came with one. */
@@ -29,7 +28,6 @@ export class Scope implements Trace, HoldHome {
   /** What signs its trace id for them, if anything does. */
   readonly signatures: TraceSignatures | undefined;
   readonly #isAdopted: boolean;
-  readonly #clock: Clock;
   /** In the order of their acquires. */
   readonly #holds: ScopedHold[] = [];
   /** How much work was handed to `waitUntil` and is not settled, by hold. Most scopes have none. */
@@ -49,7 +47,6 @@ export class Scope implements Trace, HoldHome {
     this.headerName = headerName ?? runtime.settings.headerName;
     this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
     this.#isAdopted = isAdopted ?? false;
-    this.#clock = runtime.clock;
   }
 
   /** The trace's id is the identity that may re-enter. */
@@ -59,7 +56,7 @@ export class Scope implements Trace, HoldHome {
 
   /** An owner that no other scope has. */
   get requestOwner(): string {
-    this.#requestOwner ??= this.#clock.randomId();
+    this.#requestOwner ??= this.runtime.clock.randomId();
     return this.#requestOwner;
   }
 

@@ -44,11 +44,6 @@ export class Watchdog {
     else if (grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
   }
 
-  /** Renews a grant of which it is not sure that it stands. */
-  renewSoon(grant: Grant): void {
-    void this.#renewInBackground(grant);
-  }
-
   /** Answers whether it was watched. */
   unwatch(grant: Grant): boolean {
     return this.#grants.delete(grant);
@@ -87,6 +82,26 @@ export class Watchdog {
     events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
   }
 
+  /** Renews now, to the lease that the grant's holds want. What fails is told by its event, and tried again in time. */
+  async renewInBackground(grant: Grant): Promise<void> {
+    grant.isRenewing = true;
+    const leftMs = grant.remainingMs;
+    this.#arm(this.#base.clock.now().monoMs + leftMs);
+    const isLonger = grant.wantsLonger;
+    grant.wantsLonger = false;
+    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
+    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#base.clock.now(), grant.grantedAt);
+    let retryMs: number | undefined;
+    try {
+      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#base.settings.storeTimeoutMs, leftMs / 3));
+    } catch {
+      grant.wantsLonger ||= isLonger;
+      retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#base.clock.jitter());
+    }
+    grant.isRenewing = false;
+    if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? (grant.wantsLonger ? 0 : grant.remainingMs / 3));
+  }
+
   #schedule(grant: Grant, delayMs: number, now: Instant = this.#base.clock.now()): void {
     const nowMs = now.monoMs;
     // A fixed lease is renewed once if it began as a claim, and once for each re-entry that wants a longer one.
@@ -116,29 +131,10 @@ export class Watchdog {
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#base.clock, grant));
-      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.#renewInBackground(grant);
+      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.renewInBackground(grant);
       else
         this.#arm(Math.min(grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs, nowMs + grant.remainingMs));
     }
-  }
-
-  async #renewInBackground(grant: Grant): Promise<void> {
-    grant.isRenewing = true;
-    const leftMs = grant.remainingMs;
-    this.#arm(this.#base.clock.now().monoMs + leftMs);
-    const isLonger = grant.wantsLonger;
-    grant.wantsLonger = false;
-    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
-    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#base.clock.now(), grant.grantedAt);
-    let retryMs: number | undefined;
-    try {
-      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#base.settings.storeTimeoutMs, leftMs / 3));
-    } catch {
-      grant.wantsLonger ||= isLonger;
-      retryMs = Math.min(longestRetryMs, grant.remainingMs / 6) * (0.5 + this.#base.clock.jitter());
-    }
-    grant.isRenewing = false;
-    if (this.#grants.has(grant)) this.#schedule(grant, retryMs ?? (grant.wantsLonger ? 0 : grant.remainingMs / 3));
   }
 }
 
