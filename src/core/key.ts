@@ -24,8 +24,8 @@ export function lockName(key: unknown, category?: string): LockName {
 }
 
 /**
- * What the names of all keys with this beginning begin with, but for those that are hashed; all names, where it is empty.
- * Of a whole key it is the name, unless that is hashed.
+ * The name of a key, where it need not be hashed. Of the beginning of a key: what the names of all keys that begin so begin
+ * with, but for those that are hashed.
  */
 export function namePrefix(prefix: string, category: string | undefined): string {
   return category === undefined ? escapeUnsafe(prefix) : `${escapeUnsafe(category)}|${escapeUnsafe(prefix)}`;
@@ -48,13 +48,8 @@ export interface KeyPlace {
   readonly instead: string;
 }
 
-const guardKey: KeyPlace = {
-  expected: `the guard's key to be a function of the request`,
-  instead: 'lockOn((req) => req.params.id)` or, in Koa, `lockOn((ctx) => ctx.params.id)',
-};
-
 /** Refuses a constant key that was meant as a template: it would be one lock for all calls. */
-export function assertConstantKey(key: string, { expected, instead }: KeyPlace = guardKey): void {
+export function assertConstantKey(key: string, { expected, instead }: KeyPlace): void {
   if (/(^|\/):[A-Za-z_]|\$\{|\{[^}]*\}/.test(key)) {
     throw new LockConfigError(
       `Expected ${expected}, or a constant; got a constant that looks like a template, which would be one lock for every request. Write \`${instead}\` instead`,

@@ -9,6 +9,7 @@ import {
   checkOptions,
   milliseconds,
   millisecondsOrInfinity,
+  narrowed,
   objectWith,
   oneOf,
   type Rule,
@@ -68,7 +69,7 @@ export type LocksSettings = {
   readonly [K in Exclude<keyof LocksOptions, 'store' | 'trust'>]-?: NonNullable<LocksOptions[K]>;
 } & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
-/** The options of one acquire, complete. */
+/** The options of one acquire for which its `Locks` has defaults. */
 export interface AcquireSettings {
   readonly waitMs: number;
   readonly leaseMs: number;
@@ -76,7 +77,7 @@ export interface AcquireSettings {
   readonly maxHoldMs: number;
 }
 
-/** The options of one acquire that have no default in `Locks`. */
+/** The other ones. */
 export interface AcquireTarget {
   readonly category: string | undefined;
   readonly owner: OwnerKind;
@@ -95,13 +96,11 @@ const trust: Rule = {
     ['internal', 'all', 'none'].includes(value as string),
 };
 
-const token = text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name');
-
-const headerName: Rule = {
-  expected: token.expected,
+const headerName = narrowed(
+  text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
   // Node keeps headers in a plain object, where `__proto__` and its like are never what a client sent.
-  accepts: (value) => token.accepts(value) && !((value as string).toLowerCase() in {}),
-};
+  (name) => !((name as string).toLowerCase() in {}),
+);
 
 /** Also those of `traceContext`. */
 export const traceRules: Rules<TraceOptions> = {
@@ -110,12 +109,11 @@ export const traceRules: Rules<TraceOptions> = {
   abortGraceMs: milliseconds(0),
 };
 
-const listening = objectWith('an AbortSignal', 'addEventListener', 'removeEventListener');
-
-/** No other target of events says whether it is aborted. */
-function hasState(value: unknown): boolean {
-  return typeof (value as Partial<AbortSignal>).aborted === 'boolean';
-}
+const signal = narrowed(
+  objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
+  // No other target of events says whether it is aborted.
+  (target) => typeof (target as Partial<AbortSignal>).aborted === 'boolean',
+);
 
 /** Also those of guards. */
 export const acquireRules: Rules<AcquireOptions> = {
@@ -123,27 +121,22 @@ export const acquireRules: Rules<AcquireOptions> = {
   leaseMs: milliseconds(10),
   renew: boolean,
   maxHoldMs: milliseconds(10),
-  signal: { expected: listening.expected, accepts: (value) => listening.accepts(value) && hasState(value) },
+  signal,
   category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
   owner: oneOf('trace', 'request', 'hold'),
   mode: oneOf('write', 'read'),
   priority: wholeNumber(-100, 100),
 };
 
-const storing = objectWith(
-  'a lock store with its methods and `capabilities`, such as a `RedisStore`',
-  'acquire',
-  'renew',
-  'release',
-  'inspect',
-  'forceRelease',
-  'subscribe',
-);
+const storeMethods = ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'];
 
-function hasCapabilities(value: unknown): boolean {
-  const { capabilities } = value as Partial<LockStore>;
-  return typeof capabilities === 'object' && capabilities !== null;
-}
+const store = narrowed(
+  objectWith('a lock store with its methods and `capabilities`, such as a `RedisStore`', ...storeMethods),
+  (value) => {
+    const { capabilities } = value as Partial<LockStore>;
+    return typeof capabilities === 'object' && capabilities !== null;
+  },
+);
 
 const locksRules: Rules<LocksOptions> = {
   ...traceRules,
@@ -151,7 +144,7 @@ const locksRules: Rules<LocksOptions> = {
   leaseMs: acquireRules.leaseMs,
   renew: acquireRules.renew,
   maxHoldMs: acquireRules.maxHoldMs,
-  store: { expected: storing.expected, accepts: (value) => storing.accepts(value) && hasCapabilities(value) },
+  store,
   claimMs: milliseconds(10),
   pollMs: milliseconds(10),
   storeTimeoutMs: milliseconds(10),

@@ -5,8 +5,8 @@ import type { Base } from './runtime.ts';
 import type { AcquireReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
 
-/** What a poll may find out about a waiter. */
-export interface PollOutcome {
+/** Who is told what a poll, or a try, has found out about a waiter. */
+export interface PollListener {
   granted(waiter: Waiter, granted: Granted): void;
   failed(waiter: Waiter, error: Error): void;
   /** It, or another of its key, was asked for again. */
@@ -17,12 +17,12 @@ export interface PollOutcome {
 export class Polls {
   readonly #base: Base;
   readonly #asks: Asks;
-  readonly #outcome: PollOutcome;
+  readonly #listener: PollListener;
 
-  constructor(base: Base, asks: Asks, outcome: PollOutcome) {
+  constructor(base: Base, asks: Asks, listener: PollListener) {
     this.#base = base;
     this.#asks = asks;
-    this.#outcome = outcome;
+    this.#listener = listener;
   }
 
   /** Jittered, and sooner where the holder's lease ends sooner. */
@@ -40,7 +40,7 @@ export class Polls {
     // The store did not know the oldest: it has lost its data, and knows none of the others.
     if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
-    for (const waiter of queue.waiters) this.#outcome.polled(waiter);
+    for (const waiter of queue.waiters) this.#listener.polled(waiter);
     queue.pollLater();
   }
 
@@ -69,7 +69,7 @@ export class Polls {
     if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#base.clock.now(), waiter.ask.leaseMs);
       // Over already: the next poll finds it lapsed and queues again.
-      if (granted !== undefined) this.#outcome.granted(waiter, granted);
+      if (granted !== undefined) this.#listener.granted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.
       return !reply.grant.isClaim;
     }
@@ -77,7 +77,7 @@ export class Polls {
       queue.told(waiter, reply);
       return reply.isNew;
     }
-    this.#outcome.failed(waiter, refusal(waiter, reply, queue));
+    this.#listener.failed(waiter, refusal(waiter, reply, queue));
     return false;
   }
 }

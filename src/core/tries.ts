@@ -1,7 +1,7 @@
 import { type Asks, refusal } from './asks.ts';
 import { asMicrotask, type Instant } from './clock.ts';
 import { grantedByReply } from './granted.ts';
-import type { PollOutcome } from './polls.ts';
+import type { PollListener } from './polls.ts';
 import type { Base } from './runtime.ts';
 import type { AcquireReply, InspectReply } from './store/store.ts';
 import type { Pause, Waiter, WaitQueue } from './wait-queue.ts';
@@ -28,13 +28,13 @@ interface Course {
 export class Tries {
   readonly #base: Base;
   readonly #asks: Asks;
-  readonly #outcome: PollOutcome;
+  readonly #listener: PollListener;
   readonly #courses = new WeakMap<WaitQueue, Course>();
 
-  constructor(base: Base, asks: Asks, outcome: PollOutcome) {
+  constructor(base: Base, asks: Asks, listener: PollListener) {
     this.#base = base;
     this.#asks = asks;
-    this.#outcome = outcome;
+    this.#listener = listener;
   }
 
   /** Not beyond the end of the holder's lease, where that is known. */
@@ -131,11 +131,11 @@ export class Tries {
     if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#base.clock.now(), waiter.ask.leaseMs);
       // Over already: the next try is granted anew.
-      if (granted !== undefined) this.#outcome.granted(waiter, granted);
+      if (granted !== undefined) this.#listener.granted(waiter, granted);
       return granted !== undefined;
     }
     if (reply.status === 'refused') queue.freeInMs = reply.freeInMs;
-    else if (reply.status !== 'queued') this.#outcome.failed(waiter, refusal(waiter, reply, queue));
+    else if (reply.status !== 'queued') this.#listener.failed(waiter, refusal(waiter, reply, queue));
     return false;
   }
 

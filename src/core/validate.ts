@@ -1,5 +1,6 @@
 import { maxTimerMs } from './clock.ts';
 import { LockConfigError } from './errors.ts';
+import { isLater } from './soon.ts';
 
 /** What one option must be: the words for the message, and the test. */
 export interface Rule {
@@ -40,7 +41,7 @@ export const callable: Rule = { expected: 'a function', accepts: (value) => type
 /** Also another library's. */
 export const promised: Rule = {
   expected: 'a promise',
-  accepts: (value) => typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function',
+  accepts: isLater,
 };
 
 /** One of a few strings. */
@@ -65,6 +66,11 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
       value !== null &&
       methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
   };
+}
+
+/** What a rule accepts, as far as it passes a test, too. */
+export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule {
+  return { expected: rule.expected, accepts: (value) => rule.accepts(value) && passes(value) };
 }
 
 /** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */

@@ -5,7 +5,7 @@ import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
 import { LocksClosedError, LockTimeoutError } from './errors.ts';
 import { type Granted, grantedByMessage, grantedByReply } from './granted.ts';
-import { type PollOutcome, Polls } from './polls.ts';
+import { type PollListener, Polls } from './polls.ts';
 import type { Releases } from './releases.ts';
 import { Running } from './running.ts';
 import type { Base } from './runtime.ts';
@@ -46,15 +46,15 @@ export class Waiting {
     this.#subscription = subscription;
     this.#releases = releases;
     this.#asks = new Asks(base, this.#livenessMs, (id, sent, reply) => this.takeClaims(id, sent, reply));
-    const outcome: PollOutcome = {
+    const listener: PollListener = {
       granted: (waiter, granted) => this.#grant(waiter, granted),
       failed: (waiter, error) => this.#fail(waiter, error),
       polled: (waiter) => this.#deadlocks.look(waiter),
     };
-    this.#tries = store.capabilities.queue ? undefined : new Tries(base, this.#asks, outcome);
-    this.#polls = this.#tries ?? new Polls(base, this.#asks, outcome);
+    this.#tries = store.capabilities.queue ? undefined : new Tries(base, this.#asks, listener);
+    this.#polls = this.#tries ?? new Polls(base, this.#asks, listener);
     this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
-    this.#deadlocks = new Deadlocks(base, this.#livenessMs, outcome.failed);
+    this.#deadlocks = new Deadlocks(base, this.#livenessMs, listener.failed);
   }
 
   /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
@@ -100,19 +100,24 @@ export class Waiting {
     else this.#begin(waiter, now);
   }
 
+  /** Asks the store; or, where it has no queue, stands behind those who wait here already. */
   #begin(waiter: Waiter, sent: Instant): void {
     const { request, waitMs } = waiter.ask;
-    const deadlineMs = waiter.askableMs(sent, this.#base.settings.storeTimeoutMs);
     const tries = waitMs > 0 ? this.#tries : undefined;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
-      const line = this.#queues.get(request.id);
-      if (waiter.state === 'pending') this.#answered(waiter, asOf, tries?.inLine(reply, line) ?? reply);
+      if (waiter.state !== 'pending') return;
+      this.#answered(waiter, asOf, tries?.inLine(reply, this.#queues.get(request.id)) ?? reply);
     };
     const line = tries && this.#queues.get(request.id);
-    if (tries !== undefined && line !== undefined) tries.join(line, onReply);
-    else this.#asks.send('acquire', waiter, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
+    if (tries !== undefined && line !== undefined) {
+      tries.join(line, onReply);
+      return;
+    }
+    const deadlineMs = waiter.askableMs(sent, this.#base.settings.storeTimeoutMs);
+    this.#asks.send('acquire', waiter, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
   }
 
+  /** Why a waiter is not to go on, if there is a reason. */
   #overOf({ ask }: Waiter): Error | undefined {
     return this.isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
   }

@@ -15,7 +15,7 @@ import {
 } from '../errors.ts';
 import type { ScopedHold } from '../hold.ts';
 import { Interruption } from '../interruption.ts';
-import { assertConstantKey, type LockKeys, type LockName } from '../key.ts';
+import { assertConstantKey, type KeyPlace, type LockKeys, type LockName } from '../key.ts';
 import { checkedName, checkedNames } from '../lock.ts';
 import { acquireRules, checkAcquireOptions } from '../options.ts';
 import type { Scope } from '../scope.ts';
@@ -66,6 +66,11 @@ const rules = {
   handler: callable,
 };
 
+const guardKey: KeyPlace = {
+  expected: `the guard's key to be a function of the request`,
+  instead: 'lockOn((req) => req.params.id)` or, in Koa, `lockOn((ctx) => ctx.params.id)',
+};
+
 /** What a guard does on every framework: name the keys, acquire them, hand them to the request, refuse. */
 export class RequestGuard {
   readonly #options: AcquireOptions;
@@ -75,7 +80,7 @@ export class RequestGuard {
 
   /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
   constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
-    if (typeof key === 'string') assertConstantKey(key);
+    if (typeof key === 'string') assertConstantKey(key, guardKey);
     else if (typeof key !== 'function') {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${describe(key)}`);
     }
@@ -117,7 +122,16 @@ export class RequestGuard {
     );
   }
 
-  /** What a request is refused with that has nothing; or it passes without. */
+  /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
+  refusal(error: unknown, res: ServerResponse): LockError | undefined {
+    if (!isLockError(error)) return undefined;
+    if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
+    // Error middleware often drops `error.headers`.
+    if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+    return error;
+  }
+
+  /** Rejects with what the request is refused with; or answers no holds, where it may pass without. */
   async #refused(
     traced: TracedRequest,
     names: readonly LockName[],
@@ -146,15 +160,6 @@ export class RequestGuard {
     const { scope } = traced;
     const error = new Interruption(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
     return error ?? (scope.runtime.waiting.isClosed ? new LocksClosedError({ key }) : undefined);
-  }
-
-  /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
-  refusal(error: unknown, res: ServerResponse): LockError | undefined {
-    if (!isLockError(error)) return undefined;
-    if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
-    // Error middleware often drops `error.headers`.
-    if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-    return error;
   }
 
   #names(keys: LockKeys): readonly LockName[] {

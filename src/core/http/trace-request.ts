@@ -28,24 +28,15 @@ export class TracedRequest implements ResponseEvents {
   guarded: readonly ScopedHold[] | undefined;
   /** The same, where the framework has a place for that on all requests. */
   exposed: ExposedHolds | undefined;
-  readonly #headerName: string;
   readonly #graceMs: number;
   /** Started when the client leaves, stopped when the work is over. */
   #grace: Timer | undefined;
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    scope: Scope,
-    headerName: string,
-    graceMs: number,
-    options: WatchOptions,
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, scope: Scope, graceMs: number, options: WatchOptions) {
     this.scope = scope;
-    this.#headerName = headerName;
     this.#graceMs = graceMs;
     // Middleware above may have begun an answer, or given it.
-    if (!res.headersSent) res.setHeader(headerName, scope.traceId);
+    if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
     this.watch = new ResponseWatch(req, res, options, this);
   }
@@ -53,7 +44,8 @@ export class TracedRequest implements ResponseEvents {
   ending(res: ServerResponse): void {
     if (res.headersSent) return;
     // Koa's error handler takes off all headers that were set before.
-    if (!res.hasHeader(this.#headerName)) res.setHeader(this.#headerName, this.scope.traceId);
+    const { headerName, traceId } = this.scope;
+    if (!res.hasHeader(headerName)) res.setHeader(headerName, traceId);
     this.#endConnection(res);
   }
 
@@ -118,7 +110,7 @@ export class Tracing {
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
     const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
-    const request = new TracedRequest(req, res, scope, headerName, graceMs, options);
+    const request = new TracedRequest(req, res, scope, graceMs, options);
     processState().requests.set(req, request);
     return request;
   }
