@@ -77,9 +77,8 @@ export interface AcquireSettings {
   readonly maxHoldMs: number;
 }
 
-/** The other ones. */
+/** The other ones, but for `category`: that is a part of the lock's name. */
 export interface AcquireTarget {
-  readonly category: string | undefined;
   readonly owner: OwnerKind;
   readonly mode: LockMode;
   readonly priority: number;
@@ -204,7 +203,6 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
     leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
     renew: options.renew ?? defaultsOf.renew,
     maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
-    category: options.category,
     owner: options.owner ?? 'trace',
     mode: options.mode ?? 'write',
     priority: options.priority ?? 0,
