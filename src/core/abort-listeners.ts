@@ -12,7 +12,7 @@ const audiences = new WeakMap<AbortSignal, Audience>();
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const { listeners, tell } = audiences.get(signal) ?? open(signal);
-  // Two may be one function.
+  // The same function may be added twice.
   const own = (): void => listener();
   listeners.add(own);
   return () => {

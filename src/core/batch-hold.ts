@@ -70,7 +70,7 @@ export class ScopedBatch implements BatchHold {
     return this.#released;
   };
 
-  /** As each of its holds has it. */
+  /** Throws as `ScopedHold.assertOpen` does, where one of its holds was given back. */
   assertOpen(): void {
     for (const hold of this.#inOrder) hold.assertOpen();
   }

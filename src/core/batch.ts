@@ -12,7 +12,7 @@ import type { AcquireOptions } from './types.ts';
 /** Who asks: a guard gives up when its client leaves. */
 type Caller = 'code' | 'guard';
 
-/** So long after its time a batch still hears what it has asked for: who came to the last key in time may have the rest. */
+/** The last store calls of a batch may take so long beyond its time: who came to the last key in time may have the rest. */
 const lastAskMs = 100;
 
 /**
@@ -68,7 +68,8 @@ export class Batch {
   #heldCount(): number {
     const lost = this.#holds.findIndex((hold) => !hold.isHeld());
     if (lost < 0) return this.#holds.length;
-    // Nobody has worked under it yet; but who would never have all of them at once must hear of it.
+    // While there is time, it is acquired again: nobody has worked under it yet. Then its loss is told, as to who would never
+    // have all of them at once.
     if (this.#leftMs() === 0) {
       this.#holds[lost]?.assertOpen();
       this.#holds[lost]?.assertHeld();
@@ -106,7 +107,7 @@ export class Batch {
     const askMs = this.#askMs();
     try {
       for (const name of names) {
-        // A try does not look for its client.
+        // `acquire` does not look whether a guard's client has left where it is to try.
         const { error } = new Interruption(name.key, this.#scope, this.#options.signal, this.#caller === 'guard');
         if (error !== undefined) throw error;
         tries.push(acquire(this.#scope, name, this.#options, 'try', askMs));

@@ -31,7 +31,7 @@ export class Events {
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     checkValue('the event', event, name);
     checkValue('the listener', listener, callable);
-    // Two may be one function.
+    // The same function may be added twice.
     const own: LockListener<E> = (payload) => listener(payload);
     this.#emitter.on(event, own);
     return () => {

@@ -20,8 +20,8 @@ export interface Seen {
 }
 
 /**
- * A grant in the reply to its own call, for no longer than `leaseMs`, which was asked for, though the store's clock was set
- * back; undefined where it was over on arrival.
+ * A grant in the reply to its own call; undefined where its lease was over on arrival. It lasts no longer than the `leaseMs`
+ * that were asked for, though the store may say so after its clock was set back.
  */
 export function grantedByReply(
   { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
@@ -30,7 +30,7 @@ export function grantedByReply(
   leaseMs: number,
 ): Granted | undefined {
   const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
-  // This way round, here and below, for what is not a number.
+  // Not `<= 0`, nor `<` below: an end that is not a number is over.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
   return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
 }

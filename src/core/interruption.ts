@@ -46,7 +46,7 @@ export class Interruption {
     };
   }
 
-  /** The error to wait no longer with. */
+  /** The error to give up a wait with now, if there is one: also for a job that was told to stop. */
   get waitError(): Error | undefined {
     // The scope may be of another installed copy of this package.
     const { isStopped } = this.#scope as Partial<JobScope>;

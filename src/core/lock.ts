@@ -158,12 +158,13 @@ function runAllNow<T>(
   return runHeld(acquireAllNow(keys, options, 'runAll'), routine, assertAllKept);
 }
 
+/** Acquires, runs and releases; after a routine that went well, `releaseKept` releases, and rejects where a lock was lost. */
 async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   acquired: Soon<H>,
   routine: (hold: H) => T | PromiseLike<T>,
   releaseKept: (hold: H, value: T) => Promise<void>,
 ): Promise<T> {
-  // Also where the answer is sent, or the job's promise settles, before the routine's; or has been, in this turn.
+  // The request or job may be over before the routine is, or in the very turn in which it begins: it is held all the same.
   const keep = (hold: H): [H, () => void] => {
     hold.assertOpen();
     return [hold, hold.keep()];
@@ -194,8 +195,9 @@ async function assertAllKept(batch: ScopedBatch, value: unknown): Promise<void> 
 /** After a routine that went well: its result is only good if the lock was held all along. */
 async function assertKept(hold: ScopedHold, value: unknown): Promise<void> {
   const { grant } = hold;
-  const wasHeld = !grant.isOpen || grant.isHeld;
-  let lost = grant.lostError ?? (wasHeld ? undefined : lostError(hold, value));
+  // Nobody has said so yet.
+  const hasLapsed = grant.isOpen && !grant.isHeld;
+  let lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
   await hold.release().catch((error: unknown) => {
     // Only a loss is an answer; a store that did not answer is told in the events, and asked again.
     if (hasCode(error, 'ERR_LOCK_LOST')) lost ??= lostError(hold, value);

@@ -78,7 +78,7 @@ export function defaultLocks(): Locks {
   return configureLocks();
 }
 
-/** What the parts of a `Locks` see of it. Throws `LockConfigError` for anything else. */
+/** The inside of a `Locks`. Throws `LockConfigError` for anything else. */
 export function runtimeOf(locks: Locks): Runtime {
   const runtime = (locks as Partial<ProcessLocks> | null)?.[runtimeSlot];
   if (runtime !== undefined) return runtime;

@@ -3,9 +3,9 @@ import { runInScope } from './context.ts';
 import type { Scope } from './scope.ts';
 
 /**
- * An `AbortController` of a request or job, in whose scope its listeners run; what else is in the async context, they have
- * from whoever first asked for the signal. Else they would run in that of whoever aborts it: a timer that another request
- * has started, for example, and what they lock would belong to that one.
+ * The `AbortController` of a signal that belongs to a request or job: its listeners run in that one's scope. Else they would
+ * run in that of whoever aborts it, a timer that another request has started for example, and what they lock would be that
+ * one's. What else is in their async context is what whoever first asked for the signal had there.
  */
 export class OwnController {
   readonly signal: AbortSignal;

@@ -15,7 +15,10 @@ const mostUnheard = 10_000;
 type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
 
 type Status = ReleaseReply['status'];
-/** Answers the function that tells whoever awaits the release. */
+/**
+ * Called with the store's status at once. The function that comes back tells whoever awaits the release, and is called
+ * after those to whom the lock was handed on have heard of it.
+ */
 type OnStatus = (status: Status) => () => void;
 
 /** What may be left in the store: a hold or a place in the queue, and how long its lease can last. */
@@ -87,7 +90,7 @@ export class Releases {
     let hasFailed = false;
     const onReply = (reply: ReleaseReply): void => {
       const settle = hasFailed ? ignore : onStatus(reply.status);
-      // Whom the lock was handed to goes on first: others wait for it. It is told a turn later than it is granted.
+      // Whom the lock was handed to goes on first, since others wait for it: it takes a turn from its grant to its code.
       this.#onReply(request.id, sent, reply);
       if (reply.claims.length > 0) asMicrotask(settle);
       else settle();

@@ -81,6 +81,7 @@ export class Scope implements Trace {
     return this.#state !== 'open';
   }
 
+  /** Whether its client has left; of a job, whether it was told to stop. */
   get hasClientLeft(): boolean {
     return this.#abortReason !== undefined && this.#abortReason !== overReason;
   }

@@ -25,7 +25,7 @@ export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly
   if (traced === undefined || shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
 }
 
-/** The next handlers were called: they may be of another copy of Express, with a prototype of its own. */
+/** To be called after `next`: the handlers may be another copy of Express's, which put a prototype of its own on the request. */
 export function keepOnRequest(req: IncomingMessage): void {
   share(req);
 }

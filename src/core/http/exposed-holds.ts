@@ -9,7 +9,7 @@ export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, H
     delete target.lock;
     return;
   }
-  // Whatever else an application has there.
+  // An application may have something else there.
   const all = new Map(target.locks instanceof Map ? target.locks : undefined);
   for (const hold of holds) {
     all.set(hold.key, hold);

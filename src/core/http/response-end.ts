@@ -51,7 +51,7 @@ export class ResponseWatch implements SocketListener, EndListener {
   #sources: Set<Readable> | undefined;
   #running = 0;
   #hasFailed = false;
-  #begun: boolean;
+  #hasBegun: boolean;
   #closed: Promise<void> | undefined;
   #onClosed: (() => void) | undefined;
   /** Most responses have one, of their one guard. */
@@ -62,7 +62,7 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#open = { req, res, socket };
     this.#events = events;
     this.#options = options;
-    this.#begun = !options.awaitsMiddleware;
+    this.#hasBegun = !options.awaitsMiddleware;
     wrapResponse(res, this);
     res.on('pipe', (source) => this.#pipe(source));
     res.on('close', () => this.#close());
@@ -132,7 +132,7 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Middleware begins; the function that comes back, to be called once, says that it has settled, and whether by an error. */
   enter(): (failed: boolean) => void {
-    this.#begun = true;
+    this.#hasBegun = true;
     this.#running += 1;
     return (failed) => {
       this.#running -= 1;
@@ -210,7 +210,7 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   #isDone(): boolean {
     if (!this.#options.awaitsMiddleware) return this.#isEnded;
-    if (!this.#begun || this.#running > 0) return false;
+    if (!this.#hasBegun || this.#running > 0) return false;
     return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
   }
 }
