@@ -12,7 +12,7 @@ interface ProcessState {
   /** What `traceContext` knows of a request, by the raw request. */
   readonly requests: WeakMap<object, object>;
   configured: Locks | undefined;
-  /** Created and not closed. */
+  /** Created and not closed, while none is configured: from then on nobody asks, and who replaces one may not close it. */
   readonly created: Set<Locks>;
   readonly warned: Set<string>;
 }

@@ -52,14 +52,17 @@ export function createLocks(options?: LocksOptions): Locks {
  */
 export function configureLocks(options?: LocksOptions): Locks {
   const locks = createLocks(options);
-  processState().configured = locks;
+  const state = processState();
+  state.configured = locks;
+  state.created.clear();
   return locks;
 }
 
 /** As `createLocks`, on a clock of the caller's. */
 export function buildLocks(options: LocksOptions | undefined, clock: Clock): Locks {
   const locks = new ProcessLocks(resolveLocksOptions(options), clock);
-  processState().created.add(locks);
+  const { configured, created } = processState();
+  if (configured === undefined) created.add(locks);
   return locks;
 }
 

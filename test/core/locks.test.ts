@@ -35,6 +35,13 @@ describe('the default Locks', () => {
     expect(granted).toEqual(['second']);
   });
 
+  it('are not kept once others were configured, though nobody has closed them', () => {
+    keep(createLocks());
+    for (const _ of [1, 2, 3]) keep(configureLocks());
+    keep(createLocks());
+    expect(processState().created.size).toBe(0);
+  });
+
   it('are not those that were only created: locking beside an unused Redis is an error', async () => {
     keep(createLocks({ store: new MemoryStore() }));
     await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
