@@ -423,9 +423,11 @@ describe('the channel of the Redis store', () => {
     stage.server.pause();
     connection().stream.destroy();
     await once(connection(), 'connect');
+    const listening = connection().listenerCount('ready');
     const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
     await clock.advance(2_000);
     expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(connection().listenerCount('ready')).toBe(listening);
     // One that is half open from its beginning is given up as well, and so is the one after it.
     for (const ms of [5_000, 7_000]) {
       const again = once(connection(), 'connect');

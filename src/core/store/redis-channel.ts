@@ -46,6 +46,7 @@ export class RedisChannel {
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
     let isOver = false;
+    let deafen = (): void => {};
     const ask = async (): Promise<void> => {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
       // A connection that were opened now would be closed by nobody.
@@ -53,7 +54,12 @@ export class RedisChannel {
       this.#connection ??= this.#open();
       const connection = this.#connection;
       // An ioredis 5 would send it, and then its own question whether the server is ready, which is forbidden by then.
-      if (connection.status === 'connect') await new Promise((resolve) => connection.once('ready', resolve));
+      if (connection.status === 'connect') {
+        await new Promise<void>((resolve) => {
+          connection.once('ready', resolve);
+          deafen = () => connection.off('ready', resolve);
+        });
+      }
       if (isOver) return;
       await connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
     };
@@ -61,6 +67,8 @@ export class RedisChannel {
       await this.#inTime(ask());
     } catch (error) {
       isOver = true;
+      // While the server does not answer, this is tried again and again on the one connection.
+      deafen();
       // Nobody else can end what never began.
       this.#unsubscribe(channel).catch(() => undefined);
       throw storeError('subscribe', error);
