@@ -32,6 +32,16 @@ describe('MemoryStore', () => {
     },
   );
 
+  it('remembers a release for as long as was asked for, also beside one that is to be remembered for a day', async () => {
+    const process = stage.deafProcess();
+    const [cron, short] = [process.line(), process.line()];
+    await cron.release(86_400_000);
+    await short.release(1_000);
+    await clock.advance(3_000);
+    expect((await short.ask()).status).toBe('granted');
+    expect((await cron.ask()).status).toBe('cancelled');
+  });
+
   it('forgets a hold at its release where no call about it is on its way, and nothing else', async () => {
     const process = stage.deafProcess();
     const held = process.line(undefined, { unanswered: 0 });

@@ -59,7 +59,7 @@ export class MemoryStore implements LockStore {
     nextFence: (least?: number): number => this.#nextFence(least),
     isReachable: (process: string): boolean => this.#listeners.has(process),
     tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
-    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.find(holdId, this.#host.nowMs),
+    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.get(holdId, this.#host.nowMs),
     bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
       this.#bury(request, status, tombstoneMs),
   } satisfies LockHost;
@@ -163,6 +163,7 @@ export class MemoryStore implements LockStore {
   #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
     // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
     if (status === 'released' && unanswered === 0) return;
-    this.#tombstones.add(holdId, status, this.#host.nowMs, tombstoneMs);
+    const { nowMs } = this.#host;
+    this.#tombstones.add(holdId, status, nowMs + tombstoneMs, nowMs);
   }
 }

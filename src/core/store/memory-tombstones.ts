@@ -2,34 +2,45 @@ import type { ReleaseReply } from './store.ts';
 
 type Status = ReleaseReply['status'];
 
+interface Tombstone {
+  readonly status: Status;
+  readonly untilMs: number;
+}
+
+/** So many are kept before it is looked for the first time which of them are over. */
+const fewest = 1_000;
+/** After so long it is looked all the same: there may have been many once. */
+const lookEveryMs = 60_000;
+
 /**
- * What releases answered, by hold id; each for one to two times as long as the longest that was asked for. They are kept in
- * two generations, so that forgetting is one assignment.
+ * What releases have answered, by hold id, each for as long as was asked for. What is over goes when there are twice as many
+ * as the last look has left: so a look costs each of them little, and one that is to last for days keeps no other.
  */
 export class MemoryTombstones {
-  #newer = new Map<string, Status>();
-  #older = new Map<string, Status>();
-  #longestMs = 0;
-  #turnedMs = 0;
+  readonly #tombstones = new Map<string, Tombstone>();
+  #lookAt = fewest;
+  #lookedMs = 0;
 
-  find(holdId: string, nowMs: number): Status | undefined {
-    if (this.#newer.size + this.#older.size === 0) return undefined;
-    this.#turn(nowMs);
-    return this.#newer.get(holdId) ?? this.#older.get(holdId);
+  get(holdId: string, nowMs: number): Status | undefined {
+    if (this.#tombstones.size === 0) return undefined;
+    this.#look(nowMs);
+    const known = this.#tombstones.get(holdId);
+    return known !== undefined && known.untilMs > nowMs ? known.status : undefined;
   }
 
-  /** To be kept for `forMs` at least. */
-  add(holdId: string, status: Status, nowMs: number, forMs: number): void {
-    this.#turn(nowMs);
-    this.#longestMs = Math.max(this.#longestMs, forMs);
-    this.#newer.set(holdId, status);
+  add(holdId: string, status: Status, untilMs: number, nowMs: number): void {
+    this.#tombstones.set(holdId, { status, untilMs });
+    this.#look(nowMs);
   }
 
-  #turn(nowMs: number): void {
-    const sinceMs = nowMs - this.#turnedMs;
-    if (sinceMs <= this.#longestMs) return;
-    this.#older = sinceMs > 2 * this.#longestMs ? new Map() : this.#newer;
-    this.#newer = new Map();
-    this.#turnedMs = nowMs;
+  get size(): number {
+    return this.#tombstones.size;
+  }
+
+  #look(nowMs: number): void {
+    if (this.#tombstones.size < this.#lookAt && nowMs - this.#lookedMs < lookEveryMs) return;
+    for (const [id, { untilMs }] of this.#tombstones) if (untilMs <= nowMs) this.#tombstones.delete(id);
+    this.#lookAt = Math.max(fewest, 2 * this.#tombstones.size);
+    this.#lookedMs = nowMs;
   }
 }
