@@ -95,7 +95,7 @@ export function checkedName(key: unknown, category: string | undefined): LockNam
 /** Checks a list of keys; each of them once, in the order of the list. */
 export function checkedNames(keys: Extract<LockKeys, readonly unknown[]>, category: string | undefined): LockName[] {
   if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
-  if (keys.length === 0) throw new LockKeyError('Expected one lock key at least, got an empty list');
+  if (keys.length === 0) throw new LockKeyError('Expected the lock key to be one at least, got an empty list');
   const names = new Map<string, LockName>();
   for (const key of keys) {
     const name = checkedName(key, category);
