@@ -51,5 +51,5 @@ export function warnOnce(code: string, message: string): void {
   const { warned } = processState();
   if (warned.has(code)) return;
   warned.add(code);
-  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See the README, "${code}".` });
+  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/errors.md, "${code}".` });
 }

@@ -1,4 +1,4 @@
-/** What tells the kinds of lock errors apart; stable, one heading each in the README. */
+/** What tells the kinds of lock errors apart; stable, one heading each in docs/errors.md. */
 export type LockErrorCode =
   | 'ERR_LOCK_CONFIG'
   | 'ERR_LOCK_KEY'

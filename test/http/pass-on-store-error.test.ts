@@ -78,7 +78,7 @@ describeFrameworks('passOnStoreError', (framework) => {
       {
         code: 'LOCK_PASSED',
         message: expect.stringContaining('passOnStoreError'),
-        detail: 'See the README, "LOCK_PASSED".',
+        detail: 'See docs/errors.md, "LOCK_PASSED".',
       },
     ]);
   });

@@ -26,7 +26,7 @@ async function serve(file: string, options?: ScriptOptions): Promise<{ statuses:
 function once(code: string, message: RegExp) {
   return {
     statuses: [200, 200],
-    warnings: [{ code, message: expect.stringMatching(message), detail: `See the README, "${code}".` }],
+    warnings: [{ code, message: expect.stringMatching(message), detail: `See docs/errors.md, "${code}".` }],
   };
 }
 

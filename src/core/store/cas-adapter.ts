@@ -30,7 +30,7 @@ export interface CasReading {
   readonly nowUs: number;
 }
 
-/** A warning of the store's: its code, as it stands in the README, and its words. */
+/** A warning of the store's: its code, as it stands in docs/errors.md, and its words. */
 export interface CasWarning {
   readonly code: string;
   readonly message: string;
