@@ -20,15 +20,20 @@ export async function startRedis() {
     server.once('error', (cause) => reject(new Error(`Cannot start ${binary}; set REDIS_SERVER`, { cause })));
     server.once('exit', (code) => reject(new Error(`${binary} ended with code ${code}`)));
   });
-  failed.catch(() => undefined); // After the start, its end is awaited by stop().
   const killAtExit = () => server.kill('SIGKILL');
   process.once('exit', killAtExit);
 
   await Promise.race([listening(port), failed]);
+  // Thrown for nobody to catch: without its server a run would go on to wait for answers.
+  const endRun = (code, signal) => {
+    throw new Error(`${binary} ended in the midst of the run, with ${code ?? signal}`);
+  };
+  server.once('exit', endRun);
   const admin = await connect(port);
 
   async function stop() {
     await admin.quit();
+    server.off('exit', endRun);
     const ended = once(server, 'exit');
     server.kill('SIGTERM');
     await ended;

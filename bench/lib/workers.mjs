@@ -23,8 +23,8 @@ export async function startWorker(file, config) {
     if (error === undefined) calls.get(id)?.resolve(result);
     else calls.get(id)?.reject(new Error(`${label}: ${error}`));
   });
-  child.once('exit', (code) => {
-    const error = new Error(`${label} ended with code ${code}`);
+  child.once('exit', (code, signal) => {
+    const error = new Error(`${label} ended with ${code ?? signal}`);
     ready.reject(error);
     for (const { reject } of calls.values()) reject(error);
   });
@@ -46,7 +46,7 @@ export async function startWorker(file, config) {
   }
 
   async function close() {
-    if (child.exitCode !== null) return;
+    if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
     try {
       await call('close', undefined, closeTimeoutMs);
