@@ -7,7 +7,7 @@ export function create({ client }) {
   const locks = createLocks({ store: client ? new RedisStore({ client }) : new MemoryStore() });
   return {
     context: traceContext({ locks, trust: 'internal' }),
-    guard: lockOn((req) => req.params.id),
+    guard: lockOn((req) => `order:${req.params.id}`),
     close: () => locks.close(),
   };
 }
