@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ours } from './contenders/index.mjs';
 import { compare } from './lib/compare.mjs';
@@ -18,12 +19,14 @@ const { values: options } = parseArgs({
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
 
-const chosen = scenarios.filter(({ name }) => options.scenario === undefined || options.scenario === name);
-if (chosen.length === 0) throw new Error(`No such scenario; one of ${scenarios.map(({ name }) => name).join(', ')}`);
+const named = scenarios.filter(({ name }) => options.scenario === undefined || options.scenario === name);
+if (named.length === 0) throw new Error(`No such scenario; one of ${scenarios.map(({ name }) => name).join(', ')}`);
+const chosen = named.filter((scenario) => contendersOf(scenario).length > 0);
+if (chosen.length === 0) throw new Error(`${options.scenario} is of reenlock alone: nothing is left --without-ours`);
 if (options.rounds !== undefined && !/^[1-9]\d*$/.test(options.rounds)) {
   throw new Error(`Expected --rounds to be a whole number of 1 or more, got ${options.rounds}`);
 }
-await checkBuild();
+await checkInstalled();
 
 const redis = await startRedis();
 const results = [];
@@ -42,11 +45,14 @@ const whole = options.scenario === undefined && !options.quick && !options['with
 if (whole) writeResults(results, describeMachine(redis.version));
 else console.log('\nOnly a whole run, without options but --rounds, is written to README.md.');
 
-async function run(scenario) {
-  const { contenders, quickContenders = contenders, isCurve = false } = scenario;
-  const names = (options.quick ? quickContenders : contenders).filter(
+function contendersOf({ contenders, quickContenders = contenders, isCurve = false }) {
+  return (options.quick ? quickContenders : contenders).filter(
     (name) => !options['without-ours'] || !(isCurve || ours.includes(name)),
   );
+}
+
+async function run(scenario) {
+  const names = contendersOf(scenario);
   const rounds = Number(options.rounds ?? (options.quick ? scenario.quickRounds : scenario.rounds));
   const size = options.quick ? { ...scenario.size, ...scenario.quickSize } : scenario.size;
   process.stderr.write(`${scenario.name} `);
@@ -56,7 +62,10 @@ async function run(scenario) {
   return { scenario, rounds, comparison, targets: options['without-ours'] ? [] : scenario.targets(comparison) };
 }
 
-async function checkBuild() {
+async function checkInstalled() {
+  if (!existsSync(new URL('node_modules/', import.meta.url))) {
+    throw new Error('The peers are not installed: run "npm --prefix bench install"');
+  }
   if (options['without-ours']) {
     console.error('WITHOUT reenlock (--without-ours): the peers only, no targets.');
     return;
