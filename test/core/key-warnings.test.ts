@@ -26,26 +26,26 @@ describe('a constant guard key', () => {
 
 describe('a key made from a missing value', () => {
   it.each([
-    'order:undefined',
-    'undefined',
-    'null:7',
-    'a/NaN',
-    'order:[object Object]',
-    'undefined|a',
-    'order:${id}',
-    '${order.id}',
-  ])('warns once in a process: %s', (key) => {
+    ['order:undefined', 'undefined'],
+    ['undefined', 'undefined'],
+    ['null:7', 'null'],
+    ['a/NaN', 'NaN'],
+    ['order:[object Object]', '[object Object]'],
+    ['undefined|a', 'undefined'],
+    ['order:${id}', '${'],
+    ['${order.id}', '${'],
+  ])('warns once in a process, and names the part: %s', (key, part) => {
     setUp();
     processState().warned.clear();
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
     getLock(key);
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining(`a part that reads "${part}": a value that it was made from was probably missing`),
+      expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
+    );
     getLock(key);
     getLock('another:undefined');
     expect(warn).toHaveBeenCalledTimes(1);
-    expect(warn).toHaveBeenCalledWith(
-      expect.stringContaining('was probably missing'),
-      expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
-    );
     warn.mockRestore();
   });
 
