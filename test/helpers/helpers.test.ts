@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import Redis from 'ioredis';
 import { watchLeaks } from './leaks.ts';
 import { runScript, startScript } from './processes.ts';
+import { redisBinary } from './redis-binary.ts';
 import { disconnectTimeout } from './redis-client.ts';
 import { startRedis } from './redis-server.ts';
 
@@ -100,5 +101,45 @@ describe('scripts', () => {
     expect(lines).toEqual(['first', 'got 1', 'got 2']);
     expect((await running.stop()).code).toBeNull();
     await expect(running.once()).rejects.toThrow('ended');
+  });
+});
+
+describe('the Redis server of the tests', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'reenlock-path-'));
+  const binary = (folder: string, name: string) => {
+    mkdirSync(join(dir, folder), { recursive: true });
+    const file = join(dir, folder, name);
+    writeFileSync(file, '#!/bin/sh\n', { mode: 0o755 });
+    return file;
+  };
+  const env = { ...process.env };
+  beforeEach(() => {
+    delete process.env.REDIS_SERVER;
+  });
+  afterEach(() => {
+    process.env = { ...env };
+  });
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  it('is the one that REDIS_SERVER names, else redis-server on the PATH, else valkey-server', () => {
+    const valkey = binary('valkey', 'valkey-server');
+    const redis = binary('redis', 'redis-server');
+    process.env.PATH = join(dir, 'valkey');
+    expect(redisBinary()).toBe(valkey);
+    process.env.PATH += delimiter + join(dir, 'redis');
+    expect(redisBinary()).toBe(redis);
+    process.env.REDIS_SERVER = valkey;
+    expect(redisBinary()).toBe(valkey);
+  });
+
+  it('is never done without: one message names all ways to get one', () => {
+    const ways = /redis-server or valkey-server on the PATH.*REDIS_SERVER.*as root on a Debian-like system/;
+    process.env.REDIS_SERVER = join(dir, 'none');
+    expect(redisBinary).toThrow(ways);
+    delete process.env.REDIS_SERVER;
+    process.env.PATH = dir;
+    const getuid = jest.spyOn(process, 'getuid').mockReturnValue(1000);
+    expect(redisBinary).toThrow(ways);
+    getuid.mockRestore();
   });
 });
