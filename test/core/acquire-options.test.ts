@@ -11,6 +11,7 @@ import {
 } from '../../src/core/index.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import { checkAcquireOptions } from '../../src/core/options.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';
 
@@ -18,6 +19,8 @@ const created: Locks[] = [];
 afterEach(async () => {
   for (const locks of created.splice(0)) await locks.close();
 });
+// Looks after that.
+watchLeaks();
 
 function build(options: unknown): Locks {
   const locks = createLocks(options as LocksOptions);

@@ -1,5 +1,8 @@
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/store/store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
 
 /** Answers acquires when it is told to. */
 class SlowStore extends MemoryStore {

@@ -10,6 +10,9 @@ import {
   MemoryStore,
   runInTrace,
 } from '../../src/core/index.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
 
 describe('the default Locks', () => {
   const { NODE_ENV } = process.env;

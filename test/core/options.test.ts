@@ -1,5 +1,8 @@
 import { createLocks, LockConfigError, type Locks, type LocksOptions, MemoryStore } from '../../src/core/index.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';
+
+watchLeaks();
 
 const created: Locks[] = [];
 afterEach(async () => {

@@ -1,7 +1,10 @@
 import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
 import { buildLocks } from '../../src/core/locks.ts';
 import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../src/core/store/store.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
+
+watchLeaks();
 
 /** Fails releases until it is mended. */
 class BrokenStore extends MemoryStore {

@@ -1,4 +1,7 @@
 import { createLocks, type Hold, LockScopeError, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
 
 /** A promise, and the function that settles it. */
 function gate(): { opened: Promise<void>; open: () => void } {

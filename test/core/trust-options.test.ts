@@ -1,6 +1,9 @@
 import { inspect } from 'node:util';
 import { createLocks, LockConfigError, type Locks, runInTrace, traceHeaders } from '../../src/core/index.ts';
 import { TraceSignatures } from '../../src/core/signature.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
 
 const older = 'an-older-secret-that-is-in-use-yet';
 const newest = 'the-newest-secret-that-everybody-has';

@@ -3,6 +3,9 @@ import { connectionsOf } from '../../src/core/store/redis-connections.ts';
 import { RedisHistory } from '../../src/core/store/redis-history.ts';
 import type { HoldRequest } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
+import { watchLeaks } from '../helpers/leaks.ts';
+
+watchLeaks();
 
 /** A cluster's client, as far as connections go. */
 function clusterOf(...streams: unknown[]) {
