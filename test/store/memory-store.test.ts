@@ -32,6 +32,22 @@ describe('MemoryStore', () => {
     },
   );
 
+  it.each([
+    [1, 9_999, true],
+    [1, 10_001, false],
+    [-1, 0, false],
+    [100, 999_999, true],
+    [100, 1_000_001, false],
+  ])('lets priority %i before a waiter who came %i ms earlier: %s', async (priority, ms, isBefore) => {
+    const process = stage.deafProcess();
+    await process.line().hold({ leaseMs: ms + longMs });
+    const first = await process.line().wait({ livenessMs: ms + longMs });
+    await clock.advance(ms);
+    const second = await process.line(undefined, { priority }).wait();
+    const order = isBefore ? [second, first] : [first, second];
+    expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
+  });
+
   it('remembers a release for as long as was asked for, also beside one that is to be remembered for a day', async () => {
     const process = stage.deafProcess();
     const [cron, short] = [process.line(), process.line()];
