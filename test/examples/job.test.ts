@@ -77,6 +77,22 @@ describe('job/server.ts', () => {
       await client.quit();
     }
   });
+
+  it('told to stop in a round that its database does not answer, ends with 0', async () => {
+    const gone = await startRedis();
+    try {
+      const example = await Example.start('job/server.ts', { REDIS_URL: gone.url, NIGHT_MS: '1' });
+      expect((await ship(example, '1')).status).toBe(201);
+      await example.line(/: order 1, 500 cents$/);
+      gone.pause();
+      // By then the round has given its lock call up, too, and the next one has asked the database.
+      expect((await ship(example, '1')).status).toBe(503);
+      example.kill('SIGTERM');
+      expect((await example.exited).code).toBe(0);
+    } finally {
+      await gone.stop();
+    }
+  });
 });
 
 describe('settleOrders', () => {
