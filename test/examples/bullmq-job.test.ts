@@ -138,6 +138,17 @@ describe('bullmq-job/worker.ts', () => {
     expect(first.lines).toContain('order 42 is put back: The wait for the lock was aborted');
   });
 
+  it('a worker that is told to stop ends, though its Redis does not answer', async () => {
+    const worker = await startWorker();
+    redis.pause();
+    try {
+      worker.script.kill('SIGTERM');
+      expect((await worker.script.exited).code).toBe(1);
+    } finally {
+      redis.resume();
+    }
+  });
+
   it('enqueue.ts puts a job for each order that it is given', async () => {
     const args = ['7', '8'];
     const { code, stderr } = await runScript(exampleFile('bullmq-job/enqueue.ts'), {
