@@ -31,7 +31,6 @@ async function main(units: number, run: string): Promise<void> {
   await once(process, 'message');
   await Promise.all(running.map(({ server, locks }) => closeServer(server, locks, { drainMs: 1_000 })));
   await client?.del(variants.map(hashOf));
-  await client?.quit();
   process.send?.(moments, () => process.disconnect());
 }
 
@@ -50,13 +49,17 @@ async function connect(url: string | undefined): Promise<Redis | undefined> {
   if (!url) return undefined;
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
   let cause: NodeJS.ErrnoException | undefined;
-  client.once('error', (error: NodeJS.ErrnoException) => {
+  client.on('error', (error: NodeJS.ErrnoException) => {
     cause = error;
   });
-  await client.connect().catch(() => {
-    console.error(`No Redis server answers at REDIS_URL: ${cause?.message || cause?.code}`);
+  // At the start or later: what requests are answered without it says nothing about locks.
+  client.once('end', () => {
+    console.error(
+      `No Redis server answers at REDIS_URL: ${cause?.message || cause?.code || 'it closed the connection'}`,
+    );
     process.exit(1);
   });
+  await client.connect();
   return client;
 }
 

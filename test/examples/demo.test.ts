@@ -1,9 +1,10 @@
+import Redis from 'ioredis';
 import type { Doing, Moment } from '../../examples/demo/moments.ts';
 import { drawLanes } from '../../examples/demo/timeline.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { runScript, tsx } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { exampleFile } from './example.ts';
+import { exampleFile, until } from './example.ts';
 
 watchLeaks();
 
@@ -35,11 +36,22 @@ describe('demo.ts', () => {
     expectLesson(stdout);
   });
 
-  it('says so, and fails, when no Redis answers', async () => {
+  it('says so, and fails, when its Redis goes away, and when none answers', async () => {
+    const started = run(redis.url);
+    const client = new Redis(redis.url, { retryStrategy: () => null });
+    // Requests are at work: their order's books are begun.
+    await until(
+      () => client.keys('reenlock-demo:*:locked'),
+      ({ length }) => length > 0,
+    );
+    client.disconnect();
     await redis.kill();
-    const { code, stderr } = await run(redis.url);
-    expect(code).toBe(1);
-    expect(stderr).toContain('No Redis server answers at REDIS_URL');
+    for (const { code, stderr } of [await started, await run(redis.url)]) {
+      expect(code).toBe(1);
+      expect(stderr).toContain('No Redis server answers at REDIS_URL');
+      // And nothing of what it did to the requests.
+      expect(stderr).not.toMatch(/^ +at /m);
+    }
   });
 });
 
