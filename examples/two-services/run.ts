@@ -7,6 +7,9 @@ import { freePort, ServiceProcess } from './service-process.ts';
 
 /** Ships order 42 twice at once, over two service processes, and shows what each of them says. */
 async function main(): Promise<void> {
+  // An exit, so that what was started here ends with this process.
+  process.once('SIGINT', () => process.exit(130));
+  process.once('SIGTERM', () => process.exit(143));
   const redis = await openRedis();
   const bank = slowBank().listen(0, '127.0.0.1');
   await once(bank, 'listening');

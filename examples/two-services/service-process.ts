@@ -17,17 +17,18 @@ export class ServiceProcess {
       env: { ...process.env, ...env, PORT: String(port) },
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     });
+    process.once('exit', () => this.#child.kill());
     const lines = createInterface({ input: this.#child.stdout as Readable });
     lines.on('line', (line) => console.log(`${name.padEnd(9)} ${line}`));
-    const ended = once(this.#child, 'exit').then(([code]) => {
-      throw new Error(`The ${name} service ended with code ${code}`);
+    const ended = once(this.#child, 'exit').then(([code, signal]) => {
+      throw new Error(`The ${name} service ended with ${code ?? signal}`);
     });
     this.listening = Promise.race([once(lines, 'line'), ended]);
     this.listening.catch(() => {});
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     this.#child.kill();
     await once(this.#child, 'close');
   }

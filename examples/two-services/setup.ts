@@ -12,9 +12,11 @@ export function needed(name: 'REDIS_URL' | 'ORDERS_URL' | 'PAYMENTS_URL' | 'BANK
   throw new Error(`${name} is not set. Both services, a bank and a Redis: npx tsx examples/two-services/run.ts`);
 }
 
-/** Serves until SIGTERM. Both services lock in one Redis; each says what its requests hold and wait for. */
+/** Serves until SIGTERM or Ctrl-C. Both services lock in one Redis; each says what its requests hold and wait for. */
 export async function serve(app: RequestListener): Promise<void> {
   const client = new Redis(needed('REDIS_URL'));
+  // It connects again by itself; meanwhile guards answer 503.
+  client.on('error', ({ message, code }: NodeJS.ErrnoException) => console.error(`Redis: ${message || code}`));
   const locks = configureLocks({
     store: new RedisStore({ client }),
     // What a crashed service leaves behind is held for as long as this.
@@ -25,8 +27,10 @@ export async function serve(app: RequestListener): Promise<void> {
   locks.on('granted', ({ owner, key, fence }) => console.log(`${owner} holds ${key}, fence ${fence}`));
   locks.on('released', ({ owner, key }) => console.log(`${owner} gives ${key} back`));
   const server = await listen(app);
-  process.once('SIGTERM', async () => {
+  const stop = async (): Promise<void> => {
     await closeServer(server, locks, { drainMs: 1_000 });
     client.disconnect();
-  });
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
 }

@@ -1,11 +1,13 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import Redis from 'ioredis';
 import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript } from '../helpers/processes.ts';
+import { runScript, startScript } from '../helpers/processes.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { Bank } from './bank.ts';
 import { Example, exampleFile, stopExamples, until } from './example.ts';
@@ -13,6 +15,13 @@ import { Example, exampleFile, stopExamples, until } from './example.ts';
 watchLeaks();
 
 const run = exampleFile('two-services/run.ts');
+
+/** All processes but those that have ended, though nobody has asked how. */
+async function processes(): Promise<{ pid: number; parent: number }[]> {
+  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=,stat=']);
+  const rows = [...stdout.matchAll(/^ *(\d+) +(\d+) +([^Z]\S*)$/gm)];
+  return rows.map(([, pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
+}
 
 describe('two services on one Redis', () => {
   let redis: RedisServer;
@@ -179,6 +188,16 @@ describe('two-services/run.ts', () => {
       const fences = lines.map((line) => new RegExp(`${trace} holds order:42, fence (\\d+)`).exec(line)?.[1]);
       expect(new Set(fences.filter((fence) => fence !== undefined)).size).toBe(1);
     }
+  });
+
+  it('told to stop, ends with all that it has started', async () => {
+    const script = startScript(run, { env: { REDIS_URL: '' } });
+    for await (const line of script.lines()) if (/holds order:42/.test(line)) break;
+    const started = (await processes()).filter(({ parent }) => parent === script.pid).map(({ pid }) => pid);
+    expect(started.length).toBeGreaterThanOrEqual(3); // a Redis and two services
+    script.kill('SIGTERM');
+    expect((await script.exited).code).toBe(143);
+    await until(processes, (left) => left.every(({ pid }) => !started.includes(pid)));
   });
 
   it('says so when no Redis answers, or none is at hand', async () => {
