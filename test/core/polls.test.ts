@@ -25,6 +25,47 @@ describe('the polls of a key', () => {
     expect(asksSince(setup, startMs)).toEqual([1_000, 2_000, 3_000, 4_000]);
   });
 
+  it.each([
+    [0, [750, 1_500, 2_250, 3_000]],
+    [1, [1_250, 2_500, 3_750]],
+  ])('are jittered by a quarter of `pollMs` to both sides: %d', async (jitter, due) => {
+    const setup = setUp();
+    setup.clock.nextJitter = jitter;
+    await taken(setup.sibling());
+    const startMs = setup.clock.now().monoMs;
+    await queued(setup);
+    await setup.clock.advance(3_750);
+    expect(asksSince(setup, startMs).slice(0, due.length)).toEqual(due);
+  });
+
+  it('have `pollMs` to be answered, and then the next one comes in its time', async () => {
+    const setup = setUp({ storeTimeoutMs: 10_000 });
+    const failures = setup.events('storeError');
+    await taken(setup.sibling());
+    const startMs = setup.clock.now().monoMs;
+    await queued(setup, { waitMs: Number.POSITIVE_INFINITY });
+    setup.store.next('acquire', { kind: 'lostCall' });
+    await setup.clock.advance(1_999);
+    expect(failures).toEqual([]);
+    await setup.clock.advance(1_001);
+    expect(failures).toMatchObject([{ operation: 'poll', error: { outcome: 'unknown' } }]);
+    expect(asksSince(setup, startMs)).toEqual([1_000, 3_000]);
+  });
+
+  it.each([
+    [{}, 5_000],
+    [{ pollMs: 100, storeTimeoutMs: 50 }, 350],
+  ])('keep the process live for three of them and the deadline of a call: %p', async (options, livenessMs) => {
+    const setup = setUp(options);
+    await taken(setup.sibling());
+    await queued(setup);
+    await setup.clock.advance(1_000);
+    const asks = setup.store.calls.filter(({ operation }) => operation === 'acquire');
+    expect(asks.length).toBeGreaterThan(2);
+    // The first is the holder's, of another process.
+    for (const { terms } of asks.slice(1)) expect(terms).toMatchObject({ livenessMs });
+  });
+
   it('are not put off by those who come meanwhile', async () => {
     const setup = setUp();
     await taken(setup.sibling());
