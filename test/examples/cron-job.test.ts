@@ -1,4 +1,4 @@
-import { lock } from 'reenlock';
+import { getLock, lock } from 'reenlock';
 import { orderKey } from '../../examples/orders/key.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
@@ -67,6 +67,8 @@ describe('cron-job/server.ts', () => {
       const waits = example.lines.filter((line) => line === 'waits for order:9').length;
       await lock.acquire(orderKey('9'));
       await example.line(/^waits for order:9$/, waits + 1);
+      // The round is its own until it is over: no other instance begins the next beside it.
+      expect(await getLock('settlement').isLocked()).toBe(true);
       example.kill('SIGTERM');
       const { code, stderr } = await example.exited;
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -1,12 +1,19 @@
 import Redis from 'ioredis';
-import { createLocks, lock, runInTrace } from 'reenlock';
+import { createLocks, getLock, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
+import request from 'supertest';
+import { createApp as createExpressApp } from '../../examples/express-orders/app.ts';
+import { createApp as createKoaApp } from '../../examples/koa-orders/app.ts';
+import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
+import { createServices } from '../../examples/orders/setup.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { Example, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();
+
+type Parts = Parameters<typeof createExpressApp>;
 
 const frameworks = ['express-orders', 'koa-orders'];
 const servers = frameworks.map((name) => `${name}/server.ts`);
@@ -36,6 +43,23 @@ describe.each(servers)('%s', (file) => {
     expect(answer.status).toBe(409);
     expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
     expect(await answer.json()).toEqual({ error: 'Nothing is left to ship' });
+  });
+});
+
+describe.each([
+  ['express-orders', (...parts: Parts) => createExpressApp(...parts)],
+  ['koa-orders', (...parts: Parts) => createKoaApp(...parts).callback()],
+])('%s/app.ts', (_, createHandler) => {
+  it('has the order before its service is asked', async () => {
+    const locks = createLocks();
+    const { orders } = createServices(new MemoryDatabase());
+    // By the services' own locks alone no two shipments would mix, either.
+    jest.spyOn(orders, 'ship').mockImplementation(async (id) => {
+      return { shipped: getLock(orderKey(id)).holdCount(), stock: 0, charged: 0 };
+    });
+    const { body } = await request(createHandler(orders, locks)).post('/orders/1/shipments').expect(201);
+    expect(body).toMatchObject({ shipped: 1 });
+    await locks.close();
   });
 });
 
