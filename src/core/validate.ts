@@ -70,7 +70,7 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
 
 /** What a rule accepts, as far as it passes a test, too. */
 export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule {
-  return { expected: rule.expected, accepts: (value) => rule.accepts(value) && passes(value) };
+  return { ...rule, accepts: (value) => rule.accepts(value) && passes(value) };
 }
 
 /** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
