@@ -3,6 +3,7 @@ import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
+import type { ResponseWatch } from '../core/http/response-end.ts';
 import {
   runInRequest,
   runTraced,
@@ -126,10 +127,7 @@ async function answer(handle: () => unknown): Promise<void> {
 }
 
 /** Runs middleware as a part of the request's work, which is not over before it has settled. */
-async function within(
-  watch: { enter(): (failed: boolean) => void } | undefined,
-  next: () => Promise<unknown>,
-): Promise<void> {
+async function within(watch: ResponseWatch | undefined, next: () => Promise<unknown>): Promise<void> {
   const leave = watch?.enter();
   try {
     await next();

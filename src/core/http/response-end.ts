@@ -45,13 +45,12 @@ export class ResponseWatch implements SocketListener, EndListener {
   readonly #options: WatchOptions;
   #isEnded = false;
   #isClosed = false;
-  #isSocketClosed = false;
   #isOver = false;
   /** Piped into the response. Most responses have none. */
   #sources: Set<Readable> | undefined;
   #running = 0;
   #hasFailed = false;
-  #hasBegun: boolean;
+  #hasBegun = false;
   #closed: Promise<void> | undefined;
   #onClosed: (() => void) | undefined;
   /** Most responses have one, of their one guard. */
@@ -62,7 +61,6 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#open = { req, res, socket };
     this.#events = events;
     this.#options = options;
-    this.#hasBegun = !options.awaitsMiddleware;
     wrapResponse(res, this);
     res.on('pipe', (source) => this.#pipe(source));
     res.on('close', () => this.#close());
@@ -76,15 +74,14 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Told by the connection. */
   socketClosed(): void {
-    this.#isSocketClosed = true;
-    this.#close();
+    this.#close(true);
   }
 
   /** Told by the response. */
   ending(): void {
     if (this.#open === undefined) return;
     this.#events.ending(this.#open.res);
-    if (this.#beforeEnd !== undefined) this.#tellEnd(this.#open.res);
+    this.#tellEnd(this.#open.res);
   }
 
   /** Told by the response. */
@@ -147,11 +144,12 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (looks !== undefined) for (const look of looks) look(res);
   }
 
-  #close(): void {
+  /** Told by the response, or by the connection, that it is closed. */
+  #close(isByConnection = false): void {
     if (this.#open === undefined) return;
     const { req, res, socket } = this.#open;
     // Destroyed in its queue: what Node does to it when the connection closes is still to come.
-    if (socket === undefined || this.#isSocketClosed || !isQueued(socket, res)) {
+    if (socket === undefined || isByConnection || !isQueued(socket, res)) {
       if (socket !== undefined) ignoreSocketClose(socket, this);
       this.#open = undefined;
     }
