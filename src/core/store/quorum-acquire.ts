@@ -65,7 +65,8 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
     votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
   }
 
-  const nowMs = reachedBy(Math.min(size, told(votes).length), told(votes));
+  const heard = told(votes);
+  const nowMs = reachedBy(Math.min(size, heard.length), heard, (vote) => vote.nowMs);
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
   const won = isCancelled ? undefined : commonGrant(votes, size, hold.request.holdId);
   if (won !== undefined) {
@@ -79,11 +80,11 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   }
 
   const isUndone = !wasHeld && (await giveBack(quorum, hold, attempt, votes)) && wasUndone;
-  if (isCancelled && told(votes).length > 0)
+  if (isCancelled && heard.length > 0)
     return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false, isUndone };
   const grants = granted(votes).length;
   const outcome = isUndone ? 'not-applied' : 'unknown';
-  if (told(votes).length < size) throw quorumError('acquire', outcome, votes);
+  if (heard.length < size) throw quorumError('acquire', outcome, votes);
   const reply = { status: 'refused', freeInMs: freeInMs(votes, size), ahead: 0, nowMs, claims: [] } as const;
   if (grants < size || won !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
   // Others of its owner may have come between; alone, it finds a common fence, or theirs.
@@ -189,9 +190,11 @@ function granted(votes: Votes): GrantedVote[] {
   return votes.filter((vote): vote is GrantedVote => vote?.kind === 'granted');
 }
 
-/** The clocks of the nodes that have a say. */
-function told(votes: Votes): number[] {
-  return votes.flatMap((vote) => (vote !== undefined && 'nowMs' in vote ? [vote.nowMs] : []));
+type ToldVote = Extract<Vote, { nowMs: number }>;
+
+/** Those of the nodes that have a say. */
+function told(votes: Votes): ToldVote[] {
+  return votes.filter((vote): vote is ToldVote => vote !== undefined && 'nowMs' in vote);
 }
 
 /** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */
@@ -200,8 +203,5 @@ function freeInMs(votes: Votes, size: number): number {
     if (vote?.kind === 'granted') return [0];
     return vote?.kind === 'refused' ? [vote.freeInMs] : [];
   });
-  return -reachedBy(
-    size,
-    spans.map((ms) => -ms),
-  );
+  return -reachedBy(size, spans, (ms) => -ms);
 }

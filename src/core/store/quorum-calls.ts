@@ -56,14 +56,8 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
     throw failed('release', answers, releases.stop(hold, quorum.nodes));
   }
   for (const node of quorum.nodes) releases.forget(node.requestOf(hold.request));
-  return {
-    status,
-    nowMs: reachedBy(
-      size,
-      replies(answers).map((reply) => reply.nowMs),
-    ),
-    claims: [],
-  };
+  const nowMs = reachedBy(size, replies(answers), (reply) => reply.nowMs);
+  return { status, nowMs, claims: [] };
 }
 
 function releaseStatus(
@@ -91,24 +85,12 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
   const holds = [...seen].flatMap(([holdId, copies]) => {
     if (copies.length + quorum.nodes.length - told.length < size) return [];
     const rank = Math.min(size, copies.length);
-    const fence = reachedBy(
-      rank,
-      copies.map((copy) => copy.fence),
-    );
-    const endMs = reachedBy(
-      rank,
-      copies.map((copy) => copy.endMs),
-    );
+    const fence = reachedBy(rank, copies, (copy) => copy.fence);
+    const endMs = reachedBy(rank, copies, (copy) => copy.endMs);
     return [{ holdId, fence, endMs, isClaim: false, owner: copies[0]?.owner ?? '', mode: 'write' as const }];
   });
-  return {
-    nowMs: reachedBy(
-      size,
-      told.map(({ nowMs }) => nowMs),
-    ),
-    holds,
-    waiters: [],
-  };
+  const nowMs = reachedBy(size, told, (reply) => reply.nowMs);
+  return { nowMs, holds, waiters: [] };
 }
 
 /** Takes the hold that has this fence on any node from every node. */

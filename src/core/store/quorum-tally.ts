@@ -37,9 +37,10 @@ export function collect<T>(
   });
 }
 
-/** The `rank`-th largest: what at least `rank` of the values reach. */
-export function reachedBy(rank: number, values: readonly number[]): number {
-  return [...values].sort((a, b) => b - a)[rank - 1] ?? Number.NEGATIVE_INFINITY;
+/** The `rank`-th largest measure: what at least `rank` of them reach. */
+export function reachedBy<T>(rank: number, all: readonly T[], measure: (one: T) => number): number {
+  const measures = all.map(measure).sort((a, b) => b - a);
+  return measures[rank - 1] ?? Number.NEGATIVE_INFINITY;
 }
 
 /**
@@ -50,13 +51,7 @@ export function leaseOf(
   size: number,
   leases: readonly { readonly endMs: number; readonly nowMs: number }[],
 ): { readonly endMs: number; readonly nowMs: number } {
-  const endMs = reachedBy(
-    size,
-    leases.map((lease) => lease.endMs),
-  );
-  const spanMs = reachedBy(
-    size,
-    leases.map((lease) => lease.endMs - lease.nowMs),
-  );
+  const endMs = reachedBy(size, leases, (lease) => lease.endMs);
+  const spanMs = reachedBy(size, leases, (lease) => lease.endMs - lease.nowMs);
   return { endMs, nowMs: endMs - spanMs };
 }
