@@ -177,7 +177,7 @@ function undo(
   isAnswered: boolean,
 ): Promise<Answer<ReleaseReply>> {
   const tombstoneMs = isAnswered && request.unanswered === 0 ? 0 : hold.leaseMs;
-  return releases.give(hold, node, request, { tombstoneMs }, hold.leaseMs);
+  return releases.give(hold, node, request, { tombstoneMs });
 }
 
 function isDisagreed({ size }: Quorum, votes: Votes): boolean {

@@ -42,9 +42,8 @@ export async function releaseQuorum(quorum: Quorum, request: HoldRequest, terms:
   const { size, holds, releases } = quorum;
   const hold = holds.of(request);
   hold.end();
-  const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
   const answers = await quorum.ask<Answer<ReleaseReply>>(
-    (node) => releases.giveOnce(hold, node, node.requestOf(hold.request), { ...terms, announce: true }, forMs),
+    (node) => releases.giveOnce(hold, node, { ...terms, announce: true }),
     (soFar) => {
       if (failures(soFar) > quorum.spare) return 'enough';
       return releaseStatus(quorum, soFar) === undefined ? 'open' : 'enough';

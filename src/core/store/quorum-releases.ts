@@ -50,11 +50,11 @@ export class QuorumReleases {
     this.#clock = clock;
   }
 
-  /** As `give`, unless the node has said already that it has released. */
-  giveOnce(...call: Parameters<QuorumReleases['give']>): Promise<Answer<ReleaseReply>> {
-    const [, , request] = call;
+  /** Gives back what a node was asked for last, as `give` does, unless it has said already that it has released. */
+  giveOnce(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
+    const request = node.requestOf(hold.request);
     const reply = this.#heard.get(request);
-    return reply === undefined ? this.give(...call) : Promise.resolve({ kind: 'answered', reply });
+    return reply === undefined ? this.give(hold, node, request, terms) : Promise.resolve({ kind: 'answered', reply });
   }
 
   /** A quorum was heard, or the hold is asked for anew. */
@@ -64,15 +64,10 @@ export class QuorumReleases {
 
   /**
    * Gives back what a node was asked for by `request`. Answers with what came of the first try; others follow in the
-   * background, for `forMs` at most. They take the place of those that an earlier release began.
+   * background, for as long as the lease or a tombstone may last. They take the place of those that an earlier release
+   * began.
    */
-  give(
-    hold: QuorumHold,
-    node: QuorumNode,
-    request: HoldRequest,
-    terms: ReleaseTerms,
-    forMs: number,
-  ): Promise<Answer<ReleaseReply>> {
+  give(hold: QuorumHold, node: QuorumNode, request: HoldRequest, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
     this.#retries.get(request)?.stop();
     const retry = new Retry();
     this.#retries.set(request, retry);
@@ -84,6 +79,7 @@ export class QuorumReleases {
         });
         return hold.track(node, answer);
       });
+    const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
     const first = send();
     void hold.track(node, this.#goOn(send, forMs, first, retry));
     return first;
