@@ -37,36 +37,40 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
       );
     });
   };
-  const streams = nodes.map(join);
-  await inForce(quorum, streams, end);
+  const streams = new Map(nodes.map((node) => [node, join(node)]));
+  const joined = await outcomes(quorum, streams);
+  if (count(joined, 'answered') < quorum.size) {
+    void end();
+    throw quorumError('subscribe', 'unknown', joined);
+  }
   // One that fails beside a quorum leaves messages to the others, meanwhile.
-  for (const [index, stream] of streams.entries()) insist(nodes[index] as QuorumNode, stream);
+  for (const [node, stream] of streams) insist(node, stream);
   return end;
 }
 
-/** Resolves when a quorum of the streams are in force; rejects, and ends them all, when too many failed. */
-function inForce({ size, spare }: Quorum, streams: readonly Promise<void>[], end: () => Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const outcomes: ({ kind: 'answered' } | { kind: 'unreachable'; error: unknown } | undefined)[] = streams.map(
-      () => undefined,
-    );
-    const count = (kind: 'answered' | 'unreachable'): number =>
-      outcomes.filter((outcome) => outcome?.kind === kind).length;
-    for (const [index, stream] of streams.entries()) {
-      stream.then(
-        () => {
-          outcomes[index] = { kind: 'answered' };
-          if (count('answered') >= size) resolve();
-        },
-        (error: unknown) => {
-          outcomes[index] = { kind: 'unreachable', error };
-          if (count('unreachable') !== spare + 1) return;
-          void end();
-          reject(quorumError('subscribe', 'unknown', outcomes));
-        },
-      );
-    }
-  });
+type Outcome = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
+type Outcomes = readonly (Outcome | undefined)[];
+
+/** What has come of the streams when a quorum of them are in force, or too many have failed. */
+function outcomes(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>>): Promise<Outcomes> {
+  return quorum.ask<Outcome>(
+    async (node) => {
+      try {
+        await streams.get(node);
+        return { kind: 'answered' };
+      } catch (error) {
+        return { kind: 'unreachable', error };
+      }
+    },
+    (soFar) => {
+      const isDecided = count(soFar, 'answered') >= quorum.size || count(soFar, 'unreachable') > quorum.spare;
+      return isDecided ? 'final' : 'open';
+    },
+  );
+}
+
+function count(outcomes: Outcomes, kind: Outcome['kind']): number {
+  return outcomes.filter((outcome) => outcome?.kind === kind).length;
 }
 
 function hear({ holds, spare }: Quorum, node: QuorumNode, message: StoreMessage, listener: StoreListener): void {
