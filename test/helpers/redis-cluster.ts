@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import { disconnectTimeout } from './redis-client.ts';
+import { type Command, RedisAdmins } from './redis-admins.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 /** A Redis Cluster of its own: three primaries with a replica each, nothing on disk but its own configuration, loopback only. */
@@ -10,9 +9,9 @@ export interface RedisCluster {
   /** What a client is given to start with. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
   /** Sends a command to one server. */
-  call(server: RedisServer, ...command: readonly [string, ...(string | number)[]]): Promise<unknown>;
+  call(server: RedisServer, ...command: Command): Promise<unknown>;
   /** Sends a command to all primaries of now. */
-  callPrimaries(...command: readonly [string, ...(string | number)[]]): Promise<void>;
+  callPrimaries(...command: Command): Promise<void>;
   /** The primary that has the slot of a key, and its replica. */
   serversOf(key: string): Promise<{ readonly primary: RedisServer; readonly replica: RedisServer }>;
   /** Moves the slot of a key to the other server, key by key; `during` runs while both have a part of it. */
@@ -51,19 +50,12 @@ export async function startRedisCluster(): Promise<RedisCluster> {
 class LocalCluster implements RedisCluster {
   readonly servers: readonly RedisServer[];
   readonly nodes: readonly { host: string; port: number }[];
-  readonly #admins: ReadonlyMap<RedisServer, Redis>;
+  readonly #admins: RedisAdmins;
 
   constructor(servers: readonly RedisServer[]) {
     this.servers = servers;
     this.nodes = servers.map(({ port }) => ({ host: '127.0.0.1', port }));
-    this.#admins = new Map(
-      servers.map((server) => {
-        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0, disconnectTimeout });
-        // What is said by event is also said to each call.
-        admin.on('error', () => {});
-        return [server, admin];
-      }),
-    );
+    this.#admins = new RedisAdmins(servers);
   }
 
   async create(): Promise<void> {
@@ -79,11 +71,11 @@ class LocalCluster implements RedisCluster {
     await this.settled();
   }
 
-  call(server: RedisServer, ...[name, ...rest]: readonly [string, ...(string | number)[]]): Promise<unknown> {
-    return this.#admins.get(server)!.call(name, ...rest);
+  call(server: RedisServer, ...command: Command): Promise<unknown> {
+    return this.#admins.call(server, ...command);
   }
 
-  async callPrimaries(...command: readonly [string, ...(string | number)[]]): Promise<void> {
+  async callPrimaries(...command: Command): Promise<void> {
     const roles = await Promise.all(this.servers.map((server) => this.#roleOf(server)));
     await Promise.all(
       this.servers.filter((_, i) => roles[i] === 'master').map((server) => this.call(server, ...command)),
@@ -91,8 +83,8 @@ class LocalCluster implements RedisCluster {
   }
 
   async serversOf(key: string): Promise<{ primary: RedisServer; replica: RedisServer }> {
-    const slot = Number(await this.call(this.#running()[0]!, 'CLUSTER', 'KEYSLOT', key));
-    const table = await this.#table(this.#running()[0]!);
+    const slot = Number(await this.call(this.#admins.anyReady(), 'CLUSTER', 'KEYSLOT', key));
+    const table = await this.#table(this.#admins.anyReady());
     const primary = table.find((row) => row.isPrimary && row.ranges.some(([from, to]) => from <= slot && slot <= to))!;
     const replica = table.find((row) => row.primaryId === primary.id)!;
     return { primary: this.#byPort(primary.port), replica: this.#byPort(replica.port) };
@@ -139,9 +131,8 @@ class LocalCluster implements RedisCluster {
     });
   }
 
-  async stop(): Promise<void> {
-    for (const admin of this.#admins.values()) admin.disconnect();
-    await Promise.all(this.servers.map((server) => server.stop()));
+  stop(): Promise<void> {
+    return this.#admins.stop();
   }
 
   /** Makes all servers known to each other. A server forgets one that was late with its part of it, and tells nobody. */
@@ -178,10 +169,6 @@ class LocalCluster implements RedisCluster {
     };
     const all = this.servers.map((server) => says(server).catch((error) => `${server.port} says ${error}`));
     return (await Promise.all(all)).join('\n');
-  }
-
-  #running(): RedisServer[] {
-    return this.servers.filter((server) => this.#admins.get(server)!.status === 'ready');
   }
 
   #byPort(port: number): RedisServer {

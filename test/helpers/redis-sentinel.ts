@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import { disconnectTimeout } from './redis-client.ts';
+import { type Command, RedisAdmins } from './redis-admins.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
 /** One primary with two replicas, and three Sentinels that watch it; nothing on disk but their configuration, loopback only. */
@@ -11,7 +10,7 @@ export interface SentinelGroup {
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
   readonly name: string;
   /** Sends a command to one server. */
-  call(server: RedisServer, ...command: readonly [string, ...(string | number)[]]): Promise<unknown>;
+  call(server: RedisServer, ...command: Command): Promise<unknown>;
   /** Who is the primary, as the Sentinels say. */
   primary(): Promise<RedisServer>;
   /** Waits until another one than this is the primary, as all Sentinels say. */
@@ -63,24 +62,17 @@ class LocalGroup implements SentinelGroup {
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly { host: string; port: number }[];
   readonly #watchers: readonly RedisServer[];
-  readonly #admins: ReadonlyMap<RedisServer, Redis>;
+  readonly #admins: RedisAdmins;
 
   constructor(servers: readonly RedisServer[], watchers: readonly RedisServer[]) {
     this.servers = servers;
     this.#watchers = watchers;
     this.sentinels = watchers.map(({ port }) => ({ host: '127.0.0.1', port }));
-    this.#admins = new Map(
-      [...servers, ...watchers].map((server) => {
-        const admin = new Redis(server.port, { retryStrategy: () => 20, maxRetriesPerRequest: 0, disconnectTimeout });
-        // What is said by event is also said to each call.
-        admin.on('error', () => {});
-        return [server, admin];
-      }),
-    );
+    this.#admins = new RedisAdmins([...servers, ...watchers]);
   }
 
-  call(server: RedisServer, ...[command, ...rest]: readonly [string, ...(string | number)[]]): Promise<unknown> {
-    return this.#admins.get(server)!.call(command, ...rest);
+  call(server: RedisServer, ...command: Command): Promise<unknown> {
+    return this.#admins.call(server, ...command);
   }
 
   async primary(): Promise<RedisServer> {
@@ -121,9 +113,8 @@ class LocalGroup implements SentinelGroup {
     });
   }
 
-  async stop(): Promise<void> {
-    for (const admin of this.#admins.values()) admin.disconnect();
-    await Promise.all([...this.#admins.keys()].map((server) => server.stop()));
+  stop(): Promise<void> {
+    return this.#admins.stop();
   }
 
   async #primaryBy(watcher: RedisServer): Promise<RedisServer> {

@@ -69,7 +69,7 @@ class LocalRedis implements RedisServer {
   }
 
   get pid(): number {
-    return this.#running.pid;
+    return this.#running.child.pid as number;
   }
 
   async stop(): Promise<void> {
@@ -108,7 +108,6 @@ class LocalRedis implements RedisServer {
 
 interface RunningRedis {
   readonly port: number;
-  readonly pid: number;
   readonly child: ChildProcess;
   readonly exited: Promise<void>;
 }
@@ -137,7 +136,7 @@ async function startProcess(
     clearTimeout(timer);
   }
   child.stdout.off('data', keep).resume();
-  return { port, pid: child.pid as number, child, exited };
+  return { port, child, exited };
 }
 
 /** The log line says that it is *this* process which has the port; the PING, that it answers there. */

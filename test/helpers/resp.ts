@@ -1,5 +1,5 @@
 /** Where the value that begins at `from` ends; undefined where it is not there in full. RESP2 and RESP3. */
-export function endOfValue(text: string, from: number): number | undefined {
+function endOfValue(text: string, from: number): number | undefined {
   const lineEnd = text.indexOf('\r\n', from);
   if (lineEnd < 0) return undefined;
   const after = lineEnd + 2;
