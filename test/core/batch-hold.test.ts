@@ -10,6 +10,7 @@ import {
   LockStoreError,
   lock,
 } from '../../src/core/index.ts';
+import { gate } from '../helpers/gate.ts';
 import { coreTests, type Job, outcomeOf, queued, type Setup } from './set-up.ts';
 
 const setUp = coreTests();
@@ -157,12 +158,11 @@ describe('the hold of a batch', () => {
     const own = job();
     const batch = await batchOf(own);
     await own.in(() => lock.release('a'));
-    let finish: () => void = () => {};
-    const work = new Promise<void>((resolve) => (finish = resolve));
+    const work = gate();
     expect(() => batch.waitUntil(work)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_NOT_HELD', key: 'a' }));
     const over = own.end();
     expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, true, true]);
-    finish();
+    work.open();
     await over;
     expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, false, false]);
   });
@@ -329,14 +329,13 @@ describe('runAll', () => {
   it('keeps them until its routine has settled, though its job has ended before', async () => {
     const setup = setUp();
     const job = setup.job();
-    let go: () => void = () => {};
-    const gate = new Promise<void>((resolve) => (go = resolve));
-    const outcome = outcomeOf(job.in(() => lock.runAll(['a', 'b'], () => gate)));
+    const work = gate();
+    const outcome = outcomeOf(job.in(() => lock.runAll(['a', 'b'], () => work)));
     await setup.clock.settle();
     const over = job.end();
     await setup.clock.settle();
     expect(await setup.store.remains()).toEqual(['a', 'b']);
-    go();
+    work.open();
     await Promise.all([over, outcome.settled]);
     expect(outcome.state).toBe('fulfilled');
     expect(await setup.store.remains()).toEqual([]);

@@ -1,19 +1,17 @@
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/store/store.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 
 watchLeaks();
 
 /** Answers acquires when it is told to. */
 class SlowStore extends MemoryStore {
-  answer: () => void = () => {};
-  readonly #mayAnswer = new Promise<void>((resolve) => {
-    this.answer = resolve;
-  });
+  readonly mayAnswer: Gate = gate();
 
   override async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const reply = await super.acquire(request, terms);
-    await this.#mayAnswer;
+    await this.mayAnswer;
     return reply;
   }
 }
@@ -29,7 +27,7 @@ describe('closing while an acquire is on its way', () => {
     });
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(isClosed).toBe(false);
-    store.answer();
+    store.mayAnswer.open();
     await closed;
     expect((await store.inspect('key')).holds).toEqual([]);
     expect(await refused).toBe('ERR_LOCK_CLOSED');

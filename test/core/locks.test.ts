@@ -10,6 +10,7 @@ import {
   MemoryStore,
   runInTrace,
 } from '../../src/core/index.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 
 watchLeaks();
@@ -92,17 +93,14 @@ describe('the default Locks', () => {
   it('are still those that were configured when these are closed: what begins then is not let in beside', async () => {
     const locks = configureLocks();
     const granted = new Promise((resolve) => locks.on('granted', resolve));
-    let finish = (): void => {};
-    const work = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const work = gate();
     const job = runInTrace(() => lock.run('key', () => work));
     await granted;
 
     const closed = locks.close();
     const late = () => runInTrace(() => lock.run('key', () => 'inside'));
     await expect(late()).rejects.toThrow(LocksClosedError);
-    finish();
+    work.open();
     await Promise.all([job, closed]);
     await expect(late()).rejects.toThrow(LocksClosedError);
     keep(configureLocks());

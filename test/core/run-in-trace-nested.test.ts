@@ -1,5 +1,5 @@
 import { currentTrace, getLock, type Hold, lock, runInTrace } from '../../src/core/index.ts';
-import { gate } from '../helpers/stage.ts';
+import { gate } from '../helpers/gate.ts';
 import { coreTests, outcomeOf, taken } from './set-up.ts';
 
 const setUp = coreTests();

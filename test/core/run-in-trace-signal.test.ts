@@ -1,6 +1,6 @@
 import { getEventListeners, once } from 'node:events';
 import { currentTrace, getLock, LockAbortedError, LockConfigError, lock, runInTrace } from '../../src/core/index.ts';
-import { gate } from '../helpers/stage.ts';
+import { gate } from '../helpers/gate.ts';
 import { coreTests, type Outcome, outcomeOf, type Setup, taken } from './set-up.ts';
 
 const setUp = coreTests();

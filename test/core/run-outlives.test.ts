@@ -1,16 +1,8 @@
 import { createLocks, type Hold, LockScopeError, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 
 watchLeaks();
-
-/** A promise, and the function that settles it. */
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
 
 describe('lock.run in a scope that ends before its routine', () => {
   let locks: Locks;
@@ -22,23 +14,22 @@ describe('lock.run in a scope that ends before its routine', () => {
   const tryNow = (key: string): Promise<Hold | null> => runInTrace(() => lock.tryAcquire(key), { locks });
 
   it('keeps the lock until the routine has settled, and gives it back then', async () => {
-    const { opened, open } = gate();
-    const entered = gate();
+    const [entered, work] = [gate(), gate()];
     let running: Promise<string> | undefined;
     await runInTrace(
       async () => {
         running = lock.run('key', async (hold) => {
           entered.open();
-          await opened;
+          await work;
           hold.assertHeld();
           return 'done';
         });
-        await entered.opened;
+        await entered;
       },
       { locks },
     );
     expect(await tryNow('key')).toBeNull();
-    open();
+    work.open();
     expect(await running).toBe('done');
     expect(await tryNow('key')).not.toBeNull();
   });
@@ -50,9 +41,9 @@ describe('lock.run in a scope that ends before its routine', () => {
       async () => {
         const one = await lock.acquire('one');
         const two = await lock.acquire('two');
-        one.waitUntil(first.opened);
-        inner = second.opened.then(() => undefined);
-        two.waitUntil(lock.run('three', () => second.opened));
+        one.waitUntil(first);
+        inner = second.then(() => undefined);
+        two.waitUntil(lock.run('three', () => second));
       },
       { locks },
     );
@@ -76,12 +67,12 @@ describe('lock.run in a scope that ends before its routine', () => {
       await runInTrace(() => lock.run('warm', () => undefined), { locks: late });
       const seen: boolean[] = [];
       let running: Promise<unknown> | undefined;
-      const { opened, open } = gate();
-      store.answers = opened;
+      const answers = gate();
+      store.answers = answers;
       await runInTrace(
         async () => {
           running = lock.run('key', (hold) => void seen.push(hold.isHeld()));
-          open();
+          answers.open();
           for (let i = 0; i < turns; i++) await undefined;
         },
         { locks: late },

@@ -13,6 +13,7 @@ import {
 import { lockName } from '../../src/core/key.ts';
 import { runtimeOf } from '../../src/core/locks.ts';
 import { Scope } from '../../src/core/scope.ts';
+import { gate } from '../helpers/gate.ts';
 import { coreTests, type Job, outcomeOf, taken } from './set-up.ts';
 
 const setUp = coreTests();
@@ -217,12 +218,8 @@ describe('a scope that is abandoned', () => {
     const lost = events('lost');
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
-    let settle = (): void => {};
-    hold.waitUntil(
-      new Promise<void>((resolve) => {
-        settle = resolve;
-      }),
-    );
+    const work = gate();
+    hold.waitUntil(work);
     scopeOf(own).end();
     scopeOf(own).abandon('it took too long');
     await clock.settle();
@@ -230,7 +227,7 @@ describe('a scope that is abandoned', () => {
     expect(await store.remains()).toEqual([]);
     scopeOf(own).end();
     expect(scopeOf(own).isOver).toBe(true);
-    settle();
+    work.open();
     await clock.settle();
     expect(store.count('release')).toBe(1);
   });
@@ -321,12 +318,8 @@ describe('who waits in a scope', () => {
     const first = await taken(setup);
     const own = setup.job();
     const kept = await own.in(() => lock.acquire('kept'));
-    let settle = (): void => {};
-    kept.waitUntil(
-      new Promise<void>((resolve) => {
-        settle = resolve;
-      }),
-    );
+    const work = gate();
+    kept.waitUntil(work);
     const scope = scopeOf(own);
     const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
     const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
@@ -338,7 +331,7 @@ describe('who waits in a scope', () => {
     await first.release();
     await setup.clock.settle();
     expect(code.value?.isHeld()).toBe(true);
-    settle();
+    work.open();
     await setup.clock.settle();
     expect(code.value?.isHeld()).toBe(false);
   });

@@ -5,6 +5,7 @@ import { lock, runInTrace } from '../../src/core/index.ts';
 import { buildLocks } from '../../src/core/locks.ts';
 import type { LockStore } from '../../src/core/store/store.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
+import { gate } from '../helpers/gate.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 
 /** A job that lives until a test ends it; what runs in it belongs to its trace. */
@@ -114,11 +115,8 @@ export function outcomeOf<T>(promise: Promise<T>): Outcome<T> {
 
 /** Starts a job that lives until it is ended. */
 export function startJob(locks: Locks, traceId: string | undefined): Job {
-  let finish: () => void = () => {};
+  const work = gate();
   let run: Job['in'] = (routine) => routine();
-  const work = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
   const over = runInTrace(
     () => {
       run = AsyncLocalStorage.snapshot();
@@ -129,7 +127,7 @@ export function startJob(locks: Locks, traceId: string | undefined): Job {
   return {
     in: (routine) => run(routine),
     end: () => {
-      finish();
+      work.open();
       return over;
     },
   };

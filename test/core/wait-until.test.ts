@@ -1,4 +1,5 @@
 import { currentTrace, LockConfigError, LockNotHeldError, lock } from '../../src/core/index.ts';
+import { gate } from '../helpers/gate.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();
@@ -9,16 +10,12 @@ describe('waitUntil', () => {
     const own = job();
     const kept = await own.in(() => lock.acquire('kept', { leaseMs: 1_000 }));
     const other = await own.in(() => lock.acquire('other'));
-    let finish: () => void = () => {};
-    kept.waitUntil(
-      new Promise<void>((resolve) => {
-        finish = resolve;
-      }),
-    );
+    const work = gate();
+    kept.waitUntil(work);
     await own.end();
     await clock.advance(5_000);
     expect([kept.isHeld(), other.isHeld()]).toEqual([true, false]);
-    finish();
+    work.open();
     await clock.settle();
     expect(kept.isHeld()).toBe(false);
     expect(await store.remains()).toEqual([]);
@@ -100,15 +97,11 @@ describe('waitUntil', () => {
     const { job, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
-    let finish: () => void = () => {};
-    hold.waitUntil(
-      new Promise<void>((resolve) => {
-        finish = resolve;
-      }),
-    );
+    const work = gate();
+    hold.waitUntil(work);
     await hold.release();
     await own.end();
-    finish();
+    work.open();
     await clock.settle();
     expect(own.in(() => currentTrace())?.isOver).toBe(true);
   });

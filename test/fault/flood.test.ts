@@ -1,8 +1,9 @@
 import { Agent, get } from 'node:http';
 import { RedisStore } from 'reenlock/redis';
 import { express5 } from '../helpers/express-app.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 import { until, useRedis } from '../store/redis.ts';
 
 watchLeaks();

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type AcquireOptions, type Hold, type Locks, lock, runInTrace } from '../../src/core/index.ts';
 import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/store/store.ts';
+import { gate } from '../helpers/gate.ts';
 import type { Entry } from './history.ts';
 
 /** A hold of a job of its own, with the name that the history has for it. */
@@ -78,10 +79,7 @@ export class Recorder {
   async acquire(key: string, options: AcquireOptions = {}, traceId?: string): Promise<Held> {
     this.#last += 1;
     const owner = traceId ?? `${this.#process}.${this.#last}`;
-    let finish: () => void = () => {};
-    const work = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const work = gate();
     return new Promise((resolve, reject) => {
       const job = async (): Promise<void> => {
         const inJob = AsyncLocalStorage.snapshot();
@@ -92,7 +90,7 @@ export class Recorder {
         const release = (): Promise<void> => {
           this.#note('releasing', { key, owner, hold: id });
           this.#held.delete(id);
-          return inJob(() => hold.release()).finally(finish);
+          return inJob(() => hold.release()).finally(work.open);
         };
         resolve({ id, hold, release });
         await work;

@@ -1,7 +1,8 @@
 import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import { gate } from './gate.ts';
 import { Pair } from './pair.ts';
 import type { RawClient } from './raw-client.ts';
-import { gate, Stage, type StageOptions } from './stage.ts';
+import { Stage, type StageOptions } from './stage.ts';
 
 export interface ContestOptions {
   /** Of the first request's guard. */

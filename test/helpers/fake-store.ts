@@ -19,6 +19,7 @@ import type {
   SubscribeOptions,
   Unsubscribe,
 } from '../../src/core/store/store.ts';
+import { gate } from './gate.ts';
 
 export type StoreOperation =
   | 'acquire'
@@ -98,12 +99,9 @@ export class FakeStore implements LockStore {
 
   /** The next call of an operation is executed; its reply waits for the function that comes back. */
   gate(operation: StoreOperation): () => void {
-    let open: () => void = () => {};
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const opened = gate();
     this.next(operation, { kind: 'gate', opened });
-    return open;
+    return opened.open;
   }
 
   /** From here on, all goes well. */

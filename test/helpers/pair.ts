@@ -1,4 +1,5 @@
-import type { Gate, Stage } from './stage.ts';
+import type { Gate } from './gate.ts';
+import type { Stage } from './stage.ts';
 
 /**
  * Two requests for one key, `k`: `first` has noted `first in` and goes on when the test says so, `second` stands in the

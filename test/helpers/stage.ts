@@ -228,19 +228,6 @@ async function settled(left: () => Promise<string>): Promise<void> {
   }
 }
 
-/** A promise that a test opens. */
-export interface Gate extends Promise<void> {
-  open(): void;
-}
-
-export function gate(): Gate {
-  let open = (): void => {};
-  const promise = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return Object.assign(promise, { open });
-}
-
 /** In a handler: resolves when its own trace says that its client has left. */
 export async function clientLeaves(stage: Stage): Promise<void> {
   const { signal } = currentTrace() as { signal: AbortSignal };

@@ -2,8 +2,9 @@ import { createServer } from 'node:http';
 import { currentTrace, getLock, lock } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

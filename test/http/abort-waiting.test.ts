@@ -1,9 +1,10 @@
 import { FakeStore } from '../helpers/fake-store.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import type { Hangup } from '../helpers/raw-client.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -6,8 +6,8 @@ import express5 from 'express';
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { isTrusted } from '../../src/core/http/trust.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate } from '../helpers/stage.ts';
 
 watchLeaks();
 
@@ -17,6 +17,7 @@ describe.each([
 ])('a request that is answered while its guard waits (%s)', (_, express) => {
   it('keeps its whole answer, and its handler never runs', async () => {
     const locks = createLocks();
+    const answered = gate();
     const holder = runInTrace(
       async () => {
         await lock.acquire('key');
@@ -24,10 +25,6 @@ describe.each([
       },
       { locks },
     );
-    let toldAnswered = (): void => {};
-    const answered = new Promise<void>((resolve) => {
-      toldAnswered = resolve;
-    });
     let isHandled = false;
     const app = express();
     app.use(traceContext({ locks }));
@@ -42,7 +39,7 @@ describe.each([
     await new Promise((resolve) => server.once('listening', resolve));
     const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     expect([response.status, (await response.text()).length]).toEqual([503, 5_000_000]);
-    toldAnswered();
+    answered.open();
     await holder;
     expect(isHandled).toBe(false);
     server.closeAllConnections();

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { isLockError, lock, runInTrace } from 'reenlock';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -3,8 +3,9 @@ import { EventEmitter } from 'node:events';
 import { id as rtracerId } from 'cls-rtracer';
 import { type Hold, isLockError, lock } from 'reenlock';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -3,8 +3,9 @@ import { id as rtracerId, runWithId } from 'cls-rtracer';
 import { currentTrace, isLockError, LockKeyError, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

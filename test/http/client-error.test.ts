@@ -3,6 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import express from 'express';
 import { createLocks, type Hold, lock, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 
 watchLeaks();
@@ -11,15 +12,12 @@ describe('an application that destroys connections on which clients send garbage
   it('keeps the lock of a handler that works on: a client can’t end it that way', async () => {
     const locks = createLocks();
     let answer = (): void => {};
-    let toldStarted = (): void => {};
-    const started = new Promise<void>((resolve) => {
-      toldStarted = resolve;
-    });
+    const started = gate();
     const app = express();
     app.use(traceContext({ locks }));
     app.post('/', lockOn('key'), (_req, res) => {
       answer = () => res.end();
-      toldStarted();
+      started.open();
     });
     const server = createServer(app as RequestListener);
     const destroyed = new Promise((resolve) => {

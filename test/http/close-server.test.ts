@@ -7,10 +7,11 @@ import { closeServer } from 'reenlock/express';
 import { closeServer as closeServerOfKoa } from 'reenlock/koa';
 import { bare } from '../helpers/bare-app.ts';
 import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { RawClient } from '../helpers/raw-client.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

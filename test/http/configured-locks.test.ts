@@ -1,8 +1,9 @@
 import { configureLocks, lock, runInTrace } from 'reenlock';
 import { processState } from '../../src/core/context.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -3,8 +3,9 @@ import request from 'supertest';
 import { systemClock } from '../../src/core/clock.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -1,9 +1,10 @@
 import { systemClock } from '../../src/core/clock.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -1,7 +1,8 @@
 import { getLock } from 'reenlock';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

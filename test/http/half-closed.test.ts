@@ -1,7 +1,8 @@
 import { Contest } from '../helpers/contest.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -3,11 +3,12 @@ import { isTrusted } from '../../src/core/http/trust.ts';
 import { bare } from '../helpers/bare-app.ts';
 import { Contest } from '../helpers/contest.ts';
 import type { Call } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { answering, hangups, stages, startHttp2 } from '../helpers/http2-stages.ts';
 import { koa2, koa3 } from '../helpers/koa-app.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -3,10 +3,11 @@ import { pipeline, Readable } from 'node:stream';
 import { currentTrace, lock } from 'reenlock';
 import type { ContestOptions } from '../helpers/contest.ts';
 import type { Call } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { answering, hangups, stages, startHttp2 } from '../helpers/http2-stages.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { clientLeaves, gate, Stage } from '../helpers/stage.ts';
+import { clientLeaves, Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -1,9 +1,10 @@
 import { getLock } from 'reenlock';
 import type { Call, Framework, Middleware } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { koa2, koa3 } from '../helpers/koa-app.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -8,9 +8,10 @@ import {
   type GuardOptions,
   type Handler,
 } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 import { recordWarnings } from '../helpers/warnings.ts';
 
 watchLeaks();

@@ -15,8 +15,9 @@ import * as koa from 'reenlock/koa';
 import type { Response } from 'supertest';
 import { problemOf } from '../../src/core/http/problem.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 import { recordWarnings } from '../helpers/warnings.ts';
 
 watchLeaks();

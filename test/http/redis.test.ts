@@ -3,10 +3,11 @@ import Redis from 'ioredis';
 import { getLock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { type Gate, gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

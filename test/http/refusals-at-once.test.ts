@@ -1,9 +1,10 @@
 import { lock, runInTrace } from 'reenlock';
 import type { Response } from 'supertest';
 import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
-import { gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -1,8 +1,9 @@
 import { type createLocks, getLock, type LockStore, MemoryStore } from 'reenlock';
 import type { Response } from 'supertest';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { type Gate, gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

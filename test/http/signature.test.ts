@@ -1,8 +1,9 @@
 import { currentTrace, getLock, type Trust, traceHeaders } from 'reenlock';
 import { TraceSignatures } from '../../src/core/signature.ts';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -2,8 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { currentTrace, getLock, type LocksOptions } from 'reenlock';
 import { TraceSignatures } from '../../src/core/signature.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { gate, Stage } from '../helpers/stage.ts';
+import { Stage } from '../helpers/stage.ts';
 
 watchLeaks();
 

@@ -5,10 +5,11 @@ import { lockOn, traceContext } from 'reenlock/express';
 import { bare } from '../helpers/bare-app.ts';
 import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
+import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import type { RawClient } from '../helpers/raw-client.ts';
-import { type Gate, gate, Stage, type StageOptions } from '../helpers/stage.ts';
+import { Stage, type StageOptions } from '../helpers/stage.ts';
 
 watchLeaks();
 

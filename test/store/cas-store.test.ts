@@ -3,6 +3,7 @@ import { LockConfigError, LockStoreError } from '../../src/core/errors.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { MapCas } from './map-cas.ts';
@@ -98,12 +99,12 @@ describe('CasStore', () => {
 
   describe('when the server does not answer', () => {
     it('to a read: nothing was applied, and nothing is written when it answers late', async () => {
-      let open: () => void = () => {};
-      adapter.after = () => new Promise<void>((resolve) => (open = resolve));
+      const answered = gate();
+      adapter.after = () => answered;
       const reply = stage.deafProcess().line().ask();
       await Promise.all([expect(reply).rejects.toMatchObject({ outcome: 'not-applied' }), clock.advance(1_500)]);
       adapter.after = () => {};
-      open();
+      answered.open();
       await clock.settle();
       expect(adapter.names).toEqual(['read']);
     });
@@ -122,14 +123,13 @@ describe('CasStore', () => {
 
     it('a write that is done late, after a release of its hold id, is not done at all', async () => {
       await stage.deafProcess().line('owner').hold();
-      let open: () => void = () => {};
-      const opened = new Promise<void>((resolve) => (open = resolve));
-      adapter.before = (operation) => (operation === 'replace' ? opened : undefined);
+      const written = gate();
+      adapter.before = (operation) => (operation === 'replace' ? written : undefined);
       const inner = stage.deafProcess().line('owner');
       await Promise.all([expect(inner.ask()).rejects.toMatchObject({ outcome: 'unknown' }), clock.advance(1_500)]);
       adapter.before = () => {};
       await inner.release(longMs);
-      open();
+      written.open();
       await clock.settle();
       expect((await stage.inspect()).holds).toHaveLength(1);
     });

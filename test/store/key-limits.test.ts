@@ -11,6 +11,7 @@ import {
 } from '../../src/core/index.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { LockStore } from '../../src/core/store/store.ts';
+import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { until } from './redis.ts';
@@ -194,16 +195,13 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
 
   it('is never another key: all of these are held at once, each by an owner of its own', async () => {
     let arrived = 0;
-    let open: () => void = () => {};
-    const all = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const all = gate();
     const held = pairs.map(({ category, key }, index) =>
       runInTrace(
         async () => {
           const hold = await lock.tryAcquire(key, { category });
           arrived += 1;
-          if (arrived === pairs.length) open();
+          if (arrived === pairs.length) all.open();
           await all;
           const { holds, waiters } = await getLock(key, { category }).inspect();
           return [hold !== null, holds.map(({ owner }) => owner), waiters.length];

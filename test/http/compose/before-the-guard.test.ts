@@ -1,6 +1,7 @@
 import { describeFrameworks } from '../../helpers/frameworks.ts';
+import { gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { Rivals } from './rivals.ts';
 
 watchLeaks();

@@ -1,7 +1,8 @@
 import { getLock, type LockError, lock } from 'reenlock';
 import { type App, type Call, describeFrameworks, type Framework } from '../../helpers/frameworks.ts';
+import { gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { Rivals } from './rivals.ts';
 
 watchLeaks();

@@ -1,8 +1,9 @@
 import type { Response } from 'express';
 import { getLock, lock, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
+import { gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { describeExpress } from './native.ts';
 import { Rivals } from './rivals.ts';
 

@@ -2,8 +2,9 @@ import type { Context, Middleware, Next } from 'koa';
 import mount from 'koa-mount';
 import { getLock, isLockError, lock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/koa';
+import { gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { describeKoa } from './native.ts';
 import { Rivals, type Work } from './rivals.ts';
 

@@ -5,10 +5,11 @@ import { getLock } from 'reenlock';
 import * as forExpress from 'reenlock/express';
 import * as forKoa from 'reenlock/koa';
 import { express5 } from '../../helpers/express-app.ts';
+import { gate } from '../../helpers/gate.ts';
 import { koa3 } from '../../helpers/koa-app.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
 import { ManualClock } from '../../helpers/manual-clock.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { Rivals, type Work } from './rivals.ts';
 
 watchLeaks();

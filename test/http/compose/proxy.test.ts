@@ -1,8 +1,9 @@
 import { type IncomingMessage, request } from 'node:http';
 import { traceHeaders } from 'reenlock';
 import { type Call, describeFrameworks } from '../../helpers/frameworks.ts';
+import { gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { Rivals, type RivalsOptions } from './rivals.ts';
 
 watchLeaks();

@@ -1,7 +1,8 @@
 import type { App, Framework, Handler } from '../../helpers/frameworks.ts';
+import { gate } from '../../helpers/gate.ts';
 import { Pair } from '../../helpers/pair.ts';
 import type { RawClient } from '../../helpers/raw-client.ts';
-import { gate, Stage, type StageOptions } from '../../helpers/stage.ts';
+import { Stage, type StageOptions } from '../../helpers/stage.ts';
 
 /** A part of the first request's work: notes `first in`, and goes on when the test says so. */
 export type Work = () => Promise<void>;

@@ -4,8 +4,9 @@ import session, { type SessionData } from 'express-session';
 import { currentTrace, getLock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import type { App } from '../../helpers/frameworks.ts';
+import { type Gate, gate } from '../../helpers/gate.ts';
 import { watchLeaks } from '../../helpers/leaks.ts';
-import { type Gate, gate, Stage } from '../../helpers/stage.ts';
+import { Stage } from '../../helpers/stage.ts';
 import { describeExpress } from './native.ts';
 import { Rivals, type Work } from './rivals.ts';
 
