@@ -48,19 +48,19 @@ export interface TraceOptions {
 export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs'> {
   /** Where the locks live. Default: a `MemoryStore` of its own, which excludes no other process. */
   readonly store?: LockStore | undefined;
-  /** How long a handed-off grant lasts until its first renewal. Default 3 000. */
+  /** How long a handed-off grant lasts until its first renewal, `leaseMs` at most. Default 3 000. */
   readonly claimMs?: number | undefined;
   /** How often a waiter asks for itself, in case a message got lost. Default 1 000. */
   readonly pollMs?: number | undefined;
-  /** The deadline of every store call. Default 2 000. */
+  /** The deadline of every store call, then `LockStoreError`. Default 2 000. */
   readonly storeTimeoutMs?: number | undefined;
-  /** How long `close` waits for holds. Default 10 000. */
+  /** How long `close` waits for holds, which are lost then. Default 10 000. */
   readonly drainMs?: number | undefined;
-  /** How many waiters a key's queue takes. Default 1 000. */
+  /** How many waiters a key's queue takes; one more gets a `LockLimitError`. Default 1 000. */
   readonly maxWaitersPerKey?: number | undefined;
-  /** How many acquires of this process may wait at once. Default 10 000. */
+  /** How many acquires of this process may wait at once; one more gets a `LockLimitError`. Default 10 000. */
   readonly maxWaiters?: number | undefined;
-  /** How deep one scope may re-enter one key. Default 64. */
+  /** How many holds one scope may have on one key; one more gets a `LockLimitError`. Default 64. */
   readonly maxReentry?: number | undefined;
 }
 

@@ -9,9 +9,9 @@ export type LockMode = 'read' | 'write';
 
 /** How one acquire behaves. All durations are milliseconds. */
 export interface AcquireOptions {
-  /** How long to wait for the key; `0` tries once, `Infinity` sets no limit. Default 10 000. */
+  /** How long to wait for the key, then `LockTimeoutError`; `0` tries once, `Infinity` sets no limit. Default 10 000. */
   readonly waitMs?: number | undefined;
-  /** How long the grant lasts without renewal, 10 at least. Default 30 000. */
+  /** How long the grant lasts without renewal, 10 at least and `maxHoldMs` at most. Default 30 000. */
   readonly leaseMs?: number | undefined;
   /** Whether the watchdog renews the lease while the hold lives; `false` is a fixed lease. Default true. */
   readonly renew?: boolean | undefined;
@@ -19,7 +19,7 @@ export interface AcquireOptions {
   readonly maxHoldMs?: number | undefined;
   /** Gives up the wait when aborted, with a `LockAbortedError`. One that is already aborted refuses even a free key. */
   readonly signal?: AbortSignal | undefined;
-  /** A namespace for keys: the same key in two categories is two locks. */
+  /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
   /**
    * `'trace'` (default): every scope of the trace re-enters. `'request'`: only this scope does, so that a called service
@@ -46,6 +46,7 @@ export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
   readonly key: string;
+  /** Who may re-enter: the trace id, or a random id of the request or the hold, as the `owner` option says. */
   readonly owner: string;
   /**
    * The fencing token: strictly rises with each change of the key's owner, and is equal on re-entry. Readers who share the
@@ -65,7 +66,8 @@ export interface Hold extends AsyncDisposable {
    */
   assertHeld(minRemainingMs?: number): void;
   /**
-   * Makes the lease end no earlier than `leaseMs` from now; it never shortens it, and never reaches beyond `maxHoldMs`.
+   * Makes the lease end no earlier than `leaseMs` from now, in milliseconds; it never shortens it, and never reaches
+   * beyond `maxHoldMs`.
    * Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer, `LockNotHeldError`
    * after the release, and `LockConfigError` for a lease that the store does not grant.
    */
@@ -179,7 +181,7 @@ export interface Lock {
   forceRelease(): Promise<boolean>;
 }
 
-/** The lock, by key. Works when destructured. */
+/** The methods of `Lock` that most code needs, by key, and two for several keys. They work when destructured. */
 export interface LockFunctions {
   acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
   tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
@@ -201,10 +203,13 @@ export interface LockFunctions {
 
 /** What the current request or job is. */
 export interface Trace {
+  /** The id that the request or job came with, or a new one. */
   readonly traceId: string;
+  /** Who may re-enter, unless an acquire's `owner` option says otherwise: the trace id. */
   readonly owner: string;
   /** Aborted when the client has left, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
+  /** Whether the request or job is over, with all that `waitUntil` postponed: it can lock nothing more. */
   readonly isOver: boolean;
 }
 

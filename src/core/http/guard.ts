@@ -28,7 +28,7 @@ import { warnOfEventStream } from './validations.ts';
 
 /** What a guard takes on every framework. */
 export interface CommonGuardOptions extends AcquireOptions {
-  /** The status of the answer when the key was not free in time. Default 423. */
+  /** The status of the answer when the key was not free in time, 400 to 599. Default 423. */
   readonly statusCode?: number | undefined;
   /**
    * When the hold is given back: when the work is over (`'end'`, default), or when the response is closed, all of it sent
