@@ -57,14 +57,7 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   const attempt = wasHeld ? hold.latestTry : hold.begin();
   hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
 
-  // A hold keeps its fence: only a new one comes with a proposal.
-  let minFence = wasHeld ? undefined : quorum.proposal(hold.request, sent);
-  let votes: Votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence });
-  for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
-    minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
-    votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
-  }
-
+  const votes = await collectVotes(quorum, hold, attempt, terms);
   const heard = told(votes);
   const nowMs = reachedBy(Math.min(size, heard.length), heard, (vote) => vote.nowMs);
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
@@ -90,6 +83,18 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   // Others of its owner may have come between; alone, it finds a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
   return { reply, error, isSplit: !wasHeld, isUndone };
+}
+
+/** Asks every node; and again, a few times at most, those that granted, while they disagree on the fence: with the greatest. */
+async function collectVotes(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, terms: AcquireTerms): Promise<Votes> {
+  // A hold keeps its fence: only a new one comes with a proposal.
+  let minFence = hold.fence === undefined ? quorum.proposal(hold.request) : undefined;
+  let votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence });
+  for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
+    minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
+    votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
+  }
+  return votes;
 }
 
 /** What a quorum granted with one fence, if any did. */

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { QuorumHolds } from './quorum-hold.ts';
 import type { QuorumNode } from './quorum-node.ts';
 import { QuorumReleases } from './quorum-releases.ts';
@@ -44,10 +44,10 @@ export class Quorum {
    * raise what a later one was granted. It is not beyond what was proposed for other requests: after a clock that was once
    * ahead by years, all fences would stay there, and every record would be kept as long.
    */
-  proposal(request: HoldRequest, now: Instant): number | undefined {
+  proposal(request: HoldRequest): number | undefined {
     const offsets = this.nodes.flatMap(({ offsetMs }) => (offsetMs === undefined ? [] : [offsetMs]));
     if (offsets.length === 0) return undefined;
-    const beyondUs = Math.ceil((now.monoMs + Math.max(...offsets) + aheadMs) * 1000);
+    const beyondUs = Math.ceil((this.clock.now().monoMs + Math.max(...offsets) + aheadMs) * 1000);
     const proposed = Math.max((this.#proposed.get(request) ?? 0) + 1, beyondUs);
     this.#proposed.set(request, proposed);
     return proposed;
