@@ -7,7 +7,7 @@ import { CasRecord } from './cas-record.ts';
 interface Step {
   readonly operation: string;
   /** Whether it may change the record. */
-  readonly isWriting: boolean;
+  readonly mayWrite: boolean;
   /** Also called again, on a newer record, where another process was faster. */
   compute(record: CasRecord): void;
   succeed(): void;
@@ -62,12 +62,12 @@ export class CasTurns {
     return this.#queue(id, operation, false, compute);
   }
 
-  #queue<T>(id: string, operation: string, isWriting: boolean, compute: (record: CasRecord) => T): Promise<T> {
+  #queue<T>(id: string, operation: string, mayWrite: boolean, compute: (record: CasRecord) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       let reply: T;
       const step: Step = {
         operation,
-        isWriting,
+        mayWrite,
         compute: (record) => {
           reply = compute(record);
         },
@@ -122,7 +122,7 @@ export class CasTurns {
       // Nobody waits for the answer any more: a write now would come as a surprise.
       if (turn.isOver) return record;
       for (const step of steps) step.compute(record);
-      if (!steps.some((step) => step.isWriting)) return record;
+      if (!steps.some(({ mayWrite }) => mayWrite)) return record;
       turn.isWriting = true;
       if ((await this.#put(key, reading.value, record)) || turn.isOver) return record;
       turn.isWriting = false;
