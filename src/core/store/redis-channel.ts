@@ -49,7 +49,7 @@ export class RedisChannel {
     let deafen = (): void => {};
     const ask = async (): Promise<void> => {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
-      // A connection that were opened now would be closed by nobody.
+      // A connection opened now would be closed by nobody.
       if (isOver) return;
       this.#connection ??= this.#open();
       const connection = this.#connection;

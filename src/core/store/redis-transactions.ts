@@ -7,7 +7,7 @@ const answerMs = 2_000;
 
 /**
  * Connections for transactions, beside the application's client. WATCH is of a connection, so each serves one transaction
- * at a time, and never reconnects: a transaction that were sent again on a new connection would compare nothing. They are
+ * at a time, and never reconnects: a transaction sent again on a new connection would compare nothing. They are
  * opened as they are needed, a few at most, do not keep the process alive while idle, and are closed after some seconds
  * without use; at once, where this was closed meanwhile.
  */
