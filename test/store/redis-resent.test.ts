@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
 import { createLocks, lock, runInTrace } from '../../src/core/index.ts';
 import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
@@ -87,6 +88,29 @@ describe('a release that is tried again', () => {
     expect(await calls()).toBe('2');
     await Promise.all([line.release(), line.release()]);
     expect(await calls()).toBe('4');
+    client.disconnect();
+  });
+
+  it.each([
+    ['the present ioredis', Redis],
+    ['ioredis 5', Redis5 as unknown as typeof Redis],
+  ])('is sent once also by a client that gives it up meanwhile, with %s', async (_name, Client) => {
+    const { port } = stage.server;
+    const client = new Client({ port, maxRetriesPerRequest: null, commandTimeout: 10, retryStrategy: () => 10 });
+    client.on('error', () => {});
+    await until(() => client.status === 'ready');
+    stage.store = new RedisStore({ client });
+    const line = stage.deafProcess().line();
+    await stage.server.kill();
+    await until(() => client.status !== 'ready');
+    const givenUp = { cause: { message: 'Command timed out' } };
+    for (let tries = 0; tries < 3; tries++) await expect(line.release()).rejects.toMatchObject(givenUp);
+    client.options.commandTimeout = undefined;
+    await stage.server.restart();
+    await until(() => client.status === 'ready');
+    // It comes behind what the client has kept.
+    expect((await line.release()).status).toBe('absent');
+    expect(await client.info('commandstats')).toMatch(/_evalsha:calls=2,/);
     client.disconnect();
   });
 

@@ -47,6 +47,11 @@ export function isUnknownScript(error: unknown): boolean {
   return replyCode(error) === 'NOSCRIPT';
 }
 
+/** Whether the client gave the call up by its `commandTimeout`. ioredis has no other name for it. */
+export function isTimedOut(error: unknown): boolean {
+  return error instanceof LockStoreError && (error.cause as Error | undefined)?.message === 'Command timed out';
+}
+
 /** Whether a call did nothing because its server has not got the key, or not all of the lock. */
 export function isElsewhere(error: unknown): boolean {
   if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;

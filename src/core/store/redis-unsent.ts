@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { RedisOrCluster } from './redis-cluster.ts';
+import { isTimedOut } from './redis-errors.ts';
 import type { HoldRequest, ReleaseReply } from './store.ts';
 
 /**
@@ -13,6 +14,8 @@ export class RedisUnsent {
   /** Whether the client answers every call, in the end. */
   readonly #answersAll: boolean;
   readonly #answers = new Map<string, Promise<ReleaseReply>>();
+  /** Those of them that the client gave up by its `commandTimeout`: it keeps the calls, and sends them all the same. */
+  readonly #unheard = new Set<string>();
 
   constructor(client: RedisOrCluster) {
     this.#client = client;
@@ -22,13 +25,25 @@ export class RedisUnsent {
 
   /** Calls `send`, or answers what the call that waits for a connection will. */
   run({ holdId }: HoldRequest, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
-    if (!this.#answersAll || this.#client.status === 'ready') return send();
+    if (!this.#answersAll) return send();
+    if (this.#client.status === 'ready') {
+      this.#forgetUnheard();
+      return send();
+    }
     const known = this.#answers.get(holdId);
     if (known !== undefined) return known;
     const answer = send();
     this.#answers.set(holdId, answer);
     const forget = (): void => void this.#answers.delete(holdId);
-    answer.then(forget, forget);
+    answer.then(forget, (error: unknown) => {
+      if (isTimedOut(error)) this.#unheard.add(holdId);
+      else forget();
+    });
     return answer;
+  }
+
+  #forgetUnheard(): void {
+    for (const holdId of this.#unheard) this.#answers.delete(holdId);
+    this.#unheard.clear();
   }
 }
