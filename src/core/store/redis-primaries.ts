@@ -68,10 +68,22 @@ export class RedisPrimaries {
   #poolOf(name: string, client: Redis): RedisTransactions {
     const known = this.#pools.get(name);
     if (known !== undefined) return known;
+    this.#dropGone();
     const { keyPrefix } = this.#client.options;
     const pool = new RedisTransactions(client, systemClock, { keyPrefix: keyPrefix ?? '', readOnly: false });
     if (this.#isClosed) pool.close();
     this.#pools.set(name, pool);
     return pool;
+  }
+
+  /** A server that is started anew may have another address each time. What uses a connection of a former one keeps it. */
+  #dropGone(): void {
+    const client = this.#client;
+    if (!isCluster(client)) return;
+    for (const [nodeKey, pool] of this.#pools) {
+      if (primaryOf(client, nodeKey) !== undefined) continue;
+      pool.close();
+      this.#pools.delete(nodeKey);
+    }
   }
 }
