@@ -15,7 +15,7 @@ export interface CasAdapter {
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean>;
   /** Removes the text if it is `old`; answers false, and changes nothing, where it is any other or none. */
   remove(key: string, old: string): Promise<boolean>;
-  /** How the server is set up in a way that locks suffer from, if it is. Asked when a process first has to wait. */
+  /** How the server is set up in a way that locks suffer from, if it is. Asked with a process's first acquire. */
   warning?(): Promise<CasWarning | undefined>;
 }
 

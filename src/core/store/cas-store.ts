@@ -32,8 +32,8 @@ export interface CasStoreOptions {
  * Locks on a server without scripts, by optimistic concurrency: a lock is one record, and every operation reads it,
  * computes, and writes it if it is unchanged. The queue is in the record, and a release hands the lock on in the same
  * write. There is no channel between processes: a waiter in another process finds its grant when it polls, every `pollMs`.
- * Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`, `not-applied` where others were
- * faster until `deadlineMs`.
+ * Throws `LockConfigError` for bad options; its calls reject with `LockStoreError`, also where others were faster until
+ * `deadlineMs`.
  */
 export class CasStore implements LockStore {
   readonly capabilities: StoreCapabilities = {
