@@ -153,8 +153,8 @@ export interface Lock {
   /**
    * Takes the lock for the current scope, or re-enters it without a store call when the scope already holds it.
    * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold,
-   * or one lost before the reader became the writer), `DeadlockError`, `LockScopeError`, `LockStoreError` or
-   * `LocksClosedError`; nothing is held or queued then.
+   * or one lost before the reader became the writer), `DeadlockError`, `LockScopeError`, `LockStoreError`,
+   * `LocksClosedError`, or `LockConfigError` for bad options; nothing more is held or queued then.
    */
   acquire(options?: AcquireOptions): Promise<Hold>;
   /** As `acquire`, but answers null at once when somebody else holds the key or stands in its queue. */

@@ -31,8 +31,8 @@ export interface CommonGuardOptions extends AcquireOptions {
   /** The status of the answer when the key was not free in time, 400 to 599. Default 423. */
   readonly statusCode?: number | undefined;
   /**
-   * When the hold is given back: when the work is over (`'end'`, default), or when the response is closed, all of it sent
-   * or its client gone.
+   * When the hold is given back: when the work is over (`'end'`, default), or not before the response is closed, too: all of
+   * it sent, or its client gone (`'close'`).
    */
   readonly releaseOn?: 'end' | 'close' | undefined;
   /**

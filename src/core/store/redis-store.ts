@@ -40,8 +40,8 @@ export interface RedisStoreOptions {
   /** Before every key and channel; without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
   /**
-   * How many replicas must have a grant or a renewal before it counts. Costs two round trips more, on connections of the
-   * store's own; where replicas are missing, nothing is granted. Default 0.
+   * How many replicas must have a grant or a renewal before it counts. A grant costs two round trips more, a renewal one, on
+   * connections of the store's own; where replicas are missing, nothing is granted or renewed. Default 0.
    */
   readonly waitReplicas?: number | undefined;
 }
