@@ -57,10 +57,10 @@ export class Waiting {
     this.#deadlocks = new Deadlocks(base, this.#livenessMs, listener.failed);
   }
 
-  /** Asks for a lock and waits for it; the asker hears what came of it. Throws `LockLimitError` where too many wait. */
-  acquire(ask: Ask): void {
+  /** Asks for a lock and waits for it, unless too many do; the asker hears what came of it. */
+  acquire(asked: Ask): void {
     const startedAt = this.#base.clock.now();
-    if (ask.waitMs > 0 && this.#isFull) throw tooMany(ask.key);
+    const ask = asked.waitMs > 0 && this.#isFull ? withoutWait(asked) : asked;
     const waiter = new Waiter(ask, startedAt);
     this.asked.begin();
     if (ask.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
@@ -230,4 +230,10 @@ export class Waiting {
     if (granted === undefined) void this.#polls.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }
+}
+
+/** Where too many wait, a key may be free all the same, or its owner's. */
+function withoutWait(ask: Ask): Ask {
+  const { key, asker } = ask;
+  return { ...ask, waitMs: 0, asker: { ...asker, refused: () => asker.failed(tooMany(key)) } };
 }

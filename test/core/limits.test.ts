@@ -151,14 +151,16 @@ describe.each<[string, number, LocksOptions]>([
     const waiters: Outcome<Hold>[] = [];
     for (const key of keys) waiters.push(...(await line(setup, Math.min(max, 1_000), key)));
     expect(tally(waiters)).toEqual({ waiting: max, held: 0, refused: [] });
-    expect(tally(await line(setup, 2, 'another'))).toEqual({
+    // Who comes is refused once it would have to wait, and leaves nothing in a queue.
+    expect(tally(await line(setup, 3, 'another'))).toEqual({
       waiting: 0,
-      held: 0,
+      held: 1,
       refused: [processIsFull, processIsFull],
     });
+    expect((await setup.store.inspect('another')).waiters).toEqual([]);
     // Of no concern to other processes, nor to those who do not wait.
     const elsewhere = await line(setup.sibling(options), 1, 'another');
-    expect(tally(elsewhere)).toEqual({ waiting: 0, held: 1, refused: [] });
+    expect(tally(elsewhere)).toEqual({ waiting: 1, held: 0, refused: [] });
     expect(await setup.job().in(() => lock.tryAcquire('one more'))).not.toBeNull();
 
     await holds[0]!.release();

@@ -196,16 +196,29 @@ describe('the caps', () => {
     }
   });
 
-  it('maxWaiters refuses one more in the process, without a store call, but not a try', async () => {
+  it('maxWaiters refuses one more in the process that would have to wait, without a place in the queue', async () => {
     const setup = setUp({ maxWaiters: 2 });
+    const timeouts = setup.events('timeout');
     await taken(setup);
     await queued(setup);
     await queued(setup);
-    const calls = setup.store.calls.length;
-    const refused = outcomeOf(setup.job().in(() => lock.acquire('another')));
+    const refused = outcomeOf(setup.job().in(() => lock.acquire('key')));
     await setup.clock.settle();
     expect(refused.error).toBeInstanceOf(LockLimitError);
-    expect(setup.store.calls).toHaveLength(calls);
-    expect(await setup.job().in(() => lock.tryAcquire('another'))).not.toBeNull();
+    expect(setup.store.calls.at(-1)).toMatchObject({ operation: 'acquire', terms: { queue: false } });
+    expect(timeouts).toEqual([]);
+  });
+
+  it('maxWaiters refuses no free key, no call of the holder in another scope, and no try', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    await setup.job('holder').in(() => lock.acquire('key'));
+    await queued(setup);
+    const others = [
+      outcomeOf(setup.job().in(() => lock.acquire('another'))),
+      outcomeOf(setup.job('holder').in(() => lock.acquire('key'))),
+      outcomeOf(setup.job().in(() => lock.tryAcquire('one more'))),
+    ];
+    await setup.clock.settle();
+    for (const { value } of others) expect(value?.isHeld()).toBe(true);
   });
 });
