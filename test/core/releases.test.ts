@@ -1,3 +1,4 @@
+import { pause } from '../../src/core/clock.ts';
 import { LockStoreError, lock } from '../../src/core/index.ts';
 import { runtimeOf } from '../../src/core/locks.ts';
 import { Releases } from '../../src/core/releases.ts';
@@ -17,6 +18,32 @@ describe('a release that fails', () => {
     await clock.advance(4_000);
     const times = store.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs - startMs);
     expect(times).toEqual([0, 50, 150, 350, 750, 1_550, 2_550, 3_550]);
+  });
+
+  it('is tried again after pauses with jitter, so that those of many processes do not come together', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const startMs = clock.now().monoMs;
+    store.always('release', down);
+    clock.nextJitter = 0;
+    outcomeOf(hold.release());
+    await clock.advance(25);
+    clock.nextJitter = 0.75;
+    await clock.advance(200);
+    const times = store.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs - startMs);
+    expect(times).toEqual([0, 25, 75]);
+  });
+
+  it('rejects with what the latest try has failed with', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    store.next('release', { kind: 'rejected', error: new Error('first') });
+    store.always('release', down);
+    const released = outcomeOf(hold.release());
+    await clock.advance(2_000);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: down.error });
   });
 
   it('rejects as soon as a short lease is over: nothing can be left', async () => {
@@ -53,6 +80,21 @@ describe('a release that fails', () => {
     await clock.advance(5_000);
     expect(store.count('release')).toBe(2);
     expect(released).toHaveLength(1);
+  });
+
+  it('is tried again once, and told of once, also where its first try rejects after its deadline', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const errors = setup.events('storeError');
+    const hold = await taken(setup);
+    jest.spyOn(store, 'release').mockImplementationOnce(async () => {
+      await pause(clock, 3_000);
+      throw down.error;
+    });
+    outcomeOf(hold.release());
+    await clock.advance(5_000);
+    expect(errors).toHaveLength(1);
+    expect(store.count('release')).toBe(1);
   });
 });
 
