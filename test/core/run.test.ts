@@ -1,4 +1,14 @@
-import { getLock, type Hold, LockConfigError, LockLostError, LockStoreError, lock } from '../../src/core/index.ts';
+import {
+  currentTrace,
+  getLock,
+  type Hold,
+  LockConfigError,
+  LockLostError,
+  LockStoreError,
+  lock,
+  runInTrace,
+  type Trace,
+} from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -63,6 +73,18 @@ describe('run', () => {
     },
   );
 
+  it('rejects with what its routine throws once the release was answered, and not before', async () => {
+    const { job, store, clock } = setUp();
+    const open = store.gate('release');
+    const outcome = outcomeOf(job().in(() => lock.run('key', () => Promise.reject(new Error('routine')))));
+    await clock.settle();
+    expect(store.count('release')).toBe(1);
+    expect(outcome.state).toBe('pending');
+    open();
+    await clock.settle();
+    expect(outcome.error).toEqual(new Error('routine'));
+  });
+
   it('nests: the inner one re-enters, and the outer one still holds after it', async () => {
     const { job, store } = setUp();
     await job().in(() =>
@@ -114,13 +136,13 @@ describe('a store that does not answer to the release', () => {
 describe('a hold that was lost while its routine', () => {
   it('went well is a LockLostError with the value', async () => {
     const { job, clock } = setUp();
-    let fence = 0;
+    let hold: Hold | undefined;
     const outcome = outcomeOf(
       job().in(() =>
         lock.run(
           'key',
-          async (hold) => {
-            fence = hold.fence;
+          async (own) => {
+            hold = own;
             await clock.advance(1_000);
             return { id: 7 };
           },
@@ -130,7 +152,8 @@ describe('a hold that was lost while its routine', () => {
     );
     await outcome.settled;
     expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect(outcome.error).toMatchObject({ key: 'key', fence, value: { id: 7 } });
+    expect(outcome.error).toMatchObject({ key: 'key', fence: hold?.fence, value: { id: 7 } });
+    expect((outcome.error as Error).cause).toBe(hold?.signal.reason);
   });
 
   it('went well is one also when nothing had noticed the end of the lease yet', async () => {
@@ -165,6 +188,32 @@ describe('a hold that was lost while its routine', () => {
     await outcome.settled;
     expect(outcome.error).toBeInstanceOf(LockLostError);
     expect(outcome.error).toMatchObject({ value: 'value' });
+  });
+
+  it('outlived its scope is one also when nothing had noticed the end of the lease yet, and ends the scope', async () => {
+    const { locks, clock } = setUp();
+    let finish = (_: string): void => {};
+    const work = new Promise<string>((resolve) => {
+      finish = resolve;
+    });
+    let trace: Trace | undefined;
+    let running: Promise<string> | undefined;
+    await runInTrace(
+      async () => {
+        trace = currentTrace();
+        running = lock.run('key', () => work, { leaseMs: 3_000 });
+        await clock.settle();
+      },
+      { locks },
+    );
+    const outcome = outcomeOf(running as Promise<string>);
+    clock.skip(3_000);
+    expect(trace?.isOver).toBe(false);
+    finish('value');
+    await clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ value: 'value' });
+    expect(trace?.isOver).toBe(true);
   });
 
   it('threw is the routine’s own error', async () => {
