@@ -124,6 +124,28 @@ describe('the lease of an inner hold', () => {
     expect(outer.isHeld()).toBe(false);
   });
 
+  it('starts the renewal of a fixed one at a third of what is left', async () => {
+    const { job, store, clock } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    await clock.advance(500);
+    await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
+    // 3 000 less 1 % and 2 ms, and less 500.
+    await clock.advance(2_468 / 3 - 1);
+    expect(store.count('renew')).toBe(0);
+    await clock.advance(2);
+    expect(store.count('renew')).toBe(1);
+  });
+
+  it('never moves the limit of maxHoldMs nearer', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 20_000 }));
+    await inJob(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 2_000 }));
+    await clock.advance(19_000);
+    expect(outer.isHeld()).toBe(true);
+  });
+
   it('never moves the limit of maxHoldMs', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();

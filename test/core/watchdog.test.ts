@@ -111,6 +111,18 @@ describe('a renewal that fails', () => {
     expect(lost).toEqual([]);
   });
 
+  it('is tried again after a pause with jitter, so that those of many processes do not come together', async () => {
+    const { job, store, clock } = setUp();
+    const startMs = clock.now().monoMs;
+    await job().in(() => lock.acquire('key'));
+    store.next('renew', down, down);
+    clock.nextJitter = 0;
+    await clock.advance(10_000);
+    clock.nextJitter = 0.75;
+    await clock.advance(3_000);
+    expect(times(store.calls, 'renew', startMs)).toEqual([9_900, 10_400, 11_650]);
+  });
+
   it.each([
     ['rejects', down],
     ['never answers', { kind: 'lostCall' }],
@@ -239,7 +251,27 @@ describe('a renewal that fails', () => {
   });
 });
 
+it('a renewal that is answered after the release and the end of its Locks starts no timer', async () => {
+  const { job, store, clock, locks } = setUp();
+  const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
+  const open = store.gate('renew');
+  await clock.advance(990);
+  await hold.release();
+  await locks.close();
+  open();
+  await clock.settle();
+  expect(clock.timerCount).toBe(0);
+});
+
 describe('maxHoldMs', () => {
+  it('is a whole number of milliseconds to the store, whatever the clock says', async () => {
+    const { job, store, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000, maxHoldMs: 4_000 }));
+    clock.skip(0.5);
+    await hold.extend(10_000);
+    expect(store.calls.at(-1)).toMatchObject({ operation: 'renew', terms: { leaseMs: 4_000 } });
+  });
+
   it('stops the renewal at its end, and the hold is lost then', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
