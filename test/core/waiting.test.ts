@@ -128,9 +128,11 @@ describe('waitMs', () => {
   it('Infinity waits without an end, and starts no timer for it', async () => {
     const setup = setUp({ maxHoldMs: 2 ** 31 - 1 });
     const hold = await taken(setup);
+    const started = jest.spyOn(setup.clock, 'after');
     const outcome = await queued(setup, { waitMs: Number.POSITIVE_INFINITY });
     await setup.clock.advance(120_000);
     expect(outcome.state).toBe('pending');
+    expect(started.mock.calls.filter(([ms]) => ms > 2 ** 31 - 1)).toEqual([]);
     await hold.release();
     await setup.clock.settle();
     expect(outcome.state).toBe('fulfilled');
