@@ -56,6 +56,18 @@ describe('two traces that take two keys in opposite order', () => {
     expect(seen).toEqual([{ key: 'k0', owner: 'trace-b', holdId: expect.any(String), waitedMs: 0, cycle }]);
   });
 
+  it('are told of without what the wall clock was set by meanwhile', async () => {
+    const setup = setUp();
+    const seen = setup.events('deadlock');
+    const [a, b] = await holders(setup, 'a', 'b');
+    await asked(setup, a!, 'k1');
+    const second = outcomeOf(b!.in(() => lock.acquire('k0')));
+    setup.clock.jumpWall(9_000);
+    await setup.clock.settle();
+    expect(second.error).toBeInstanceOf(DeadlockError);
+    expect(seen).toMatchObject([{ waitedMs: 0 }]);
+  });
+
   it('of two processes are told apart as well', async () => {
     const setup = setUp();
     const other = setup.sibling();

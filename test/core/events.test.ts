@@ -45,16 +45,21 @@ describe('the events of a lock', () => {
   it('tell what an acquire waited and a hold lasted without what the wall clock was set by meanwhile', async () => {
     const { job, clock, events } = setUp();
     const [granted, released, timeout] = [events('granted'), events('released'), events('timeout')];
+    const aborted = events('aborted');
+    const controller = new AbortController();
     const first = await job().in(() => lock.acquire('key'));
     const second = outcomeOf(job().in(() => lock.acquire('key')));
     const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 500 })));
+    outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
     await clock.advance(100);
     clock.jumpWall(86_400_000);
     await clock.advance(100);
+    controller.abort();
     await first.release();
     await clock.advance(400);
     expect(released).toMatchObject([{ heldMs: 200 }]);
     expect(granted).toMatchObject([{ waitedMs: 0 }, { waitedMs: 200 }]);
+    expect(aborted).toMatchObject([{ waitedMs: 200 }]);
     expect(timeout).toMatchObject([{ waitedMs: 500 }]);
     expect(late.error).toMatchObject({ waitedMs: 500 });
     await second.value?.release();
