@@ -1,5 +1,5 @@
-import { LockStoreError, LockTimeoutError, type StoreGrant } from '../../src/core/index.ts';
-import { coreTests, queued, taken } from './set-up.ts';
+import { LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
@@ -47,6 +47,39 @@ describe('a grant', () => {
     await setup.clock.settle();
     expect(waiter.value?.isHeld()).toBe(true);
     expect(setup.store.count('acquire')).toBe(acquires);
+  });
+
+  it('that overtakes the reply to its own acquire is kept, though one of another key overtakes its own later', async () => {
+    const setup = setUp();
+    const own = setup.sibling().job();
+    const keys = ['a', 'b'] as const;
+    const holds = await Promise.all(keys.map((key) => own.in(() => lock.acquire(key))));
+    const opens = keys.map(() => setup.store.gate('acquire'));
+    const waiters = keys.map((key) => outcomeOf(setup.job().in(() => lock.acquire(key))));
+    await setup.clock.settle();
+    const acquires = setup.store.count('acquire');
+    for (const hold of holds) {
+      await hold.release();
+      await setup.clock.advance(500);
+    }
+    for (const open of opens) open();
+    await setup.clock.settle();
+    expect(waiters.map(({ value }) => value?.isHeld())).toEqual([true, true]);
+    expect(setup.store.count('acquire')).toBe(acquires);
+  });
+
+  it('in the late answer to a release is used', async () => {
+    const setup = setUp({ claimMs: 9_000, pollMs: 60_000 });
+    const first = await taken(setup);
+    const waiter = await queued(setup, { waitMs: 60_000 });
+    setup.store.next('release', { kind: 'lateReply', ms: 2_500 });
+    setup.store.always('release', down);
+    const released = outcomeOf(first.release());
+    await setup.clock.advance(2_499);
+    expect(released.error).toBeInstanceOf(LockStoreError);
+    expect(waiter.state).toBe('pending');
+    await setup.clock.advance(1);
+    expect(waiter.value?.isHeld()).toBe(true);
   });
 
   it('that overtook a reply which never comes is given back', async () => {
@@ -186,6 +219,24 @@ it('a reply that says that a waiter was queued, after that was given up, queues 
   await setup.clock.advance(5_000);
   expect(waiting).toEqual([]);
   expect(setup.store.count('acquire')).toBe(acquires);
+});
+
+it.each([
+  ['undone where a copy of it may still arrive', 1],
+  ['not undone where none can', 0],
+])('an acquire that is refused is %s', async (_, unanswered) => {
+  const setup = setUp();
+  await taken(setup);
+  const acquire = setup.store.acquire.bind(setup.store);
+  jest.spyOn(setup.store, 'acquire').mockImplementationOnce((request, terms) => {
+    request.unanswered = unanswered;
+    return acquire(request, terms);
+  });
+  const refused = await queued(setup, { waitMs: 0 });
+  expect(refused.error).toBeInstanceOf(LockTimeoutError);
+  const { holdId } = setup.store.calls.findLast(({ operation }) => operation === 'acquire') ?? {};
+  const releases = setup.store.calls.filter(({ operation }) => operation === 'release');
+  expect(releases.map((call) => call.holdId)).toEqual(unanswered === 0 ? [] : [holdId]);
 });
 
 describe('messages that get lost', () => {
