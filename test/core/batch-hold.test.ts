@@ -262,6 +262,7 @@ describe('the release of a batch', () => {
     const outcome = outcomeOf(batch.release());
     await setup.clock.advance(5_000);
     expect(outcome.error).toBeInstanceOf(LockStoreError);
+    expect(outcome.error).toMatchObject({ key: 'c', outcome: 'unknown' });
     const { cause } = outcome.error as { cause: AggregateError };
     expect(cause.errors).toHaveLength(3);
     for (const error of cause.errors) expect(error).toBeInstanceOf(LockStoreError);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { acquire } from '../../src/core/acquire.ts';
-import { type AcquireOptions, currentTrace, getLock, type Hold, lock } from '../../src/core/index.ts';
+import { type AcquireOptions, currentTrace, getLock, type Hold, LockStoreError, lock } from '../../src/core/index.ts';
 import { lockName } from '../../src/core/key.ts';
 import type { Scope } from '../../src/core/scope.ts';
 import type { AcquireReply } from '../../src/core/store/store.ts';
@@ -216,6 +216,15 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_STORE', outcome: 'unknown', cause: down.error },
     async (setup) => {
       setup.store.next('acquire', down);
+      return (await acquired(setup)).error;
+    },
+  ],
+  [
+    'one of which the store is certain that it had no effect',
+    { code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: down.error },
+    async (setup) => {
+      const error = new LockStoreError('No connection', { outcome: 'not-applied', cause: down.error });
+      setup.store.next('acquire', { kind: 'rejected', error });
       return (await acquired(setup)).error;
     },
   ],

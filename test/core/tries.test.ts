@@ -370,6 +370,20 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(setup.store.count('inspect')).toBe(looks);
   });
 
+  it('look again where a look was not answered in time, and tell of that', async () => {
+    const setup = setUp({ pollMs: 60_000, storeTimeoutMs: 500 });
+    const errors = setup.events('storeError');
+    await taken(setup.sibling());
+    await queued(setup);
+    setup.store.next('inspect', { kind: 'lostCall' });
+    await queued(setup);
+    await setup.clock.advance(499);
+    expect(setup.store.count('inspect')).toBe(1);
+    await setup.clock.advance(1);
+    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { outcome: 'unknown' } }]);
+    expect(setup.store.count('inspect')).toBe(2);
+  });
+
   it('ask in time, though the messages do not end', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
