@@ -67,16 +67,16 @@ describe('acquireAll', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('asks for all of them before any is answered, and once where they are free', async () => {
+  it.each([2, 100])('asks for all %d before any is answered, and once where they are free', async (length) => {
     const { job, store, clock } = setUp();
-    const keys = Array.from({ length: 100 }, (_, index) => index);
+    const keys = Array.from({ length }, (_, index) => index);
     const outcome = outcomeOf(job().in(() => lock.acquireAll(keys)));
-    expect(store.count('acquire')).toBe(100);
+    expect(store.count('acquire')).toBe(length);
     await clock.settle();
     expect(outcome.state).toBe('fulfilled');
-    expect(store.count('acquire')).toBe(100);
+    expect(store.count('acquire')).toBe(length);
     const released = outcome.value!.release();
-    expect(store.count('release')).toBe(100);
+    expect(store.count('release')).toBe(length);
     await released;
   });
 
@@ -86,6 +86,13 @@ describe('acquireAll', () => {
     await (await batch(setup, ['b', 'c', 'a'])).value!.release();
     await (await batch(setup, ['c', 'a', 'b'])).value!.release();
     expect(granted.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
+  });
+
+  it('takes them in an order that is the same in every process, whatever its language', async () => {
+    const setup = setUp();
+    const granted = setup.events('granted');
+    await batch(setup, ['ä', 'a', 'z', 'B', '10', '9']);
+    expect(granted.map(({ key }) => key)).toEqual(['10', '9', 'B', 'a', 'z', 'ä']);
   });
 
   it('keeps what comes before the first that is not free, gives back the rest, and waits for that one alone', async () => {
