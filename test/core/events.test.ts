@@ -65,6 +65,15 @@ describe('the events of a lock', () => {
     await second.value?.release();
   });
 
+  it('tell of a grant before they tell that it was one beside others of its owner', async () => {
+    const { job, locks } = setUp();
+    const order: string[] = [];
+    for (const name of ['granted', 'entered'] as const) locks.on(name, () => void order.push(name));
+    await job('owner').in(() => lock.acquire('key'));
+    await job('owner').in(() => lock.acquire('key'));
+    expect(order).toEqual(['granted', 'granted', 'entered']);
+  });
+
   it('come in the order in which things happen', async () => {
     const { job, clock, locks } = setUp();
     const order: string[] = [];
@@ -258,6 +267,21 @@ describe('a listener that fails', () => {
       expect.stringContaining('A listener of lock events threw'),
       expect.objectContaining({ code: 'LOCK_LISTENER' }),
     );
+    warn.mockRestore();
+  });
+
+  it.each([
+    ['a value', 5],
+    ['a promise that is kept', Promise.resolve('value')],
+    // biome-ignore lint/suspicious/noThenProperty: another library's promise
+    ['a thenable that is kept', { then: (yes: (value: number) => void) => yes(5) }],
+  ])('is none where it answers %s', async (_, answer) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { job, clock, locks } = setUp();
+    locks.on('granted', () => answer as unknown as undefined);
+    await job().in(() => lock.acquire('key'));
+    await clock.settle();
+    expect(warn).not.toHaveBeenCalled();
     warn.mockRestore();
   });
 
