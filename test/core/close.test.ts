@@ -1,4 +1,4 @@
-import { LockLostError, LocksClosedError, lock } from '../../src/core/index.ts';
+import { LockConfigError, LockLostError, LocksClosedError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 
 const setUp = coreTests();
@@ -106,6 +106,13 @@ describe('close', () => {
     await first;
     await locks.close();
     expect(store.count('release')).toBe(1);
+  });
+
+  it('rejects, and never throws, for a drainMs that is none, and closes nothing', async () => {
+    const { job, locks } = setUp();
+    for (const drainMs of [-1, 0.5, Number.POSITIVE_INFINITY, '5' as unknown as number])
+      await expect(locks.close({ drainMs })).rejects.toThrow(LockConfigError);
+    expect(await job().in(() => lock.run('key', () => 'value'))).toBe('value');
   });
 
   it.each([

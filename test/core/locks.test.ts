@@ -54,6 +54,11 @@ describe('the default Locks', () => {
     );
   });
 
+  it('are in memory again once those that were only created are closed', async () => {
+    await createLocks().close();
+    expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
+  });
+
   it('may be named where others were created', async () => {
     keep(createLocks());
     const locks = keep(createLocks());
