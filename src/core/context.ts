@@ -18,12 +18,15 @@ interface ProcessState {
 }
 
 const slot = Symbol.for('reenlock');
+/** Of this version's copies, where the slot was another version's first. */
+const ownSlot = Symbol.for('reenlock.1');
 
-/** The one state of this process. */
+/** The one state of this process. That of copies of another version is left alone: requests run by it. */
 export function processState(): ProcessState {
-  const holder = globalThis as { [slot]?: ProcessState };
-  const known = holder[slot];
-  if (known?.version === 1) return known;
+  const holder = globalThis as { [slot]?: ProcessState; [ownSlot]?: ProcessState };
+  const first = holder[slot];
+  if (first?.version === 1) return first;
+  if (holder[ownSlot] !== undefined) return holder[ownSlot];
   const state: ProcessState = {
     version: 1,
     scopes: new AsyncLocalStorage(),
@@ -32,7 +35,7 @@ export function processState(): ProcessState {
     created: new Set(),
     warned: new Set(),
   };
-  holder[slot] = state;
+  holder[first === undefined ? slot : ownSlot] = state;
   return state;
 }
 

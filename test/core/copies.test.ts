@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { processState } from '../../src/core/context.ts';
 import * as own from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 
@@ -60,17 +62,42 @@ describe('with a `Locks` of another installed copy of this package', () => {
   });
 });
 
-it('works beside what a copy of another version keeps for the process', async () => {
+it('runs a job of one copy with a `Locks` of the other', async () => {
+  const { currentTrace, lock, runInTrace } = otherCopy();
+  const { locks } = setUp();
+  const traceIds = await runInTrace(
+    async () => {
+      expect((await own.lock.acquire('key')).fence).toBe((await lock.acquire('key')).fence);
+      return [currentTrace()?.traceId, own.currentTrace()?.traceId];
+    },
+    { locks, traceId: 'job' },
+  );
+  expect(traceIds).toEqual(['job', 'job']);
+});
+
+describe('what the copies in a process share', () => {
   const shared = globalThis as { [state: symbol]: unknown };
   const slot = Symbol.for('reenlock');
-  const before = shared[slot];
-  shared[slot] = { version: 0 };
-  try {
-    const { createLocks, currentTrace, MemoryStore, runInTrace } = otherCopy();
-    const locks = createLocks({ store: new MemoryStore() });
-    expect(await runInTrace(() => currentTrace()?.traceId, { locks, traceId: 'own' })).toBe('own');
-    await locks.close();
-  } finally {
-    shared[slot] = before;
-  }
+
+  it('is one object under a name that all of them know, with its version', () => {
+    expect(shared[slot]).toBe(processState());
+    expect(processState().version).toBe(1);
+  });
+
+  it('is theirs alone beside copies of another version, whose state is left alone', async () => {
+    const before = shared[slot];
+    const theirs = { version: 2, scopes: new AsyncLocalStorage(), created: new Set(), warned: new Set() };
+    shared[slot] = theirs;
+    try {
+      const [a, b] = [otherCopy(), otherCopy()];
+      const locks = a.createLocks({ store: new a.MemoryStore() });
+      const seen = () => [a.currentTrace()?.traceId, b.currentTrace()?.traceId, theirs.scopes.getStore()];
+      expect(await a.runInTrace(seen, { locks, traceId: 'own' })).toEqual(['own', 'own', undefined]);
+      expect(shared[slot]).toBe(theirs);
+      expect(theirs.created.size).toBe(0);
+      await locks.close();
+    } finally {
+      shared[slot] = before;
+    }
+  });
 });
