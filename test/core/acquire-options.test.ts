@@ -119,6 +119,24 @@ describe('the options of an acquire', () => {
   });
 });
 
+describe('the options of one call', () => {
+  it('come before those that the lock was given, which hold for the others', async () => {
+    const clock = new ManualClock();
+    const locks = buildLocks({}, clock);
+    created.push(locks);
+    const given = getLock('key', { leaseMs: 1_000, category: 'a' });
+    await runInTrace(
+      async () => {
+        expect((await given.acquire({ leaseMs: 20_000 })).remainingMs()).toBeGreaterThan(19_000);
+        await given.acquire({ category: 'b' });
+        expect(['a', 'b', 'c'].map((category) => getLock('key', { category }).isHeld())).toEqual([true, true, false]);
+        expect(given.holdCount()).toBe(1);
+      },
+      { locks },
+    );
+  });
+});
+
 describe('the options of a guard', () => {
   it.each([
     ['statusCode', 399, 'a whole number, 400 to 599', '`399` (number)'],

@@ -1,4 +1,5 @@
 import { createLocks, LockConfigError, type Locks, type LocksOptions, MemoryStore } from '../../src/core/index.ts';
+import { checkValue, narrowed, typed } from '../../src/core/validate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';
 
@@ -162,6 +163,16 @@ describe('createLocks', () => {
   it('takes undefined for not given', () => {
     const options = Object.fromEntries(locksTable.map(([name]) => [name, undefined]));
     expect(build(options).settings).toEqual(build({}).settings);
+  });
+
+  it('tells a refused value as its rule does, also where that was narrowed', () => {
+    const secret = narrowed(
+      { expected: 'a secret', got: typed, accepts: (value) => typeof value === 'string' },
+      () => false,
+    );
+    expect(() => checkValue('it', 'my secret', secret)).toThrow(
+      'Expected it to be a secret, got a value of type string',
+    );
   });
 
   it('freezes its settings, and a later change of the options object changes nothing', () => {
