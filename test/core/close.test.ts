@@ -36,6 +36,21 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
+  it('waits for what is held beside what was lost and released before', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const lost = await own.in(() => lock.acquire('lost', { leaseMs: 1_000, renew: false }));
+    const hold = await own.in(() => lock.acquire('key'));
+    await clock.advance(1_000);
+    await lost.release();
+    const closed = outcomeOf(locks.close());
+    await clock.settle();
+    expect([closed.state, hold.isHeld()]).toEqual(['pending', true]);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
   it('refuses who comes', async () => {
     const { job, locks, clock, store } = setUp();
     const own = job();

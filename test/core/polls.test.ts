@@ -191,6 +191,20 @@ describe('the polls of a key', () => {
     expect(waiter.value?.remainingMs()).toBeCloseTo(890 * 0.99 - 2 - 400);
   });
 
+  it('grant nothing, and end nothing, where the claim was over when they were answered', async () => {
+    const setup = setUp({ claimMs: 300 });
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup);
+    setup.store.isMute = true;
+    await setup.clock.advance(990);
+    await first.release();
+    setup.store.next('acquire', { kind: 'lateReply', ms: 400 });
+    await setup.clock.advance(420);
+    expect(waiter.state).toBe('pending');
+    await setup.clock.advance(1_000);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
   it('that are answered after the wait has ended do nothing more', async () => {
     const setup = setUp();
     await taken(setup.sibling());
