@@ -171,6 +171,32 @@ describe('a hold', () => {
     await clock.advance(40_000);
     expect(hold.isHeld()).toBe(false);
   });
+
+  it('that nobody awaits the release of never ends the process, also where it was over when that was asked for', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    store.always('release', { kind: 'rejected', error: new Error('down') });
+    await own.end();
+    await clock.advance(40_000);
+    void hold.release();
+    await clock.settle();
+    expect(hold.isHeld()).toBe(false);
+  });
+});
+
+describe('lock.release', () => {
+  it('waits for the answer, and rejects as the release of the hold does', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    await own.in(() => lock.acquire('key'));
+    store.always('release', { kind: 'lostCall' });
+    const released = outcomeOf(own.in(() => lock.release('key')));
+    await clock.advance(1_999);
+    expect(released.state).toBe('pending');
+    await clock.advance(1);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key' });
+  });
 });
 
 describe('getLock', () => {

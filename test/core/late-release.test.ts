@@ -31,7 +31,9 @@ describe('the release of a hold whose lease had ended', () => {
     await sibling()
       .job('thief')
       .in(() => lock.run('key', () => {}));
-    await expect(hold.release()).rejects.toThrow(LockLostError);
+    const { reason } = hold.signal;
+    expect(reason).toBeInstanceOf(LockLostError);
+    await expect(hold.release()).rejects.toBe(reason);
     // That it ended was told before.
     expect(lost).toHaveLength(1);
   });
