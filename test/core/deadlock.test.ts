@@ -1,4 +1,7 @@
+import { Deadlocks } from '../../src/core/deadlock.ts';
 import { DeadlockError, type Hold, lock, runInTrace } from '../../src/core/index.ts';
+import { runtimeOf } from '../../src/core/locks.ts';
+import { type Ask, Waiter } from '../../src/core/wait-queue.ts';
 import type { StoreOperation } from '../helpers/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from './set-up.ts';
 
@@ -514,6 +517,53 @@ describe('who can be in no ring pays nothing', () => {
     await asked(setup, job, 'k0');
     await setup.clock.advance(3_000);
     expect(edgeCallsOf(setup)).toBe(0);
+  });
+
+  it('nor does anybody in a store that lacks edges, though it has the methods', async () => {
+    const setup = setUp();
+    const { store } = setup;
+    Object.assign(store, { capabilities: { ...store.capabilities, edges: false } });
+    const lacking = setup.sibling();
+    const [a] = await holders(lacking, 'a', 'b');
+    const waiter = await asked(lacking, a!, 'k1');
+    await setup.clock.advance(3_000);
+    expect([waiter.state, edgeCallsOf(setup)]).toEqual(['pending', 0]);
+  });
+
+  it('nor, any further, does one that gives up before it has told of its wait', async () => {
+    const setup = setUp();
+    const { store, clock } = setup;
+    const [a] = await holders(setup, 'a', 'b');
+    const open = store.gate('setEdge');
+    const controller = new AbortController();
+    const waiter = await asked(setup, a!, 'k1', { signal: controller.signal });
+    controller.abort();
+    open();
+    await clock.advance(3_000);
+    expect([waiter.state, store.count('setEdge'), store.count('clearEdge')]).toEqual(['rejected', 1, 1]);
+    expect([store.count('wait'), store.count('edgesOf')]).toEqual([0, 0]);
+  });
+
+  it('nor does one that is forgotten already', async () => {
+    const { locks, store, clock } = setUp();
+    const deadlocks = new Deadlocks(runtimeOf(locks), 1_000, () => {});
+    const { process } = runtimeOf(locks);
+    const request = {
+      id: 'key',
+      holdId: 'hold',
+      owner: 'own',
+      process,
+      claimMs: 1_000,
+      mode: 'write',
+      priority: 0,
+    } as const;
+    const ask: Partial<Ask> = { key: 'key', request, work: { traceId: 'own', blockedOwners: ['own'] } };
+    const waiter = new Waiter(ask as Ask, clock.now());
+    waiter.state = 'waiting';
+    deadlocks.look(waiter);
+    await clock.settle();
+    for (let n = 0; n < 3; n++) deadlocks.forget(waiter);
+    expect(store.count('clearEdge')).toBe(1);
   });
 
   it('nor does one whose grant came before the reply that it was queued', async () => {
