@@ -227,15 +227,19 @@ describeFrameworks('the trace header', (framework) => {
     expect(status).toBe(500);
   });
 
-  it('is adopted from a unix socket', async () => {
+  it.each([
+    ['is adopted from a unix socket', {}, true],
+    ['is adopted from a unix socket for a private address', { 'X-Forwarded-For': '10.1.2.3' }, true],
+    ['is not adopted from a unix socket for a public address', { Forwarded: 'for=203.0.113.9' }, false],
+  ])('%s', async (_, headers, isAdopted) => {
     const dir = mkdtempSync(join(tmpdir(), 'reenlock-unix-'));
     const socketPath = join(dir, 'server');
     const stage = await Stage.start(framework, reportTrace);
     stage.server.close().listen(socketPath);
     await once(stage.server, 'listening');
-    const sent = request({ socketPath, path: '/x', headers: { 'X-Trace-Id': 'sent' }, agent: false }).end();
+    const sent = request({ socketPath, path: '/x', headers: { 'X-Trace-Id': 'sent', ...headers }, agent: false }).end();
     const [answer] = await once(sent, 'response');
-    expect(answer.headers['x-trace-id']).toBe('sent');
+    expect(answer.headers['x-trace-id']).toEqual(isAdopted ? 'sent' : expect.stringMatching(minted));
     answer.resume();
     await once(answer, 'close');
     rmSync(dir, { recursive: true });
