@@ -248,6 +248,28 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
 
+  it('leaves the connection to its client where its length is taken off, as compression does', async () => {
+    const compress = framework.middleware(({ res }, next) => {
+      const end = res.end.bind(res);
+      res.end = ((...args: Parameters<typeof end>) => {
+        res.removeHeader('Content-Length');
+        return end(...args);
+      }) as typeof end;
+      return next();
+    });
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        compress,
+        framework.lockOn(() => '', { handler: 'problem' }),
+        done,
+      ),
+    );
+    const client = (await stage.connect()).request({ path: '/x' });
+    await client.receives(/ERR_LOCK_KEY[\s\S]*\r\n0\r\n\r\n$/);
+    expect(client.received).toMatch(/^Connection: keep-alive\r$/m);
+  });
+
   it('after somebody has begun to answer goes to the error handler, and is no document in the middle of that answer', async () => {
     const begin = framework.middleware(({ res }, next) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).write('begun');
