@@ -130,6 +130,30 @@ describeFrameworks('a guard', (framework) => {
     ]);
   });
 
+  it('leaves its hold where handlers look for it, once it was released and once the request is over: it says so itself', async () => {
+    const seen: unknown[] = [];
+    const see = ({ lock, locks }: Call): unknown =>
+      seen.push([lock?.key, lock?.isHeld(), ...[...(locks ?? [])].map(([key, hold]) => [key, hold.isHeld()])]);
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route('/x', lockOn('a'), lockOn('b'), async (call) => {
+        await call.lock?.release();
+        see(call);
+        stage.locks.on('released', ({ key }) => {
+          if (key !== 'a') return;
+          see(call);
+          stage.note('seen');
+        });
+        call.send('done');
+      }),
+    );
+    await stage.get('/x');
+    await stage.until('seen');
+    expect(seen).toEqual([
+      ['b', false, ['a', true], ['b', false]],
+      ['b', false, ['a', false], ['b', false]],
+    ]);
+  });
+
   it('that is skipped leaves the holds of the one before where handlers look for them', async () => {
     const stage = await Stage.start(framework, (app) =>
       app.route('/x', lockOn('outer'), lockOn('inner', { skip: () => true }), (call) =>
