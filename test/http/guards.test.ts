@@ -107,7 +107,11 @@ describeFrameworks('a guard', (framework) => {
 
   it('adds its holds to those of the one before: the newest is the last of its keys', async () => {
     const seen: unknown[] = [];
-    const see = (call: Call): unknown => seen.push([call.lock?.key, ...(call.locks?.keys() ?? [])]);
+    const maps: Call['locks'][] = [];
+    const see = (call: Call): unknown => {
+      maps.push(call.locks);
+      return seen.push([call.lock?.key, ...(call.locks?.keys() ?? [])]);
+    };
     const stage = await Stage.start(framework, (app) =>
       app.route(
         '/x',
@@ -128,6 +132,8 @@ describeFrameworks('a guard', (framework) => {
       ['a', 'a'],
       ['c', 'a', 'b', 'c'],
     ]);
+    // Who has one keeps what it was.
+    expect([...(maps[0]?.keys() ?? [])]).toEqual(['a']);
   });
 
   it('leaves its hold where handlers look for it, once it was released and once the request is over: it says so itself', async () => {
