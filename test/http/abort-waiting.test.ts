@@ -64,7 +64,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     const go = gate();
     const stage = await Stage.start(framework, (app, stage) => {
       app.onError((error, call) => {
-        stage.note(`${error.code} ${error.status}`);
+        stage.note(`${error.code} ${error.status}, ${error.cause}`);
         call.detach();
         call.res.end();
       });
@@ -79,7 +79,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
     await stage.until('waiting second k');
     await second.hangUp();
-    await stage.until('ERR_LOCK_ABORTED 499');
+    await stage.until('ERR_LOCK_ABORTED 499, AbortError: The client has left');
     go.open();
     await first;
     expect(stage.journal).not.toContain('second in');

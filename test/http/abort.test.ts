@@ -1,4 +1,4 @@
-import { getLock, isLockError, lock } from 'reenlock';
+import { currentTrace, getLock, isLockError, lock } from 'reenlock';
 import { Contest } from '../helpers/contest.ts';
 import { type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
@@ -23,6 +23,8 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
         framework,
         async (call, stage) => {
           await clientLeaves(stage);
+          // What is called with the signal fails with it: applications know it by its name.
+          stage.note(`first is told ${currentTrace()?.signal.reason}`);
           await work;
           await lock.acquire('other account');
           stage.note(`first still holds ${getLock('k').isHeld()}`);
@@ -42,6 +44,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
       await contest.expectHandedOn();
       contest.stage.expectOrder(
         'first hears',
+        'first is told AbortError: The client has left',
         'first still holds true',
         'first answers',
         'released first k',
