@@ -6,7 +6,7 @@ import { createLocks, LockConfigError, lock, runInTrace } from 'reenlock';
 import { closeServer } from 'reenlock/express';
 import { closeServer as closeServerOfKoa } from 'reenlock/koa';
 import { bare } from '../helpers/bare-app.ts';
-import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
+import { type App, describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
 import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
@@ -233,6 +233,28 @@ describe('closeServer', () => {
     work.open();
     await Promise.all([client.closed, isClosed]);
     expect(client.received).toMatch(/^HTTP\/1.1 200 [\s\S]*report$/);
+  });
+
+  it('waits for who needs no lock as long as for who holds one, though no lock is held any more', async () => {
+    const clock = new ManualClock();
+    const work = gate();
+    const build = (app: App, stage: Stage): unknown =>
+      app.route('/report', async (call) => {
+        stage.note('in');
+        await work;
+        call.send('late');
+      });
+    const stage = await Stage.start(bare, build, { clock });
+    const client = (await stage.connect()).request({ path: '/report' });
+    await stage.until('in');
+    const isClosed = close(stage, 4_000);
+    await stage.locks.close();
+    await clock.advance(4_999);
+    expect([stage.count('closed'), client.socket.destroyed]).toEqual([0, false]);
+    await clock.advance(1);
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received).toBe('');
+    work.open();
   });
 
   it('waits no longer for a connection that was taken over, and leaves it to the application', async () => {
