@@ -1,4 +1,4 @@
-import { currentTrace, getLock, type Trust, traceHeaders } from 'reenlock';
+import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'reenlock';
 import { TraceSignatures } from '../../src/core/signature.ts';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
@@ -137,6 +137,25 @@ describeFrameworks('a signed trace header', (framework) => {
     expect((await answer).body).toEqual({ owner: 'sent', inStock: 'sent' });
     expect(await inBank).toMatch(minted);
     await orders.free('k');
+  });
+
+  it('is made with what `traceContext` says, over what its locks say, for jobs within the request, too', async () => {
+    const ofContext = { secrets: [older, newest], audience: 'orders' };
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, trust: ofContext }))
+          .route('/x', async (call) => call.send([traceHeaders(), await runInTrace(() => traceHeaders())])),
+      { bare: true, trust },
+    );
+    const { body } = await stage.get('/x', 'sent', { 'X-Trace-Signature': signed(older, 'orders') });
+    for (const headers of body) {
+      const [id, signature] = [headers['X-Trace-Id'], headers['X-Trace-Signature']];
+      const isBy = (secret: string, audience: string) => signer(secret, audience).verify(id, signature, Date.now());
+      expect([id, isBy(older, 'orders'), isBy(newest, 'stock')]).toEqual(['sent', true, false]);
+    }
+    expect(body).toHaveLength(2);
   });
 
   it('is not needed to sign: an edge that adopts nobody’s id signs its own with the secrets of its locks', async () => {
