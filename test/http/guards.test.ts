@@ -1,4 +1,6 @@
 import { getLock } from 'reenlock';
+import { lockOn as lockOnOfExpress } from 'reenlock/express';
+import { lockOn as lockOnOfKoa } from 'reenlock/koa';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -330,6 +332,19 @@ describeFrameworks('a guard', (framework) => {
       expect(() => lockOn(key)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_CONFIG' }));
     },
   );
+
+  it.each([
+    ['empty', '', 'ERR_LOCK_KEY'],
+    ['longer than 4 KB', 'x'.repeat(4097), 'ERR_LOCK_KEY'],
+    ['undefined', undefined, 'ERR_LOCK_CONFIG'],
+    ['null', null, 'ERR_LOCK_CONFIG'],
+    ['a number', 42, 'ERR_LOCK_CONFIG'],
+    ['a list', ['a', 'b'], 'ERR_LOCK_CONFIG'],
+  ])('refuses a constant key when it is built, not with each request, where it is %s', (_, key, code) => {
+    // The framework's own, and not that of the helper: it makes a function of each key.
+    const own: (key: never) => unknown = { express: lockOnOfExpress, koa: lockOnOfKoa }[framework.family];
+    expect(() => own(key as never)).toThrow(expect.objectContaining({ code }));
+  });
 
   it('lets requests pass that skip, without a lock', async () => {
     const stage = await Stage.start(framework, (app) =>
