@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { id as rtracerId } from 'cls-rtracer';
@@ -13,6 +13,8 @@ import { Stage } from '../helpers/stage.ts';
 watchLeaks();
 
 const minted = /^[0-9a-f]{32}$/;
+const isFromHere = ({ socket, url }: IncomingMessage): boolean => socket.remoteAddress === '127.0.0.1' && url === '/x';
+
 /** What newer versions of Node answer to more headers than they keep. */
 const tooMany = 'HTTP/1.1 431 ';
 
@@ -159,6 +161,7 @@ describeFrameworks('the trace header', (framework) => {
     ["'all', forwarded for a public address", 'all', ['X-Forwarded-For: 203.0.113.9'], true],
     ["'none', from loopback", 'none', [], false],
     ['a predicate that says yes', () => true, ['X-Forwarded-For: 203.0.113.9'], true],
+    ['a predicate that looks at the raw request', isFromHere, [], true],
     ['a predicate that says no', () => false, [], false],
     ['a predicate that says neither yes nor no', () => 'yes' as never, [], false],
   ];
