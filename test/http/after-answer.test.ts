@@ -13,7 +13,9 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
 
   it('after work that is handed to waitUntil in the same turn as the answer', async () => {
     const work = gate();
+    let trace: ReturnType<typeof currentTrace>;
     const contest = await Contest.start(framework, (call, stage) => {
+      trace = currentTrace();
       call.send('first');
       call.lock?.waitUntil(work);
       stage.note('first answers');
@@ -21,7 +23,8 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
     contest.go();
     await contest.first.receives(/first$/);
     await contest.expectStillHeld();
-    // The scope lives on with it.
+    // The scope lives on with it, and nobody has left.
+    expect([trace?.isOver, trace?.signal.aborted]).toEqual([false, false]);
     work.open();
     await contest.expectHandedOn();
   });
