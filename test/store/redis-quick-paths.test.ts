@@ -37,6 +37,7 @@ interface State {
 
 /** One lock, in both kinds: the same steps must lead to the same. */
 class Twins {
+  lastReply: unknown;
   readonly #client: Redis;
   readonly #key: string;
 
@@ -64,6 +65,7 @@ class Twins {
   /** Takes a step in both kinds, expects the same of both, and answers what they kept. */
   async same(step: Step): Promise<State> {
     const [quick, general] = await Promise.all(kinds.map((kind) => this.take(kind, step)));
+    this.lastReply = quick;
     expect({ step, reply: quick }).toEqual({ step, reply: general });
     const [ours, theirs] = await Promise.all(kinds.map((kind) => this.state(kind)));
     expect({ step, state: ours }).toEqual({ step, state: theirs });
@@ -234,9 +236,66 @@ describe('the quick paths of the scripts', () => {
     ],
     ['has not polled for a while', ['r10', 'r20', 'r30', 'w40', 'later', 'r50', '-20']],
   ])('let readers go, and others wait, where who wants to write %s', async (_, plan) => {
+    await play(plan);
+  });
+
+  it.each([
+    ['of one that was released, on a free key', ['w10', '-10', 'w10'], 'cancelled'],
+    ['to write before who is passed over', ['w10', 'c20', 'b30', '-10', 'c40', '-30'], 'released'],
+    ['where two wait, and two may', ['w10', 'w20', 'w30', 'w40 m2'], 'full'],
+    ['where nobody may wait', ['w10', 'w20 m0'], 'full'],
+    ['to write, which is a try', ['w10', 'w20 f0', 'w30', 'w40 f0'], 'refused'],
+    ['to read behind who wants to write, which is a try', ['r10', 'r20', 'w40', 'r50 f0'], 'refused'],
+    ['to read, of one released before it came', ['r10', 'r20', '-30 f2', 'r30'], 'cancelled'],
+    ['to read, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', '-40', 'r50'], 'cancelled'],
+    ['to read, of one whose lease was over', ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'r50'], 'cancelled'],
+    ['to read behind another, of one released', ['r10', 'r20', 'r50', '-50 f2', 'w40', 'r50'], 'cancelled'],
+    ['to read behind another, of one released before it came', ['r10', 'r20', '-50 f2', 'w40', 'r50'], 'cancelled'],
+    ['to read behind another, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', 'r50'], 'cancelled'],
+    [
+      'to read behind another, of one whose lease was over',
+      ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'w40', 'r50'],
+      'cancelled',
+    ],
+    ['to read behind another, of who is passed over', ['r10', 'r20', 'c30', 'w40 p2', 'd50'], 'queued'],
+    [
+      'to read behind who let a claim lapse',
+      ['w10', 'b20 l20000', 'b30 l20000', 'w70 l20000', '-10', 'much later', '-70', 'r40', 'r50', 'r60'],
+      'granted',
+    ],
+  ])('answer the same to an acquire %s', async (_, plan, last) => {
+    expect(await play(plan)).toMatchObject({ status: last });
+  });
+
+  it.each([
+    [
+      'of a process that has several to be remembered, beside another',
+      ['w10', '-10 f0', 'w20', '-20 f0', 'b30', '-30', 'w40', '-40'],
+      'released',
+    ],
+    [
+      'of a reader, where an earlier one was remembered for long enough',
+      ['r10', 'r20', 'r30', '-40 f2 t500', '-50 f2', 'later', '-10'],
+      'released',
+    ],
+    ['of a hold whose lease is over, where another waits', ['w10 e500', 'w20', 'later', '-10'], 'expired'],
+    ['where who waits alone has not polled for too long', ['w10', 'w20 l1000', 'later', 'later', '-10'], 'released'],
+    [
+      'where the first who waits let a claim lapse',
+      ['w10', 'b20 l20000', 'b30 l20000', '-10', 'much later', 'w40', '-40'],
+      'released',
+    ],
+    ['of a reader, to be remembered for more than an hour', ['r10', 'r20', 'r30', '-10 t4000000'], 'released'],
+    ['of a writer, to be remembered for more than an hour', ['w10', '-10 t4000000'], 'released'],
+  ])('answer the same to a release %s', async (_, plan, last) => {
+    expect(await play(plan)).toMatchObject({ status: last });
+  });
+
+  /** Takes the steps of a plan in both kinds, and answers the last reply. */
+  async function play(plan: readonly string[]): Promise<unknown> {
     let jump = 0;
     const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
-    const twins = new Twins(redis.client, 'readers');
+    const twins = new Twins(redis.client, 'planned');
     for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`, `${prefix[kind]}pb`);
     const wishes = new Map<string, Wish>();
     let fence = '1';
@@ -246,7 +305,8 @@ describe('the quick paths of the scripts', () => {
       if (jump > 0) continue;
       fence = (await twins.same(stepOf(planned, wishes, fence))).head.slice(0, 16);
     }
-  });
+    return twins.lastReply;
+  }
 
   it('find a reader in the queue that had waited when the record was deleted', async () => {
     const clock = new ScriptClock(redis.client, () => 1);
@@ -377,19 +437,24 @@ interface Wish {
 
 /**
  * A step as a plan has it: the process and its wish, or the sign of a release or a renewal, then the hold, whose first digit
- * is its owner, and what is not as usual: e: lease, l: liveness, m: most waiters, p: priority.
+ * is its owner, and what is not as usual: e: lease, f: flag, l: liveness, m: most waiters, p: priority, t: tombstone.
  */
 function stepOf(planned: string, wishes: Map<string, Wish>, fence: string): Step {
   const [, letter = '', hold = '', more = ''] = /^(\D)(\d+)(.*)$/.exec(planned) ?? [];
-  const of = (what: string, usual: number): number => Number(more.split(what)[1] ?? usual);
-  const process = { b: 'pb', c: 'pc' }[letter] ?? 'pa';
-  const wish = { names: `${process} o${hold[0]} h${hold}`, wants: `${letter === 'r' ? 'r' : 'w'} 3000 ${of('p', 0)}` };
+  const of = (what: string, usual: number): number => Number(more.split(what)[1]?.split(' ')[0] ?? usual);
+  const process = { b: 'pb', c: 'pc', d: 'pc' }[letter] ?? 'pa';
+  const wish = {
+    names: `${process} o${hold[0]} h${hold}`,
+    wants: `${'rd'.includes(letter) ? 'r' : 'w'} 3000 ${of('p', 0)}`,
+  };
   const { names, wants } = wishes.get(hold) ?? wish;
-  wishes.set(hold, { names, wants });
-  if (letter === '-') return { name: 'release', names, terms: `${leaseMs} 1 ${wants} 0 0`, extra: [] };
-  if (letter === '+') return { name: 'renew', names, terms: `${leaseMs} 0 ${wants} 0 0`, extra: [fence] };
+  if (letter !== '-') wishes.set(hold, { names, wants });
+  if (letter === '-') {
+    return { name: 'release', names, terms: `${of('t', leaseMs)} ${of('f', 1)} ${wants} 0 0`, extra: [] };
+  }
+  if (letter === '+') return { name: 'renew', names, terms: `${of('e', leaseMs)} 0 ${wants} 0 0`, extra: [fence] };
   const lease = String(of('e', leaseMs)).padStart(12, '0');
-  const terms = `${wants[0]}+${lease} 1 ${wants} ${of('m', 1_000)} ${of('l', livenessMs)}`;
+  const terms = `${wants[0]}+${lease} ${of('f', 1)} ${wants} ${of('m', 1_000)} ${of('l', livenessMs)}`;
   return { name: 'acquire', names, terms, extra: [] };
 }
 
