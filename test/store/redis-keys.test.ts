@@ -104,6 +104,15 @@ describe('the keys of the Redis store', () => {
     }
   });
 
+  it.each([900_000, 1_200_000])('outlast a lease of %i ms by an hour', async (leaseMs) => {
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs });
+    const record = 'reenlock:{order:42}:lock';
+    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
+    await line.release();
+    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
+  });
+
   it('outlast a claim that is longer than the lease before it', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     for (const process of [one, two]) {
@@ -160,7 +169,12 @@ describe('the keys of the Redis store', () => {
     expect((await next.hold()).fence).toBe(ahead + 1);
     await next.release();
     expect(await stage.client.pttl(record)).toBeGreaterThan(10 * 86_400_000 + 3_500_000);
-    expect((await process.line().hold()).fence).toBe(ahead + 2);
+    const last = process.line();
+    expect((await last.hold()).fence).toBe(ahead + 2);
+    // Longer than the lease before it: the expiry is set anew.
+    const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
+    expect((await last.release()).claims).toMatchObject([{ holdId: waiter.holdId, fence: ahead + 3 }]);
+    expect(await stage.client.pttl(record)).toBeGreaterThan(10 * 86_400_000 + 3_500_000);
   });
 });
 
