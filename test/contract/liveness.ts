@@ -87,6 +87,32 @@ function describeUnreachable({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiters[1].holdId] });
     });
 
+    itQueues('has its turn with all of its readers in a row, though it is unreachable still', async () => {
+      const process = await stage.process();
+      const [holder, next] = [process.line(), process.line()];
+      await holder.hold();
+      const deaf = stage.deafProcess();
+      const readers = [await deaf.reader().wait(), await deaf.reader().wait()] as const;
+      await next.wait();
+      await holder.release();
+      await readers[0].ask();
+      await next.release();
+      expect(await stage.order()).toEqual({ holds: readers.map(({ holdId }) => holdId), waiters: [] });
+    });
+
+    itQueues('is live for no less long by the poll after that', async () => {
+      const process = await stage.process();
+      const [holder, next] = [process.line(), process.line()];
+      await holder.hold();
+      const waiter = await stage.deafProcess().line().wait();
+      await next.wait();
+      await holder.release();
+      await waiter.ask({ livenessMs: 1 });
+      await harness.elapse(goneMs);
+      await next.release();
+      expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    });
+
     itQueues('has its turn once it asked for another hold, too', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
