@@ -28,6 +28,23 @@ describe('the package', () => {
     expect(Object.keys(manifest.exports as object)).toEqual(['.', './redis', './express', './koa', './package.json']);
   });
 
+  it('names the same types to a compiler that knows no `exports`', () => {
+    const { '.': main, './package.json': _, ...others } = manifest.exports as Record<string, { types: string }>;
+    expect(manifest.types).toBe(main?.types);
+    const named = Object.entries(others).map(([path, { types }]) => [path.slice('./'.length), [types]]);
+    expect(manifest.typesVersions).toEqual({ '*': Object.fromEntries(named) });
+  });
+
+  it('has nothing else in it than the build and the documents', () => {
+    expect(manifest.files).toEqual(['dist', 'docs', 'CHANGELOG.md', 'SECURITY.md']);
+  });
+
+  it('says to bundlers that to import it has no effect, and has none that others could see', () => {
+    expect(manifest.sideEffects).toBe(false);
+    const shared = Object.getOwnPropertySymbols(globalThis).map((symbol) => Symbol.keyFor(symbol) ?? '');
+    expect(shared.filter((name) => name.startsWith('reenlock'))).toEqual([]);
+  });
+
   it('needs cls-rtracer beside it, may have a client and a framework, and brings nothing along', () => {
     expect(manifest.peerDependencies).toEqual({
       'cls-rtracer': '^2.6.4',
