@@ -145,6 +145,25 @@ function describeUnreachable({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [second.holdId] });
     });
 
+    itQueues('is owed no turn for a claim that it let lapse while it waited for nothing else', async () => {
+      const [process, late] = [await stage.process(), await stage.process()];
+      const [holder, next] = [process.line(), process.line()];
+      await holder.hold();
+      await late.line(undefined, { claimMs: shortMs }).wait();
+      await holder.release();
+      // Queued; on a busy machine the claim is over by now, and it is granted.
+      await next.ask();
+      const last = await process.line().wait();
+      await harness.elapse(shortMs);
+      await next.hold();
+      await late.leave();
+      const dead = await late.line().wait();
+      const behind = await process.line().wait();
+      await next.release();
+      await last.release();
+      expect(await stage.order()).toEqual({ holds: [behind.holdId], waiters: [dead.holdId] });
+    });
+
     itQueues('is granted by its own calls all the same', async () => {
       const deaf = stage.deafProcess();
       const holder = deaf.line();

@@ -136,6 +136,8 @@ describe('the scripts of the Redis store', () => {
     const waiter = process.line();
     await waiter.ask({ maxWaiters: 10_000 });
     await holder.release();
+    // It has not looked at all of them.
+    expect((await stage.order()).holds).toEqual([]);
     await waiter.hold({ maxWaiters: 10_000 });
     expect((await stage.order()).holds).toEqual([waiter.holdId]);
     expect(await stage.client.zcount(keys.queue, '-inf', '(0')).toBe(crowd.length);

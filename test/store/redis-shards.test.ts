@@ -100,7 +100,7 @@ describe('on a cluster, messages', () => {
     for (const server of stage.cluster.servers) await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', ...rights);
     await use('ioredis 6', { redisOptions: { username: 'guest', password: 'any' } });
     const [one, two] = [await stage.process(), await stage.process()];
-    const lines = [one.line(), two.line(), one.line()] as const;
+    const lines = [one.line(), two.line(), one.line(), two.line()] as const;
     await lines[0].hold();
     await lines[1].wait();
     await lines[2].wait();
@@ -108,6 +108,12 @@ describe('on a cluster, messages', () => {
     await lines[1].ask();
     await handOn(lines[0], lines[1], two);
     await handOn(lines[1], lines[2], one);
+    // Behind a forced release nobody is passed over either.
+    await lines[3].wait();
+    await lines[3].ask();
+    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+    expect(await stage.order()).toEqual({ holds: [lines[3].holdId], waiters: [] });
+    await two.granted(lines[3]);
   });
 
   it('find a process in each of the slots that its locks are in', async () => {
