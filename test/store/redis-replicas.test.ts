@@ -141,23 +141,39 @@ describe('a store that waits for a replica', () => {
     await Promise.all(replies);
   });
 
-  it('a grant whose confirming renewal was refused may stand: the outcome is unknown', async () => {
-    const refused = Object.assign(new Error('READONLY You can not write'), { name: 'ReplyError' });
+  /** From now on the store's renewals on connections of its own are `spoilt`, which may send them. */
+  async function spoil(spoilt: (send: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
     const duplicate = (options: RedisOptions): Redis => {
       const connection = stage.client.duplicate(options);
       const evalsha = connection.evalsha.bind(connection) as (...args: unknown[]) => Promise<unknown>;
-      const spoilt = (...args: unknown[]) => (args[0] === renew.sha1 ? Promise.reject(refused) : evalsha(...args));
-      return Object.assign(connection, { evalsha: spoilt });
+      const instead = (...args: unknown[]) =>
+        args[0] === renew.sha1 ? spoilt(() => evalsha(...args)) : evalsha(...args);
+      return Object.assign(connection, { evalsha: instead });
     };
     const client: Redis = Object.create(stage.client, { duplicate: { value: duplicate } });
     stage.store = new RedisStore({ client, waitReplicas: 1 });
     ends.push(await stage.store.subscribe('another', () => {}));
+  }
+
+  it('a grant whose confirming renewal was refused may stand: the outcome is unknown', async () => {
+    const refused = Object.assign(new Error('READONLY You can not write'), { name: 'ReplyError' });
+    await spoil(() => Promise.reject(refused));
     const line = stage.deafProcess().line();
     await expect(line.ask()).rejects.toMatchObject({
       outcome: 'unknown',
       message: expect.stringContaining('READONLY'),
     });
     expect((await stage.order()).holds).toEqual([line.holdId]);
+  });
+
+  it('a grant that was taken away before it was confirmed is none', async () => {
+    await spoil(async (send) => {
+      await store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+      return send();
+    });
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', message: 'The grant was over at once' });
+    expect((await stage.order()).holds).toEqual([]);
   });
 
   it('a grant whose user has no right to WAIT stands: the outcome is unknown, and so is that of a renewal', async () => {
