@@ -25,6 +25,8 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     const error: unknown = await line.ask().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockStoreError);
     expect(error).toMatchObject(outOfMemory);
+    // It was answered: nothing of it can come any more.
+    expect(line.request.unanswered).toBe(0);
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     expect(await stage.client.keys('reenlock:*')).toEqual([]);
   });
