@@ -128,6 +128,19 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       await harness.elapse(3 * shortMs);
       expect((await line.ask()).status).toBe('granted');
     });
+
+    it.each(['released', 'absent'])(
+      'a tombstone is forgotten in the end, beside one that is kept: %s',
+      async (status) => {
+        const [line, other] = [stage.deafProcess().line(), stage.deafProcess().line()];
+        for (const [each, tombstoneMs] of [[line, shortMs] as const, [other, longMs] as const]) {
+          if (status === 'released') await each.hold();
+          expect((await each.release(tombstoneMs)).status).toBe(status);
+        }
+        await harness.elapse(3 * shortMs);
+        expect((await line.ask()).status).toBe('granted');
+      },
+    );
   });
 
   describe('C10 A renewal', () => {

@@ -116,6 +116,23 @@ describe('releases that the server remembers', () => {
     expect(await stage.client.keys('*')).toEqual([record]);
   });
 
+  it('are none where nothing was there, and nothing can come', async () => {
+    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    for (let tries = 0; tries < 2; tries++) expect((await line.release(longMs)).status).toBe('absent');
+    expect(await stage.client.keys('*')).toEqual([]);
+  });
+
+  it('are all that is left in the queue when nobody waits any more', async () => {
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const waiter = await stage.deafProcess().line().wait();
+    const early = stage.deafProcess().line();
+    await early.release(longMs);
+    await waiter.release();
+    await holder.release();
+    expect(await stage.client.zrange('reenlock:{order:42}:queue', '0', '-1')).toEqual([`:ga${early.holdId}`]);
+  });
+
   it('are in the queue, and answered the same, where the record is full of them', async () => {
     const lines = Array.from({ length: 40 }, () => stage.deafProcess().line(undefined, { unanswered: 0 }));
     for (const line of lines) {

@@ -64,4 +64,22 @@ describe('RedisStore', () => {
     expect((await own.list({ idPrefix: 'ow', limit: 1000 })).locks[0]).toMatchObject({ holds: [{ mode: 'write' }] });
     client.disconnect();
   });
+
+  it('names as many locks in a page as it is asked to look at, and each of them once, though SCAN may tell it twice', async () => {
+    const process = stage.deafProcess();
+    const ids = Array.from({ length: 300 }, (_, i) => `order:${i}`);
+    await Promise.all(ids.map((id) => process.line(undefined, { id }).hold()));
+    const scan = stage.client.scan.bind(stage.client) as (...args: unknown[]) => Promise<[string, string[]]>;
+    const client = Object.create(stage.client, {
+      scan: {
+        value: async (...args: unknown[]) => {
+          const [cursor, names] = await scan(...args);
+          return [cursor, [...names, ...names]];
+        },
+      },
+    });
+    const { locks, cursor } = await new RedisStore({ client }).list({ idPrefix: 'order:', limit: 2_000 });
+    expect(cursor).toBeUndefined();
+    expect(locks.map(({ id }) => id).sort()).toEqual(ids.sort());
+  });
 });

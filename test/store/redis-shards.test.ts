@@ -235,6 +235,22 @@ describe('on a cluster, messages', () => {
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
+    it('is passed over when one of several readers leaves as well', async () => {
+      await use('ioredis 6');
+      const [process, gone] = [await stage.process(), await stage.process()];
+      const readers = [process.reader(), process.reader()] as const;
+      for (const reader of readers) await reader.hold();
+      const dead = await gone.line().wait();
+      const next = await process.reader().wait();
+      await Promise.all([listens(gone), listens(process)]);
+      await dead.ask();
+      await gone.leave();
+      const server = await primary();
+      await until(async () => (await listeners(server, gone)) === 0);
+      await readers[0].release();
+      expect(await stage.order()).toEqual({ holds: [readers[1].holdId, next.holdId], waiters: [dead.holdId] });
+    });
+
     it('has its turn once it asks again, whether it listens or not', async () => {
       const { holder, dead, next, process } = await play();
       await holder.release();
