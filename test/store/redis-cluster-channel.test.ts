@@ -34,6 +34,21 @@ describe('the channel of a store on a cluster', () => {
     };
   }
 
+  it('stays on its server where the client knows no server at all for a while', async () => {
+    const clock = new ManualClock();
+    const { listen, messages, has } = collector();
+    const redisChannel = new RedisChannel(stage.client, 'reenlock:{grants}:', clock);
+    const end = await redisChannel.subscribe('process', listen);
+    await has('resubscribed');
+    const nodes = jest.spyOn(stage.client, 'nodes').mockReturnValue([]);
+    await clock.advance(5_000);
+    nodes.mockRestore();
+    // Answered after the ping.
+    await (await redisChannel.subscribe('another', () => {}))();
+    expect(messages.map(({ kind }) => kind)).toEqual(['resubscribed']);
+    await end();
+  });
+
   it('is one connection to one server, opened with the first subscription and closed with the last', async () => {
     expect(await subscribed()).toEqual([]);
     const end = await stage.store.subscribe('process', () => {});

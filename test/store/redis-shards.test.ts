@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
@@ -342,6 +343,39 @@ describe('on a cluster, messages', () => {
       await until(async () => (await channels()).length === 0);
       shards.listen(record, 'other', longMs);
       expect(clock.timerCount).toBe(0);
+    });
+
+    it('serve all requests: what they bring, and their timer, are taken for the work of none', async () => {
+      const { clock, shards } = await start();
+      const request = new AsyncLocalStorage<string>();
+      const seen: (string | undefined)[] = [];
+      shards.open('process', () => void seen.push(request.getStore()));
+      const after = jest.spyOn(clock, 'after').mockImplementation(() => {
+        seen.push(request.getStore());
+        return { cancel: () => {} };
+      });
+      request.run('a request', () => shards.listen(record, 'process', longMs));
+      expect(after).toHaveBeenCalledTimes(1);
+      await until(async () => (await channels()).length === 1);
+      await stage.cluster.call(await primary(), 'SPUBLISH', name, 'lost hold-1');
+      await until(() => seen.length === 2);
+      expect(seen).toEqual([undefined, undefined]);
+      shards.close('process');
+    });
+
+    it('are asked for with each answer that somebody waits, for twice as long as its place may stay', async () => {
+      await use('ioredis 6');
+      const listen = jest.spyOn(RedisShards.prototype, 'listen');
+      const process = await stage.process();
+      const [holder, waiter] = [process.line(), process.line()];
+      await holder.hold();
+      expect(listen).not.toHaveBeenCalled();
+      for (let asks = 1; asks <= 2; asks++) {
+        await waiter.wait({ livenessMs: 7_000 });
+        expect(listen).toHaveBeenCalledTimes(asks);
+        expect(listen).toHaveBeenLastCalledWith(record, process.name, 14_000);
+      }
+      listen.mockRestore();
     });
 
     it('pass on what was said to the process, and nothing else', async () => {
