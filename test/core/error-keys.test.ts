@@ -87,7 +87,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     (setup) => answered(setup, { status: 'full' }),
   ],
   [
-    'one too many in the queues of a process, found before it is asked for',
+    'one too many in the queues of a process',
     { code: 'ERR_LOCK_LIMIT', retryAfterMs: 1_000 },
     async (setup) => {
       const small = setup.sibling({ maxWaiters: 1 });
