@@ -88,6 +88,12 @@ describe('MemoryStore', () => {
     expect((await process.line().try()).status).toBe('refused');
   });
 
+  it('gives fences that are whole, on a clock that tells parts of a microsecond', async () => {
+    clock.skip(0.1234);
+    const { fence } = await stage.deafProcess().line().hold();
+    expect(fence).toBe(1_700_000_000_000_123);
+  });
+
   it('ends a lease in the millisecond in which it is over, and not before', async () => {
     const process = stage.deafProcess();
     const line = process.line();

@@ -127,6 +127,17 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
+  it('waits for such a node where the others are too few', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', dead);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 100 });
+    stage.nodes[1]!.always('acquire', readOnly);
+    const outcome = await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
+    expect(outcome.value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
   it('is one call to each node, but for the first ones, whose fences have to be made equal', async () => {
     const stage = new QuorumStage(3);
     const calls = () => stage.nodes.map((node) => node.count('acquire'));

@@ -189,6 +189,9 @@ describe("the application's Cluster", () => {
   it('warns of one primary among all that may evict locks', async () => {
     const { primary } = await stage.cluster.serversOf('{a}');
     await stage.cluster.call(primary, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    // Which server the client asks first is up to it.
+    const other = stage.cluster.servers.find(({ port }) => port !== primary.port)!;
+    jest.spyOn(stage.client, 'info').mockResolvedValueOnce(await stage.info(other, 'all'));
     const warned = new Promise<StoreMessage>((resolve) => {
       const listen = (message: StoreMessage) => message.kind === 'warning' && resolve(message);
       void stage.store.subscribe('process', listen).then((end) => warned.then(end));

@@ -58,6 +58,10 @@ describe('what a server answers to a script', () => {
     ['BUSY Redis is busy running a script.', 'BUSY'],
     ['CLUSTERDOWN The cluster is down', 'CLUSTERDOWN'],
     ["OOM command not allowed when used memory > 'maxmemory'.", 'OOM'],
+    // A server of a cluster, to a client that knows of none.
+    ['MOVED 3999 127.0.0.1:6381', 'MOVED'],
+    ['ASK 3999 127.0.0.1:6381', 'ASK'],
+    ['TRYAGAIN Multiple keys request during rehashing of slot', 'TRYAGAIN'],
   ])('-%s: nothing was applied', async (answer, code) => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) {
@@ -77,6 +81,14 @@ describe('what a server answers to a script', () => {
   ])('-%s: what was applied is unknown', async (answer) => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it("an error of the client's own is no answer, whatever its first word", async () => {
+    const own = new Error('READONLY is what it says');
+    stage.store = new RedisStore({ client: Object.create(client, { evalsha: { value: () => Promise.reject(own) } }) });
+    for (const error of await errors()) {
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+    }
   });
 
   it('a connection that ends before the answer leaves it unknown, for each of the calls of a turn', async () => {

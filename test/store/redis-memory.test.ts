@@ -70,6 +70,26 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
+  it('a release succeeds, and is remembered, also where an acquire of it may come yet', async () => {
+    const line = stage.deafProcess().line();
+    await line.hold();
+    line.request.unanswered = 1;
+    await fill();
+    expect((await line.release(longMs)).status).toBe('released');
+    expect((await line.ask()).status).toBe('cancelled');
+  });
+
+  it('renewals and releases of several who read succeed', async () => {
+    const process = stage.deafProcess();
+    const readers = [process.reader(), process.reader(), process.reader()] as const;
+    for (const reader of readers) await reader.hold();
+    const { fence } = (await stage.inspect()).holds[0]!;
+    await fill();
+    for (const reader of readers) expect((await reader.renew(fence, 2 * longMs)).status).toBe('renewed');
+    for (const reader of readers) expect((await reader.release(longMs)).status).toBe('released');
+    expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+  });
+
   it('a cancel, with and without a tombstone, and a release of nothing succeed', async () => {
     const process = stage.deafProcess();
     await process.line().hold();
@@ -89,7 +109,8 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     await fill();
     let last = holder;
     for (const line of lines) {
-      expect((await line.ask()).status).toBe('queued');
+      // It must be written down that its process is live for longer.
+      expect((await line.ask({ livenessMs: 2 * longMs })).status).toBe('queued');
       await last.release();
       const grant = await line.hold();
       expect((await line.renew(grant.fence)).status).toBe('renewed');

@@ -24,12 +24,15 @@ describe('when a process first subscribes', () => {
     return messages.filter(({ kind }) => kind === 'warning');
   }
 
-  it('a server that may evict locks is warned of', async () => {
-    await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    const message = expect.stringContaining('`allkeys-lru`');
-    expect(await warnings()).toEqual([{ kind: 'warning', code: 'LOCK_EVICTION', message }]);
-    await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
-  });
+  it.each(['allkeys-lru', 'volatile-ttl', 'allkeys-random'])(
+    'a server that may evict locks is warned of (%s)',
+    async (policy) => {
+      await stage.client.config('SET', 'maxmemory-policy', policy);
+      const message = expect.stringContaining(`\`${policy}\``);
+      expect(await warnings()).toEqual([{ kind: 'warning', code: 'LOCK_EVICTION', message }]);
+      await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
+    },
+  );
 
   async function warningsOf(version: string): Promise<StoreMessage[]> {
     const client = stage.connect();
