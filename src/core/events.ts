@@ -1,6 +1,46 @@
 import { EventEmitter } from 'node:events';
-import type { LockEvents } from './types.ts';
+import type { DeadlockWait, LockLostError } from './errors.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
+
+/** What happened to a lock; given to listeners, never to clients. */
+export interface LockEvent {
+  readonly key: string;
+  readonly owner: string;
+  readonly holdId: string;
+}
+
+/** The events of a `Locks`, and what their listeners are called with. */
+export interface LockEvents {
+  /** The store granted a hold; not sent for local re-entry. */
+  granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
+  /**
+   * The store granted a hold beside others of the same owner: another request or job of its trace, or a reader that became
+   * the writer. Branches that run at the same time are not isolated from each other; here they can be seen.
+   */
+  entered: LockEvent & { readonly fence: number; readonly otherHolds: number };
+  /** An acquire stands in the key's queue. */
+  waiting: LockEvent;
+  /** The watchdog, or `extend`, made a lease longer. */
+  renewed: LockEvent & { readonly remainingMs: number };
+  /** The store took the scope's last release of a key. */
+  released: LockEvent & { readonly heldMs: number };
+  /** A hold was lost, once: see the error. It may be that its release has found that out. */
+  lost: LockEvent & { readonly error: LockLostError };
+  /** An acquire gave up after `waitMs`. */
+  timeout: LockEvent & { readonly waitedMs: number };
+  /** An acquire gave up because its signal, or its job's, was aborted, its client left, or its scope ended. */
+  aborted: LockEvent & { readonly waitedMs: number };
+  /** An acquire gave up because it closed a ring of waits: see `DeadlockError`. */
+  deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };
+  /** A store call failed; renewals and releases are tried again. */
+  storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
+  /** The store failed, and a guard with `passOnStoreError` let the request pass without its locks. */
+  passed: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
+  /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
+  headerRefused: { readonly reason: 'malformed' | 'untrusted' };
+  /** A promise that `waitUntil` was given rejected, for the reason in `cause`. Other warnings are the process's. */
+  warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
+}
 
 const all: Readonly<Record<keyof LockEvents, true>> = {
   granted: true,

@@ -1,5 +1,6 @@
 import type { Instant } from './clock.ts';
 import { LockLostError } from './errors.ts';
+import type { LockEvent } from './events.ts';
 import type { Granted } from './granted.ts';
 import { type Deadline, laterDeadline, remainingMs } from './lease.ts';
 import type { AcquireSettings, AcquireTarget } from './options.ts';
@@ -7,7 +8,7 @@ import { OwnController } from './own-controller.ts';
 import type { Scope } from './scope.ts';
 import type { HoldRequest } from './store/store.ts';
 import type { Listed } from './swap-list.ts';
-import type { LockEvent, OwnerKind } from './types.ts';
+import type { OwnerKind } from './types.ts';
 
 /**
  * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's

@@ -19,8 +19,6 @@ export type {
   HoldInfo,
   ListOptions,
   Lock,
-  LockEvent,
-  LockEvents,
   LockFunctions,
   LockInfo,
   LockMode,
@@ -37,7 +35,7 @@ export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOpti
 
 // Seeing: listeners of events.
 
-export type { LockListener } from './events.ts';
+export type { LockEvent, LockEvents, LockListener } from './events.ts';
 
 // Errors: each with a stable code.
 

@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { type Clock, systemClock, within } from './clock.ts';
 import { currentScope, processState, warnOnce } from './context.ts';
 import { LockConfigError } from './errors.ts';
-import { Events, type LockListener } from './events.ts';
+import { Events, type LockEvents, type LockListener } from './events.ts';
 import { Keeper } from './keeper.ts';
 import { listLocks } from './lock-info.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from './options.ts';
@@ -12,7 +12,7 @@ import { MemoryStore } from './store/memory-store.ts';
 import type { LockStore } from './store/store.ts';
 import { StoreCalls } from './store-calls.ts';
 import { Subscription } from './subscription.ts';
-import type { ListOptions, LockEvents, LockPage } from './types.ts';
+import type { ListOptions, LockPage } from './types.ts';
 import { checkOptions, describe, milliseconds } from './validate.ts';
 import { Waiting } from './waiting.ts';
 

@@ -1,10 +1,10 @@
 import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from './clock.ts';
 import type { LockStoreError } from './errors.ts';
+import type { LockEvent } from './events.ts';
 import type { Granted, Seen } from './granted.ts';
 import type { Interruption } from './interruption.ts';
 import { type Placed, retryAfterMs, Turns } from './retry-after.ts';
 import type { AcquireReply, HoldRequest } from './store/store.ts';
-import type { LockEvent } from './types.ts';
 
 /** Who asked hears once what came of it: from inside the call that asked, where the store answers at once. */
 export interface Asker {
