@@ -50,6 +50,16 @@ describe('CasStore', () => {
     };
   }
 
+  it('names no process in its record that waits no more', async () => {
+    const [one, two] = [stage.deafProcess(), stage.deafProcess()];
+    await one.line().hold();
+    const waiters = [await one.line().wait(), await two.line().wait()];
+    expect(adapter.texts.get(at)).toContain(`["${two.name}",`);
+    await waiters[1]!.release();
+    expect(adapter.texts.get(at)).toContain(`["${one.name}",`);
+    expect(adapter.texts.get(at)).not.toContain(two.name);
+  });
+
   describe('on a conflict', () => {
     it('computes again on what is there now, and never writes over it', async () => {
       const process = stage.deafProcess();
@@ -66,11 +76,11 @@ describe('CasStore', () => {
       expect((await stage.order()).holds).toEqual([rival.holdId]);
     });
 
-    it('pauses for longer with every try, by chance', async () => {
-      beFaster(3);
+    it('pauses for longer with every try, up to 64 ms, by chance', async () => {
+      beFaster(8);
       const reply = stage.deafProcess().line().ask();
       await clock.settle();
-      for (const pauseMs of [1, 2, 4]) {
+      for (const pauseMs of [1, 2, 4, 8, 16, 32, 32, 32]) {
         const before = adapter.names.length;
         await clock.advance(pauseMs - 0.5);
         expect(adapter.names).toHaveLength(before);

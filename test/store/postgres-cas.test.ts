@@ -56,7 +56,13 @@ describe('PostgresCas', () => {
   }
 
   it('its table is the one of the document', () => {
-    expect(readDocument('docs/stores-cas.md')).toContain(postgresCasTable());
+    expect(readDocument('docs/stores-cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
+  });
+
+  it('its table has an index by which what has expired is found', async () => {
+    const indexes = `SELECT indexdef FROM pg_indexes WHERE tablename = 'reenlock_locks'`;
+    const { rows } = await pool.query<{ indexdef: string }>(indexes);
+    expect(rows.filter(({ indexdef }) => indexdef.endsWith('(expires_at)'))).toHaveLength(1);
   });
 
   it('its table may be made again, and in a schema', async () => {
@@ -80,14 +86,45 @@ describe('PostgresCas', () => {
   });
 
   it('a new row takes two away that have expired, and none that has not', async () => {
-    const insert = `INSERT INTO reenlock_locks SELECT $1 || n, '', clock_timestamp() + $2 FROM generate_series(1, 3) n`;
+    const insert = `INSERT INTO reenlock_locks
+      SELECT $1 || n, '', clock_timestamp() + n * $2::interval FROM generate_series(1, 3) n`;
     await pool.query(insert, ['expired', '-1 second']);
     await pool.query(insert, ['kept', '1 hour']);
     const process = stage.deafProcess();
-    for (const id of ['a', 'b']) await process.line(undefined, { id }).hold();
+    await process.line(undefined, { id: 'a' }).hold();
+    // Those that expired first.
+    expect(await keys()).toEqual(['expired1', 'kept1', 'kept2', 'kept3', 'reenlock:a']);
+    await process.line(undefined, { id: 'b' }).hold();
     expect(await keys()).toEqual(['kept1', 'kept2', 'kept3', 'reenlock:a', 'reenlock:b']);
     await process.line(undefined, { id: 'c' }).hold();
     expect(await keys()).toHaveLength(6);
+  });
+
+  it('a new row waits for none that has expired, though another transaction has locked it', async () => {
+    await pool.query(`INSERT INTO reenlock_locks VALUES ('expired', '', clock_timestamp() - interval '1 second')`);
+    const blocker = await pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT * FROM reenlock_locks FOR UPDATE');
+    expect(await new PostgresCas({ pool }).create('new', 'text', longMs)).toBe(true);
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    expect(await keys()).toEqual(['expired', 'new']);
+  });
+
+  it('a row that has expired is in the way of a new one under its own key, and stays', async () => {
+    const adapter = new PostgresCas({ pool });
+    await pool.query(`INSERT INTO reenlock_locks VALUES ('k', 'old', clock_timestamp() - interval '1 second')`);
+    expect(await adapter.create('k', 'new', longMs)).toBe(false);
+    expect((await adapter.read('k')).value).toBe('old');
+  });
+
+  it('a row that is written over is kept for as long as was asked for then', async () => {
+    const adapter = new PostgresCas({ pool });
+    await adapter.create('k', 'one', 1_000);
+    await adapter.replace('k', 'one', 'two', 3_600_000);
+    const left = `SELECT extract(epoch FROM expires_at - clock_timestamp())::int AS seconds FROM reenlock_locks`;
+    const { rows } = await pool.query<{ seconds: number }>(left);
+    expect(rows[0]?.seconds).toBeGreaterThan(3_500);
   });
 
   it('a record that has expired under its own key is written over', async () => {
@@ -110,6 +147,30 @@ describe('PostgresCas', () => {
       expect((await Promise.all(writes)).filter(Boolean)).toHaveLength(1);
     }
     await strict.end();
+  });
+
+  it.each([
+    ['40001', 'could not serialize access', false],
+    ['40P01', 'deadlock detected', false],
+    ['42P01', 'relation does not exist', 'not-applied'],
+    ['57014', 'canceling statement', 'not-applied'],
+    ['53100', 'disk full', 'not-applied'],
+    ['08006', 'connection failure', 'unknown'],
+    ['57P01', 'terminating connection', 'unknown'],
+    ['57P02', 'crash of another server process', 'unknown'],
+    ['58030', 'could not write', 'unknown'],
+    ['XX000', 'internal error', 'unknown'],
+    ['40003', 'statement completion unknown', 'unknown'],
+    ['ECONNRESET', 'read ECONNRESET', 'unknown'],
+  ])('an error %s of a write (%s): %s', async (code, message, expected) => {
+    const error = Object.assign(new Error(message), { code });
+    const adapter = new PostgresCas({ pool: { query: () => Promise.reject(error) } });
+    const calls = [adapter.create('k', 'v', 1), adapter.replace('k', 'v', 'w', 1), adapter.remove('k', 'v')];
+    for (const call of calls) {
+      const answer: unknown = await call.catch((reason: unknown) => reason);
+      if (expected === 'not-applied') expect(answer).toMatchObject({ outcome: expected, cause: error });
+      else expect(answer).toBe(expected === 'unknown' ? error : expected);
+    }
   });
 
   it('an answer of the server that it cancelled the statement is certain', async () => {
@@ -143,6 +204,10 @@ describe('PostgresCas', () => {
   });
 
   it('refuses to make a table of any other name', () => {
-    expect(() => postgresCasTable('a b')).toThrow(LockConfigError);
+    const long = 'a'.repeat(41);
+    expect(postgresCasTable(`${long}.${long}`)).toContain(`CREATE TABLE IF NOT EXISTS ${long}.${long} (`);
+    for (const table of ['a b', '', '1a', 'a.b.c', `${long}a`, `a.${long}a`, 'a;']) {
+      expect(() => postgresCasTable(table)).toThrow(LockConfigError);
+    }
   });
 });

@@ -63,6 +63,30 @@ describe('RedisCas', () => {
     },
   );
 
+  it('a text is kept for as long as was asked for with it', async () => {
+    await adapter.create('k', 'one', 1_000_000);
+    expect(await stage.client.pttl('k')).toBeGreaterThan(900_000);
+    await adapter.replace('k', 'one', 'two', 5_000_000);
+    expect(await stage.client.pttl('k')).toBeGreaterThan(4_900_000);
+  });
+
+  it('a write for which there was no connection was not applied', async () => {
+    await adapter.create('k', 'one', ttlMs);
+    const away: Redis = Object.create(client, {
+      duplicate: { value: (options: object) => client.duplicate({ ...options, port: 1 }) },
+    });
+    const lost = new RedisCas({ client: away });
+    const notApplied = { code: 'ERR_LOCK_STORE', outcome: 'not-applied' };
+    await expect(lost.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject(notApplied);
+    await expect(lost.remove('k', 'one')).rejects.toMatchObject(notApplied);
+  });
+
+  it('takes no client of a cluster', () => {
+    const cluster = Object.create(client, { isCluster: { value: true } });
+    expect(() => new RedisCas({ client: cluster })).toThrow(LockConfigError);
+    expect(() => new RedisCas({ client: cluster })).toThrow('got a Cluster');
+  });
+
   it('replace fails where the server refuses the write inside the transaction', async () => {
     await stage.client.set('k', 'one');
     await expect(adapter.replace('k', 'one', 'two', -1)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });

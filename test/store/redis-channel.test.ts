@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../src/core/errors.ts';
@@ -87,6 +88,16 @@ describe('the channel of the Redis store', () => {
       client.disconnect();
       await until(async () => (await connections()).length === 0);
     }
+  });
+
+  it('is subscribed in no database but the first, whichever the client uses', async () => {
+    const client = stage.connect({ db: 3 });
+    const end = await new RedisStore({ client }).subscribe(name(), () => {});
+    const list = await connections();
+    expect(list.filter((line) => / sub=1 /.test(line))).toEqual([expect.stringMatching(/ db=0 /)]);
+    await end();
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
   });
 
   it('closes the connection with the last subscription, and opens another when there is a new one', async () => {
@@ -204,6 +215,14 @@ describe('the channel of the Redis store', () => {
     await stage.client.call('ACL', 'SETUSER', 'locks', '<first', '>second');
     client.options.password = 'second';
     await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await next('resubscribed');
+    // While the application has not: what is told has neither password.
+    await stage.client.call('ACL', 'SETUSER', 'locks', '<second', '>third');
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    const fault = await next('fault');
+    expect(fault).toMatchObject({ error: { message: expect.stringContaining('WRONGPASS') } });
+    expect(inspect(fault, { depth: 9 })).not.toContain('second');
+    client.options.password = 'third';
     await next('resubscribed');
     await unsubscribe();
     client.disconnect();
