@@ -81,6 +81,22 @@ describe('RedisCas', () => {
     await expect(lost.remove('k', 'one')).rejects.toMatchObject(notApplied);
   });
 
+  it('its connection keeps the process alive while a write is on its way, and not while it is idle', async () => {
+    /** Node's own word for it. */
+    const isAwaited = ({ stream }: Redis) => (stream as unknown as { _handle: { hasRef(): boolean } })._handle.hasRef();
+    const connections = new Set<Redis>();
+    let wasAwaited = false;
+    interrupt(async (connection) => {
+      connections.add(connection);
+      wasAwaited = isAwaited(connection);
+    });
+    await adapter.create('k', '0', ttlMs);
+    for (const round of [1, 2]) {
+      expect(await adapter.replace('k', `${round - 1}`, `${round}`, ttlMs)).toBe(true);
+      expect([wasAwaited, ...Array.from(connections, isAwaited)]).toEqual([true, false]);
+    }
+  });
+
   it('takes no client of a cluster', () => {
     const cluster = Object.create(client, { isCluster: { value: true } });
     expect(() => new RedisCas({ client: cluster })).toThrow(LockConfigError);

@@ -189,6 +189,18 @@ describe('a store that waits for a replica', () => {
     client.disconnect();
   });
 
+  it('keeps no connection of a call that comes after its last subscriber has gone', async () => {
+    const late = new RedisStore({ client: stage.client, waitReplicas: 1 });
+    await (await late.subscribe('another', () => {}))();
+    const duplicate = jest.spyOn(stage.client, 'duplicate');
+    stage.store = late;
+    const line = stage.deafProcess().line();
+    await line.renew((await line.hold()).fence);
+    const opened = duplicate.mock.results.map(({ value }) => value as Redis);
+    duplicate.mockRestore();
+    expect(opened.map(({ stream }) => stream.writableEnded)).toEqual([true, true]);
+  });
+
   it('must be told how many: `waitReplicas` is a number', () => {
     for (const waitReplicas of [-1, 0.5, 101, '1']) {
       expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(
