@@ -127,6 +127,28 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
+  it('waits a little for such a node again once it has answered', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', dead);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    await stage.deafProcess().line(undefined, { id: 'order:2' }).hold();
+    stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 20 });
+    const outcome = outcomeOf(stage.deafProcess().line(undefined, { id: 'order:3' }).ask());
+    await stage.clock.settle();
+    expect(outcome.value).toBeUndefined();
+    await stage.clock.advance(20);
+    expect(outcome.value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
+  it('takes answers that are there with the deadline, as after a blocked event loop', async () => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 200 });
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 200 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.advance(200);
+    expect(outcome.value?.status).toBe('granted');
+  });
+
   it('waits for such a node where the others are too few', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', dead);
@@ -325,6 +347,12 @@ describe('nodes whose clocks are an hour apart', () => {
     await line.renew(fence, 60_000);
     const renewed = await line.renew(fence, 1_000);
     expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(60_000);
+  });
+
+  it('tell who is refused when as many as are needed are free', async () => {
+    const { stage, nodes } = apart(3, [0]);
+    for (const [index, leaseMs] of [10_000, 40_000, 20_000].entries()) await putOn([nodes[index]!], 'another', leaseMs);
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 20_000 });
   });
 
   it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {

@@ -57,6 +57,34 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
+  it('goes on for as long as the longest lease that was asked for', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: 20_000 });
+    await line.hold({ leaseMs: 1_000 });
+    stage.nodes[0]!.always('release', down);
+    await line.release();
+    await stage.clock.advance(10_000);
+    stage.nodes[0]!.heal();
+    await stage.clock.advance(9_000);
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('is asked of each node again where the hold was had again since', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    for (const node of stage.nodes.slice(1)) node.always('release', down);
+    // The first node has released it, and said so.
+    await expect(line.release()).rejects.toBeInstanceOf(LockStoreError);
+    for (const node of stage.nodes) node.heal();
+    await line.hold();
+    expect(await stage.copies()).toBe(3);
+    expect((await line.release()).status).toBe('released');
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(await stage.copies()).toBe(0);
+  });
+
   it('that no quorum answered fails, and leaves the next try to its caller', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
@@ -365,6 +393,28 @@ describe('the stream of a quorum', () => {
     await end();
   });
 
+  it('tells of no grant, since nothing is queued on a node, and of nothing after its end', async () => {
+    const stage = new QuorumStage(3);
+    const listeners: ((message: StoreMessage) => void)[] = [];
+    for (const node of stage.nodes) {
+      node.subscribe = async (_, listener) => {
+        listeners.push(listener);
+        return async () => {};
+      };
+    }
+    const { messages, end } = await hearing(stage);
+    const tell = (message: StoreMessage): void => {
+      for (const listener of listeners) listener(message);
+    };
+    tell({ kind: 'granted', grant: { holdId: 'hold', fence: 1, endMs: 1, isClaim: true } });
+    expect(messages).toEqual([]);
+    tell({ kind: 'freed', id: 'order:42' });
+    expect(messages).toHaveLength(3);
+    await end();
+    tell({ kind: 'freed', id: 'order:42' });
+    expect(messages).toHaveLength(3);
+  });
+
   it('tells a loss once, and not before a quorum of nodes said so', async () => {
     const stage = new QuorumStage(3);
     const { process, messages, end } = await hearing(stage);
@@ -558,5 +608,19 @@ describe('the options of a QuorumStore', () => {
   it('are complete with three stores; locks of memory stores exclude no other process', () => {
     const quorum = new QuorumStore({ stores: [store(), store(), store()] });
     expect(quorum.capabilities).toMatchObject({ queue: false, handOff: false, shared: false });
+  });
+
+  it('exclude other processes where each of their stores does', () => {
+    const sharing = (shared: boolean) => {
+      const each = store();
+      return Object.assign(each, { capabilities: { ...each.capabilities, shared } });
+    };
+    for (const kinds of [
+      [true, true, true],
+      [true, true, false],
+    ]) {
+      const quorum = new QuorumStore({ stores: kinds.map(sharing) });
+      expect(quorum.capabilities.shared).toBe(kinds.every(Boolean));
+    }
   });
 });
