@@ -88,6 +88,19 @@ describe('MemoryStore', () => {
     expect((await process.line().try()).status).toBe('refused');
   });
 
+  it('lists each lock once, in order, and no page after the last', async () => {
+    const process = stage.deafProcess();
+    for (const id of ['b', 'd', 'a', 'c']) await process.line(undefined, { id }).hold();
+    const pages: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await stage.store.list!({ idPrefix: '', limit: 2, cursor });
+      pages.push(page.locks.map(({ id }) => id).join());
+      cursor = page.cursor;
+    } while (cursor !== undefined && pages.length < 9);
+    expect(pages).toEqual(['a,b', 'c,d']);
+  });
+
   it('gives fences that are whole, on a clock that tells parts of a microsecond', async () => {
     clock.skip(0.1234);
     const { fence } = await stage.deafProcess().line().hold();

@@ -147,6 +147,16 @@ describe("the application's client", () => {
     },
   );
 
+  it.each(['{}', 'app:{}', 'a}{}{b'])(
+    'goes with no key prefix like %j, which takes the hash tag from every key',
+    (keyPrefix) => {
+      const client = stage.connect({ keyPrefix });
+      expect(() => new RedisStore({ client })).toThrow(LockConfigError);
+      expect(() => new RedisStore({ client })).toThrow('free of `{}`');
+      client.disconnect();
+    },
+  );
+
   it.each(['a{b', 'a}b', 'a b', 'a\n', 42])('goes with no prefix like %j', (prefix) => {
     expect(() => new RedisStore({ client: stage.client, prefix: prefix as string })).toThrow('Expected `prefix` to be');
   });

@@ -186,6 +186,21 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
+  it('is asked for a list first of all, though it is lazy', async () => {
+    await stage.deafProcess().line().hold();
+    const client = new Cluster([...stage.cluster.nodes], { lazyConnect: true });
+    const store = new RedisStore({ client });
+    const ids: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await store.list({ idPrefix: '', limit: 100, cursor });
+      ids.push(...page.locks.map(({ id }) => id));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(ids).toEqual([key]);
+    client.disconnect();
+  });
+
   it('warns of one primary among all that may evict locks', async () => {
     const { primary } = await stage.cluster.serversOf('{a}');
     await stage.cluster.call(primary, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
