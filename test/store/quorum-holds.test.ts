@@ -3,6 +3,7 @@ import { QuorumStore } from 'reenlock/redis';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
 import { longMs } from '../contract/harness.ts';
+import type { Line } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
@@ -44,24 +45,22 @@ describe('a release on a quorum', () => {
     expect(stage.nodes[0]!.count('release')).toBe(tries);
   });
 
-  it('goes on for as long as the lease that it was last renewed to', async () => {
+  it.each<[string, (line: Line) => Promise<unknown>]>([
+    [
+      'the lease that it was last renewed to',
+      async (line) => line.renew((await line.hold({ leaseMs: 1_000 })).fence, 20_000),
+    ],
+    [
+      'the longest lease that was asked for',
+      async (line) => {
+        await line.hold({ leaseMs: 20_000 });
+        await line.hold({ leaseMs: 1_000 });
+      },
+    ],
+  ])('goes on for as long as %s', async (_, hold) => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
-    const { fence } = await line.hold({ leaseMs: 1_000 });
-    await line.renew(fence, 20_000);
-    stage.nodes[0]!.always('release', down);
-    await line.release();
-    await stage.clock.advance(10_000);
-    stage.nodes[0]!.heal();
-    await stage.clock.advance(9_000);
-    expect(await stage.copies()).toBe(0);
-  });
-
-  it('goes on for as long as the longest lease that was asked for', async () => {
-    const stage = new QuorumStage(3);
-    const line = stage.deafProcess().line();
-    await line.hold({ leaseMs: 20_000 });
-    await line.hold({ leaseMs: 1_000 });
+    await hold(line);
     stage.nodes[0]!.always('release', down);
     await line.release();
     await stage.clock.advance(10_000);
