@@ -27,7 +27,7 @@ export class RedisUnsent {
   run({ holdId }: HoldRequest, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
     if (!this.#answersAll) return send();
     if (this.#client.status === 'ready') {
-      this.#forgetUnheard();
+      if (this.#unheard.size > 0) this.#forgetUnheard();
       return send();
     }
     const known = this.#answers.get(holdId);
