@@ -127,6 +127,22 @@ function describeUnreachable({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).holds).toEqual([waiters[0]?.holdId]);
     });
 
+    itQueues('has its turn once it polled after a claim that it let lapse', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      await holder.hold();
+      const other = await one.line('shared').wait();
+      await two.line('shared', { claimMs: shortMs }).wait();
+      const waiter = await two.line().wait();
+      const next = await one.line().wait();
+      await holder.release();
+      await two.leave();
+      await harness.elapse(shortMs);
+      await waiter.ask();
+      await other.release();
+      expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [next.holdId] });
+    });
+
     itQueues('is passed over again when it was granted in between, by its own poll', async () => {
       const process = await stage.process();
       const holder = process.line();

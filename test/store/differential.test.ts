@@ -1,19 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
+import type { Redis } from 'ioredis';
 import { MemoryStore } from '../../src/core/store/memory-store.ts';
-import type { RedisStore } from '../../src/core/store/redis-store.ts';
+import * as scripts from '../../src/core/store/redis-scripts.generated.ts';
+import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/store/store.ts';
 import type { LockMode } from '../../src/core/types.ts';
+import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { until, useRedis } from './redis.ts';
 
 watchLeaks();
+printSeed('differential');
 
-/** Long enough that a run takes no part of it: what is left of a lease is told in these. */
-const unitMs = 1_000_000;
+/** Of leases, claims and tombstones. */
+const unitMs = 1_000;
+/** No process is silent for so long in a play: of that, each store may make a tenth more. */
+const livenessMs = 1_000_000;
 
 const count = { processes: 2, owners: 3, holds: 6 };
+const runs = isLong ? 10_000 : 400;
 
 type Step =
   | {
@@ -28,6 +35,7 @@ type Step =
   | { readonly kind: 'forceRelease'; readonly fence: Fence }
   | { readonly kind: 'listen'; readonly process: number }
   | { readonly kind: 'leave'; readonly process: number }
+  | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'inspect' };
 
 /** The one that the hold was granted with, the one that was seen last, or one that never was. */
@@ -71,6 +79,13 @@ const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('listen'), process: fc.nat(count.processes - 1) }),
   },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('pass'),
+      ms: fc.oneof(fc.constantFrom(10, 500, 999, 1_000, 2_000, 3_000, 11_000), fc.nat(6_000)),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('inspect') }) },
 );
 const cast: fc.Arbitrary<Cast> = fc.record({
@@ -92,18 +107,20 @@ class Play {
   readonly #store: LockStore;
   readonly #id: string;
   readonly #cast: Cast;
+  readonly #pass: (ms: number) => unknown;
   readonly #told: StoreMessage[][] = [[], []];
   readonly #fences = new Set<number>();
   readonly #grantedFences = new Map<number, number>();
   readonly #unsubscribe = new Map<number, Unsubscribe>();
 
-  constructor(store: LockStore, id: string, cast: Cast) {
+  constructor(store: LockStore, id: string, cast: Cast, pass: (ms: number) => unknown) {
     this.#store = store;
     this.#id = id;
     this.#cast = cast;
+    this.#pass = pass;
   }
 
-  /** Answers, messages and the last state, with fences as ranks and times as what is left of leases. */
+  /** Answers, messages and the last state, with fences as ranks and times as what is left, or has passed. */
   async run(): Promise<unknown> {
     await this.#listen(0);
     await this.#listen(1);
@@ -120,19 +137,22 @@ class Play {
   }
 
   async #step(step: Step): Promise<unknown> {
+    // No two steps are at the same time: who came first would be left to chance.
+    await this.#pass(step.kind === 'pass' ? step.ms : 1);
+    if (step.kind === 'pass') return null;
     if (step.kind === 'inspect') return this.#look();
     if (step.kind === 'listen') return this.#listen(step.process);
     if (step.kind === 'leave') return this.#leave(step.process);
     if (step.kind === 'forceRelease') return this.#store.forceRelease(this.#id, this.#fence(step.fence, 0));
     const request = this.#request(step.hold);
     if (step.kind === 'release') {
-      return this.#plain(await this.#store.release(request, { tombstoneMs: step.tombstone ? unitMs : 0 }));
+      return this.#plain(await this.#store.release(request, { tombstoneMs: step.tombstone ? 3 * unitMs : 0 }));
     }
     const leaseMs = step.units * unitMs;
     if (step.kind === 'renew') {
       return this.#plain(await this.#store.renew(request, { leaseMs, fence: this.#fence(step.fence, step.hold) }));
     }
-    const terms = { leaseMs, queue: step.queue, maxWaiters: step.max, livenessMs: 10 * unitMs };
+    const terms = { leaseMs, queue: step.queue, maxWaiters: step.max, livenessMs };
     const reply = await this.#store.acquire(request, terms);
     if (reply.status === 'granted') this.#grantedFences.set(step.hold, reply.grant.fence);
     return this.#plain(reply);
@@ -140,7 +160,8 @@ class Play {
 
   async #look(): Promise<unknown> {
     const { nowMs, holds, waiters } = await this.#store.inspect(this.#id);
-    return this.#plain({ nowMs, holds, waiters: waiters.map(({ sinceMs: _, ...waiter }) => waiter) });
+    const told = waiters.map(({ sinceMs, ...waiter }) => ({ ...waiter, waitedMs: nowMs - sinceMs }));
+    return this.#plain({ nowMs, holds, waiters: told });
   }
 
   #request(hold: number): HoldRequest {
@@ -198,37 +219,65 @@ class Play {
     messages.splice(messages.findIndex(isLast), 1);
   }
 
-  /** Without times, but for what is left of a lease when the answer was given. */
+  /** Without times, but for what is left of a lease when the answer was given. A lease that was over may be forgotten. */
   #plain(value: object): unknown {
     const nowMs = (value as { nowMs?: number }).nowMs ?? 0;
     return JSON.parse(JSON.stringify(value), (name, part: unknown) => {
       if (name === 'fence') this.#fences.add(part as number);
       if (name === 'nowMs') return undefined;
-      if (name === 'endMs') return nowMs === 0 ? undefined : Math.round(((part as number) - nowMs) / unitMs);
-      if (name === 'freeInMs') return Math.round((part as number) / unitMs);
+      if (name === 'endMs') return nowMs === 0 ? undefined : (part as number) - nowMs;
+      if (name === 'status' && part === 'expired') return 'absent';
       return part;
     });
   }
 }
 
+/** A server's time that only goes on when a test says so, for the scripts of one client. */
+class ServerClock {
+  nowMs = 1_700_000_000_000;
+  readonly #client: Redis;
+
+  constructor(client: Redis) {
+    const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
+    this.#client = client;
+    client.evalsha = ((sha1: string, ...rest: [number]) =>
+      client.eval(sources.get(sha1) as string, ...rest)) as typeof client.evalsha;
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.nowMs += ms;
+    const seconds = Math.floor(this.nowMs / 1_000);
+    await this.#client.hset('now', 's', String(seconds), 'us', String((this.nowMs % 1_000) * 1_000));
+  }
+}
+
+function timed(source: string): string {
+  return source.replaceAll("redis.call('TIME')", "redis.call('HMGET', 'now', 's', 'us')");
+}
+
 describe('MemoryStore and RedisStore', () => {
   const stage = useRedis();
 
-  it('give the same answers, fences, queues, claims and messages in any sequence of operations', async () => {
+  it('give the same answers, fences, queues, claims and messages in any sequence of operations, as time passes', async () => {
+    const client = stage.connect();
+    const server = new ServerClock(client);
+    stage.store = new RedisStore({ client });
     // So that the channel's connection stays open from run to run.
     await stage.process();
-    const redis = stage.store as RedisStore;
     let fullest = 0;
     await fc.assert(
       fc.asyncProperty(cast, async (play) => {
         const id = `run-${randomUUID()}`;
-        const expected = await new Play(new MemoryStore({ clock: new ManualClock() }), id, play).run();
-        const actual = await new Play(redis, id, play).run();
+        const clock = new ManualClock();
+        const memory = new Play(new MemoryStore({ clock }), id, play, (ms) => clock.skip(ms));
+        const expected = await memory.run();
+        const actual = await new Play(stage.store, id, play, (ms) => server.pass(ms)).run();
         fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
         expect(actual).toEqual(expected);
       }),
-      { numRuns: 400 },
+      { seed, numRuns: runs },
     );
+    client.disconnect();
     // The sequences were not idle: there were hand-offs between the processes.
     expect(fullest).toBeGreaterThan(2);
   });

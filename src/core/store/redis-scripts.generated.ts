@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '95a46c928cc158a1202c767bb562f280d96daae8',
+  sha1: '7e73c2db4a3b22c2a3a7388cd24b6fa928dcf081',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -358,11 +358,12 @@ local function keepLive()
 local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
 local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
-local isSaid = known[1] and not known[2] and known[1] % 1 == mark
+local isOwed = known[1] and (known[2] or hasLapsed)
+local isSaid = known[1] and not isOwed and known[1] % 1 == mark
 if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
 redis.call('ZREM', queue, ':p' .. caller)
 redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
-if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
+if isOwed then redis.call('ZADD', queue, 2, ':s' .. caller) end
 keepQueue(spanMs)
 end
 local place = redis.call('ZSCORE', queue, ownMember)

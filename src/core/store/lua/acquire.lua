@@ -143,12 +143,13 @@ local function keepLive()
   local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
   local spanMs = math.ceil(livenessMs * 1.1)
   local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
-  local isSaid = known[1] and not known[2] and known[1] % 1 == mark
+  local isOwed = known[1] and (known[2] or hasLapsed)
+  local isSaid = known[1] and not isOwed and known[1] % 1 == mark
   if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
   -- Removed first, so that a poll makes progress at maxmemory.
   redis.call('ZREM', queue, ':p' .. caller)
   redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
-  if known[2] then redis.call('ZADD', queue, 2, ':s' .. caller) end
+  if isOwed then redis.call('ZADD', queue, 2, ':s' .. caller) end
   keepQueue(spanMs)
 end
 
