@@ -12,7 +12,7 @@ import {
   Tracing,
   traceIdOf,
 } from '../core/http/trace-request.ts';
-import { checkNext, checkRTracer } from '../core/http/validations.ts';
+import { checkCall, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { after, native, type Soon, settle } from '../core/soon.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
@@ -58,7 +58,7 @@ export function traceContext(options?: TraceContextOptions): Guard {
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
-    checkNext(next, 'express');
+    checkCall('express', res, next);
     const request = tracing.open(req, res, watchOptions);
     const { traceId } = request.scope;
     runTraced(request, () => (bindsListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
@@ -89,7 +89,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   }
 
   return function lockGuard(rawReq, rawRes, next) {
-    checkNext(next, 'express');
+    checkCall('express', rawRes, next);
     const req = rawReq as R;
     const res = rawRes as Response;
     const entered = (holds: readonly Hold[] | undefined): void => {

@@ -12,7 +12,7 @@ import {
   tracedRequest,
   traceIdOf,
 } from '../core/http/trace-request.ts';
-import { checkNext, checkRTracer } from '../core/http/validations.ts';
+import { checkCall, checkRTracer } from '../core/http/validations.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 
 declare module 'koa' {
@@ -57,7 +57,7 @@ export function traceContext(options?: TraceContextOptions): Guard {
   // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {
-    checkNext(next, 'koa');
+    checkCall('koa', ctx.res, next);
     const isDetached = (): boolean => ctx.respond === false;
     const request = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
     return runTraced(request, () => within(request.watch, () => trace(ctx as unknown as RawContext, next)));
@@ -101,7 +101,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
 
   return function lockGuard(ctx, next) {
     // Thrown, not rejected: Express 4 looks at no promise.
-    checkNext(next, 'koa');
+    checkCall('koa', ctx.res, next);
     return runInRequest(ctx.req, () => pass(ctx as C, next));
   };
 }

@@ -1,6 +1,7 @@
-import { createServer, type RequestListener } from 'node:http';
+import { EventEmitter } from 'node:events';
+import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import Koa, { type Middleware } from 'koa';
 import { createLocks, isLockError, LockConfigError, LockKeyError } from 'reenlock';
@@ -62,6 +63,36 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
         'Expected a middleware of `reenlock/express` to be called with `(req, res, next)`, got `undefined` (undefined) as `next`: take it from `reenlock/koa` there',
       ),
     ]);
+  });
+});
+
+describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) => {
+  const req = new IncomingMessage(new Socket());
+  const next = jest.fn();
+
+  // As koa-websocket makes its context, with the request alone.
+  it('is an error in Koa, and says what to do', () => {
+    const ctx = Object.assign(new Koa().createContext(req, new ServerResponse(req)), { res: undefined });
+    expect(() => forKoa[name](ctx as unknown as Koa.Context, next)).toThrow(
+      new LockConfigError(
+        'Expected a middleware of `reenlock/koa` to be called with a response of `node:http`, got `undefined` (undefined) as `ctx.res`: for a WebSocket, lock in `runInTrace`',
+      ),
+    );
+    expect(next).not.toHaveBeenCalled();
+  });
+
+  // The second as express-ws calls it, with the socket in the place of the request.
+  it.each([
+    ['`undefined` (undefined)', req, undefined],
+    ['`null` (null)', req, null],
+    ['a value of type object', new EventEmitter(), req],
+  ])('is an error in Express, where the response is %s, and says what to do', (got, first, second) => {
+    expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
+      new LockConfigError(
+        `Expected a middleware of \`reenlock/express\` to be called with a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
+      ),
+    );
+    expect(next).not.toHaveBeenCalled();
   });
 });
 

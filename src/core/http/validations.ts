@@ -25,14 +25,22 @@ export function checkRTracer(): void {
 const oldestRTracer = [2, 6, 4];
 
 /**
- * Throws `LockConfigError` for a middleware that the other framework calls: both have the same names, and are easily
- * taken for each other. `next` is undefined then, or a response.
+ * Throws `LockConfigError` for a middleware that something else than its framework calls. The other framework does: both have
+ * the same names, and are easily taken for each other; `next` is undefined then, or a response. What is for WebSockets does,
+ * too: it gives none, or a request in the place of the response.
  */
-export function checkNext(next: unknown, own: 'express' | 'koa'): void {
-  if (typeof next === 'function') return;
-  const [called, other] = own === 'express' ? ['(req, res, next)', 'koa'] : ['(ctx, next)', 'express'];
+export function checkCall(own: 'express' | 'koa', res: unknown, next: unknown): void {
+  const expected = `Expected a middleware of \`reenlock/${own}\` to be called with`;
+  if (typeof next !== 'function') {
+    const [called, other] = own === 'express' ? ['(req, res, next)', 'koa'] : ['(ctx, next)', 'express'];
+    throw new LockConfigError(
+      `${expected} \`${called}\`, got ${describe(next)} as \`next\`: take it from \`reenlock/${other}\` there`,
+    );
+  }
+  if (typeof (res as Partial<ServerResponse> | null | undefined)?.setHeader === 'function') return;
+  const name = own === 'express' ? 'res' : 'ctx.res';
   throw new LockConfigError(
-    `Expected a middleware of \`reenlock/${own}\` to be called with \`${called}\`, got ${describe(next)} as \`next\`: take it from \`reenlock/${other}\` there`,
+    `${expected} a response of \`node:http\`, got ${describe(res)} as \`${name}\`: for a WebSocket, lock in \`runInTrace\``,
   );
 }
 
