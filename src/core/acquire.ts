@@ -11,7 +11,7 @@ import { Outcome } from './outcome.ts';
 import type { Scope } from './scope.ts';
 import type { Soon } from './soon.ts';
 import type { HoldRequest, LockStore } from './store/store.ts';
-import type { AcquireOptions } from './types.ts';
+import type { AcquireOptions, OwnerKind } from './types.ts';
 import type { Asker } from './wait-queue.ts';
 
 /** Who asks: a guard gives up when its client leaves, a try does not wait. */
@@ -37,8 +37,7 @@ export function acquire<C extends Caller>(
   const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.store);
   const { key } = name;
-  const interruption = new Interruption(key, scope, asked.signal, caller === 'guard');
-  if (interruption.error !== undefined) throw interruption.error;
+  const interruption = interruptible(scope, key, options, caller);
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
   if (entered !== undefined) {
     assertEnterable(scope, entered, asked);
@@ -54,7 +53,7 @@ export function acquire<C extends Caller>(
   const request = {
     id: name.id,
     holdId: runtime.clock.randomId(),
-    owner: ownerOf(scope, settings),
+    owner: ownerOf(scope, settings.owner),
     process: runtime.process,
     claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
     mode: settings.mode,
@@ -91,6 +90,21 @@ export function acquire<C extends Caller>(
   const waitMs = caller === 'try' ? 0 : settings.waitMs;
   runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, askMs, work: scope, interruption, asker });
   return outcome.soon;
+}
+
+/** What may end an acquire before its time. Where something has already, tells of it and throws: nothing is asked. */
+export function interruptible(
+  scope: Scope,
+  key: string,
+  { owner = 'trace', signal }: AcquireOptions,
+  caller: Caller,
+): Interruption {
+  const interruption = new Interruption(key, scope, signal, caller === 'guard');
+  const { error } = interruption;
+  if (error === undefined) return interruption;
+  const { clock, events } = scope.runtime;
+  events.emit('aborted', { key, owner: ownerOf(scope, owner), holdId: clock.randomId(), waitedMs: 0 });
+  throw error;
 }
 
 /** What the store granted, as the first hold of its scope. */
@@ -156,7 +170,7 @@ function assertModes(store: LockStore, key: string): void {
   );
 }
 
-function ownerOf(scope: Scope, { owner }: AcquireTarget): string {
+function ownerOf(scope: Scope, owner: OwnerKind): string {
   if (owner === 'trace') return scope.owner;
   return owner === 'request' ? scope.requestOwner : scope.runtime.clock.randomId();
 }

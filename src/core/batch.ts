@@ -1,9 +1,8 @@
-import { acquire } from './acquire.ts';
+import { acquire, interruptible } from './acquire.ts';
 import { type Instant, lastedMs } from './clock.ts';
 import { hasCode } from './error-code.ts';
 import { LockTimeoutError } from './errors.ts';
 import type { ScopedHold } from './hold.ts';
-import { Interruption } from './interruption.ts';
 import type { LockName } from './key.ts';
 import type { Scope } from './scope.ts';
 import type { Soon } from './soon.ts';
@@ -108,8 +107,7 @@ export class Batch {
     try {
       for (const name of names) {
         // `acquire` does not look whether a guard's client has left where it is to try.
-        const { error } = new Interruption(name.key, this.#scope, this.#options.signal, this.#caller === 'guard');
-        if (error !== undefined) throw error;
+        interruptible(this.#scope, name.key, this.#options, this.#caller);
         tries.push(acquire(this.#scope, name, this.#options, 'try', askMs));
       }
     } catch (error) {

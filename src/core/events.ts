@@ -28,7 +28,10 @@ export interface LockEvents {
   lost: LockEvent & { readonly error: LockLostError };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
-  /** An acquire gave up because its signal, or its job's, was aborted, its client left, or its scope ended. */
+  /**
+   * An acquire gave up because its signal, or its job's, was aborted, its client left, or its scope ended. Where that was so
+   * before it could ask the store, too: of its `holdId` no other event tells then.
+   */
   aborted: LockEvent & { readonly waitedMs: number };
   /** An acquire gave up because it closed a ring of waits: see `DeadlockError`. */
   deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };

@@ -15,6 +15,24 @@ describe('a signal', () => {
     expect(setup.store.calls).toEqual([]);
   });
 
+  it.each<[string, (signal: AbortSignal) => Promise<unknown>]>([
+    ['acquire', (signal) => lock.acquire('key', { signal })],
+    ['acquire of what it holds', (signal) => lock.acquire('held', { signal })],
+    ['run', (signal) => lock.run('key', () => {}, { signal })],
+    ['acquireAll', (signal) => lock.acquireAll(['key', 'later'], { signal })],
+  ])('that is aborted already is told of by the event, once, as one that ends a wait (%s)', async (_, call) => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const job = setup.job('owner');
+    await job.in(() => lock.acquire('held'));
+    const outcome = outcomeOf(job.in(() => call(AbortSignal.abort())));
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    const { key } = outcome.error as LockAbortedError;
+    expect(aborted).toEqual([{ key, owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+    expect(setup.store.count('acquire')).toBe(1);
+  });
+
   it('ends the wait, and its waiter leaves the queue', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
@@ -152,6 +170,21 @@ describe('a signal', () => {
     expect(removed.mock.calls.length).toBe(added.mock.calls.length);
     expect(added).toHaveBeenCalled();
   });
+
+  it.each([['acquire' as const], ['tryAcquire' as const]])(
+    'of a job that is over already refuses even a free key, and the event tells of it (%s)',
+    async (call) => {
+      const setup = setUp();
+      const aborted = setup.events('aborted');
+      const job = setup.job('owner');
+      await job.end();
+      const outcome = outcomeOf<unknown>(job.in(() => lock[call]('key')));
+      await setup.clock.settle();
+      expect(outcome.error).toBeInstanceOf(LockScopeError);
+      expect(aborted).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+      expect(setup.store.calls).toEqual([]);
+    },
+  );
 
   it('of the job ends the wait, when the job is over', async () => {
     const setup = setUp();

@@ -118,7 +118,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     await client.hangUp();
     await stage.get('/nowhere');
     key.open();
-    await stage.get('/nowhere');
+    await stage.until('aborted first k');
     await stage.free('k');
     expect(stage.journal).not.toContain('in');
     expect(stage.journal).not.toContain('granted first k');
