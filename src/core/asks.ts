@@ -85,7 +85,7 @@ export function refusal(
   return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
 }
 
-/** What an acquire is refused with that would be one waiter too many of this process. */
+/** What an acquire is refused with that would be one waiter too many of its `Locks`, mostly the only one of its process. */
 export function tooMany(key: string): LockLimitError {
   return new LockLimitError('Too many requests of this process wait for locks', { key });
 }

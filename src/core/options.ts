@@ -58,7 +58,7 @@ export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs
   readonly drainMs?: number | undefined;
   /** How many waiters a key's queue takes; one more gets a `LockLimitError`. Default 1 000. */
   readonly maxWaitersPerKey?: number | undefined;
-  /** How many acquires of this process may wait at once; one more gets a `LockLimitError`. Default 10 000. */
+  /** How many acquires of this `Locks` may wait at once, over all keys; one more gets a `LockLimitError`. Default 10 000. */
   readonly maxWaiters?: number | undefined;
   /** How many holds one scope may have on one key; one more gets a `LockLimitError`. Default 64. */
   readonly maxReentry?: number | undefined;
