@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { ExposedHolds, exposeHolds } from '../core/http/exposed-holds.ts';
 import { frameworkPrototype } from '../core/http/framework-prototype.ts';
-import { tracedRequest } from '../core/http/trace-request.ts';
+import { type TracedRequest, tracedRequest } from '../core/http/trace-request.ts';
 import type { Hold } from '../core/index.ts';
 
 interface Exposing {
@@ -48,13 +48,22 @@ function isHidden(req: object, shared: object): boolean {
   return false;
 }
 
+/** The request itself, or, where it was made by `Object.create`, as some middleware does, the one that it was made of. */
+function nearestTraced(req: IncomingMessage): TracedRequest | undefined {
+  let traced: TracedRequest | undefined;
+  for (let next = req; next !== null && traced === undefined; next = Object.getPrototypeOf(next)) {
+    traced = tracedRequest(next);
+  }
+  return traced;
+}
+
 /** What is assigned becomes the request's own. */
 function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingMessage> {
   return {
     configurable: true,
     enumerable: true,
     get() {
-      return tracedRequest(this)?.exposed?.[name];
+      return nearestTraced(this)?.exposed?.[name];
     },
     set(value: unknown) {
       Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import http, { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler } from 'express';
 import { createLocks, type Hold, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
@@ -207,6 +207,25 @@ describe.each([
       ['second', true],
     ];
     expect(seen).toEqual(['second', held, 'assigned', true]);
+  });
+
+  it('what was made of a request by `Object.create` has its `req.lock`, unless `traceContext` has seen it, too', async () => {
+    const seen: unknown[] = [];
+    const look = ({ lock, locks: all }: Request): void => void seen.push([lock?.key, ...(all?.keys() ?? [])]);
+    const app = traced().get('/', guard, (req, res) => {
+      const made: Request = Object.create(req);
+      look(made);
+      look(Object.create(made));
+      const part = new ServerResponse(made);
+      traceContext({ locks })(made, part, () => look(made));
+      part.end();
+      look(Object.create(made));
+      look(req);
+      res.send();
+    });
+    await released(app);
+    const expected = [['k', 'k'], ['k', 'k'], [undefined], [undefined], ['k', 'k']];
+    expect(seen).toEqual([...expected, ...expected]);
   });
 
   it.each(['lock', 'locks'] as const)(
