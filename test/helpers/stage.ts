@@ -188,7 +188,7 @@ export class Stage {
   }
 
   #closedAndKept(): number {
-    return [...(watchesOf(this.server) ?? [])].filter(({ socket }) => socket.closed).length;
+    return [...watchesOf(this.server)].filter(({ socket }) => socket.closed).length;
   }
 
   #listenersLeft(): string[] {

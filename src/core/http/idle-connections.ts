@@ -12,7 +12,7 @@ export function endIdleConnections(server: Server): void {
  * on their way: Node takes one for idle once `end` was called on the response, whatever is left of it, and behind it.
  */
 export function sparingAnswers(server: Server, destroyIdle: () => void): readonly SocketWatch[] {
-  const busy = [...(watchesOf(server) ?? [])].filter(({ listeners }) => listeners.size > 0);
+  const busy = [...watchesOf(server)].filter(({ listeners }) => listeners.size > 0);
   const restore = busy.map(({ socket }) => undestroyable(socket));
   try {
     destroyIdle();

@@ -32,7 +32,7 @@ export class SocketWatch implements Listed {
     socket.prependListener('close', () => {
       this.last = socket.parser?.incoming ?? undefined;
     });
-    const others = watchesOf(socket.server);
+    const others = socket.server && watchesOf(socket.server);
     // Of one that is closed already no event is to come.
     if (!socket.closed) others?.add(this);
     socket.on('close', () => {
@@ -48,8 +48,7 @@ export class SocketWatch implements Listed {
 const watches = new WeakMap<Server, SwapList<SocketWatch>>();
 
 /** The connections of a server on which traced requests came, while they last. */
-export function watchesOf(server: Server | undefined): SwapList<SocketWatch> | undefined {
-  if (server === undefined) return undefined;
+export function watchesOf(server: Server): SwapList<SocketWatch> {
   const list = watches.get(server) ?? new SwapList<SocketWatch>();
   watches.set(server, list);
   return list;
