@@ -1,13 +1,8 @@
 import { IncomingMessage } from 'node:http';
-import { ExposedHolds, exposeHolds } from '../core/http/exposed-holds.ts';
+import { ExposedHolds, type Exposing, exposeHolds } from '../core/http/exposed-holds.ts';
 import { frameworkPrototype } from '../core/http/framework-prototype.ts';
 import { type TracedRequest, tracedRequest } from '../core/http/trace-request.ts';
 import type { Hold } from '../core/index.ts';
-
-interface Exposing {
-  lock?: Hold;
-  locks?: ReadonlyMap<string, Hold>;
-}
 
 const prototypes = new WeakSet<object>();
 
@@ -17,12 +12,11 @@ const prototypes = new WeakSet<object>();
  */
 export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly Hold[]): void {
   const shared = share(req);
-  const traced = tracedRequest(req);
-  if (traced !== undefined) {
-    traced.exposed ??= new ExposedHolds();
-    traced.exposed.add(holds);
-  }
-  if (traced === undefined || shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
+  // The guard has found it before.
+  const traced = tracedRequest(req) as TracedRequest;
+  traced.exposed ??= new ExposedHolds();
+  traced.exposed.add(holds);
+  if (shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
 }
 
 /** To be called after `next`: the handlers may be another copy of Express's, which put a prototype of its own on the request. */

@@ -1,10 +1,16 @@
 import type { Hold } from '../types.ts';
 
+/** Where handlers find what guards acquired for a request. */
+export interface Exposing {
+  lock?: Hold;
+  locks?: ReadonlyMap<string, Hold>;
+}
+
 /**
  * Puts what a guard acquired where handlers look for it: the newest hold, and all by key. Where the request passed
  * without, there is no newest one: that of a guard before must not be taken for it.
  */
-export function exposeHolds(target: { lock?: Hold; locks?: ReadonlyMap<string, Hold> }, holds: readonly Hold[]): void {
+export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
   if (holds.length === 0) {
     delete target.lock;
     return;
