@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
-import { type CommonGuardOptions, failureOf, RequestGuard } from '../core/http/guard.ts';
+import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
   isOver,
@@ -80,8 +80,8 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   const { skip, handler } = options ?? {};
 
   // Most keys are there at once, and nothing is skipped: a turn less for them.
-  function enter(req: R, res: Response): Soon<readonly Hold[] | undefined> {
-    const lock = (keys: LockKeys): Soon<readonly Hold[]> => guard.enter(req, keys);
+  function enter(req: R, res: Response): Soon<Entered | undefined> {
+    const lock = (keys: LockKeys): Soon<Entered> => guard.enter(req, keys);
     return after(native(skip?.(req, res)), (isSkipped) => {
       if (isSkipped) return undefined;
       return typeof key === 'string' ? lock(key) : after(native(key(req, res)), lock);
@@ -92,7 +92,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
     checkCall('express', rawRes, next);
     const req = rawReq as R;
     const res = rawRes as Response;
-    const entered = (holds: readonly Hold[] | undefined): void => {
+    const entered = (holds: Entered | undefined): void => {
       // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
       if (isOver(rawReq)) return;
       if (holds !== undefined) exposeOnRequest(req, holds);
