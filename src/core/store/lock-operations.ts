@@ -65,7 +65,6 @@ export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   // What is remembered as gone is not there.
   const before = removed === 'absent' ? host.buried(holdId) : undefined;
   const status = before ?? removed;
-  lock.dropExpired(nowMs);
   if (before === undefined) {
     if (terms.tombstoneMs > 0) host.bury(request, status, terms.tombstoneMs);
     if (!lock.hasWriter) handOff(lock, host);
@@ -135,8 +134,8 @@ function handOff(lock: MemoryLock, host: LockHost): boolean {
 }
 
 function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {
-  const hold = lock.holds.get(holdId);
-  if (hold === undefined) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
-  lock.holds.delete(holdId);
-  return hold.endMs > nowMs ? 'released' : 'expired';
+  const isKnown = lock.holds.has(holdId);
+  lock.dropExpired(nowMs);
+  if (!isKnown) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
+  return lock.holds.delete(holdId) ? 'released' : 'expired';
 }

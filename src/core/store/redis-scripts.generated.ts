@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '7e73c2db4a3b22c2a3a7388cd24b6fa928dcf081',
+  sha1: 'c27c6c5d98c56c1c189704e1ff6d429d53e59668',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -151,7 +151,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process == caller then hasLapsed = true else lapsed[process] = true end
+lapsed[process], hasLapsed = true, hasLapsed or process == caller
 end
 end
 at = next
@@ -264,7 +264,7 @@ if not verdict then
 local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
 verdict = judge(waiter.process, known[1], known[2])
 verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2'
+owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
 end
 if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -359,6 +359,7 @@ local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
 local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
 local isOwed = known[1] and (known[2] or hasLapsed)
+lapsed[caller] = nil
 local isSaid = known[1] and not isOwed and known[1] % 1 == mark
 if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
 redis.call('ZREM', queue, ':p' .. caller)
@@ -416,9 +417,8 @@ waiting = true
 writeRecord()
 end
 end
-elseif isForgotten or hasLapsed then
-writeRecord()
 end
+if isQueued and (isForgotten or hasLapsed) then writeRecord() end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})`,
 };
 
@@ -432,7 +432,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '7a5f0929382e82dd0c1c8910d457daaa34e3fbc4',
+  sha1: '930e1e8fef4bb1ad97f36e7c8edd7d9775de0e7a',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -477,7 +477,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process == caller then hasLapsed = true else lapsed[process] = true end
+lapsed[process], hasLapsed = true, hasLapsed or process == caller
 end
 end
 at = next
@@ -590,7 +590,7 @@ if not verdict then
 local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
 verdict = judge(waiter.process, known[1], known[2])
 verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2'
+owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
 end
 if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -704,7 +704,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '19be42280281f1fef40a5106f9a80881e58c0006',
+  sha1: 'f52940a80e3e58ca6e365d87fb66e77fe25cc407',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -881,7 +881,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process == caller then hasLapsed = true else lapsed[process] = true end
+lapsed[process], hasLapsed = true, hasLapsed or process == caller
 end
 end
 at = next
@@ -994,7 +994,7 @@ if not verdict then
 local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
 verdict = judge(waiter.process, known[1], known[2])
 verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2'
+owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
 end
 if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
@@ -1129,7 +1129,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'a3b376f88d59d847ef3d8ae42deb61613e7e4a82',
+  sha1: '68891952b8958d4ea11310fd1d9909a453e7e15b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1190,7 +1190,7 @@ local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
 local process = string.match(text, '^%S+', at + 16)
-if process == caller then hasLapsed = true else lapsed[process] = true end
+lapsed[process], hasLapsed = true, hasLapsed or process == caller
 end
 end
 at = next
@@ -1303,7 +1303,7 @@ if not verdict then
 local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
 verdict = judge(waiter.process, known[1], known[2])
 verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2'
+owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
 end
 if verdict == 'live' then return waiter end
 if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end

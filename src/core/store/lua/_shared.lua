@@ -66,7 +66,7 @@ local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 -- Who waits alone, where the record names it.
 local alone
 local lapsed = {}
--- Whether the calling process did: once it has polled, it is not to be suspended for that any more.
+-- Whether the calling process did: where this is its poll, it is owed a turn in place of being suspended.
 local hasLapsed = false
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
@@ -84,7 +84,7 @@ if text then
         holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
       elseif isClaim then
         local process = string.match(text, '^%S+', at + 16)
-        if process == caller then hasLapsed = true else lapsed[process] = true end
+        lapsed[process], hasLapsed = true, hasLapsed or process == caller
       end
     end
     at = next
@@ -232,7 +232,7 @@ local function nextLive(verdicts, owed)
         local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
         verdict = judge(waiter.process, known[1], known[2])
         verdicts[waiter.process] = verdict
-        owed[waiter.process] = known[2] == '2'
+        owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
       end
       if verdict == 'live' then return waiter end
       if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end

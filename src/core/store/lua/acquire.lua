@@ -144,6 +144,7 @@ local function keepLive()
   local spanMs = math.ceil(livenessMs * 1.1)
   local mark = isCluster and (listenersOf(caller) or 0) > 0 and serverMark() or 0
   local isOwed = known[1] and (known[2] or hasLapsed)
+  lapsed[caller] = nil
   local isSaid = known[1] and not isOwed and known[1] % 1 == mark
   if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
   -- Removed first, so that a poll makes progress at maxmemory.
@@ -208,7 +209,6 @@ elseif not isQueued then
       writeRecord()
     end
   end
-elseif isForgotten or hasLapsed then
-  writeRecord()
 end
+if isQueued and (isForgotten or hasLapsed) then writeRecord() end
 return withClaims({status, nowMs, freeAt, isNew, ahead, 0})
