@@ -73,10 +73,10 @@ describe('the round trips that "which store to take" tells of', () => {
       return new RedisStore({ client: cluster });
     },
     '`QuorumStore`': async (open, ends) => {
-      const nodes = servers.slice(0, 3).map(async (server) => {
-        return new OldRedisStore({ client: await client(server, open, ends), prefix: 'quorum:' });
-      });
-      return new QuorumStore({ stores: await Promise.all(nodes), nodeTimeoutMs: 10_000 });
+      const clients = await Promise.all(servers.slice(0, 3).map((server) => client(server, open, ends)));
+      const joined: Promise<unknown>[] = [];
+      const stores = clients.map((node) => new GatheredStore(node, joined));
+      return new QuorumStore({ stores, nodeTimeoutMs: 10_000 });
     },
     '`CasStore` on Redis': async (open, ends) => {
       const adapter = new RedisCas({ client: await client(servers[0]!, open, ends) });
@@ -117,6 +117,31 @@ describe('the round trips that "which store to take" tells of', () => {
     expect({ counted, wrong }).toEqual({ counted, wrong: [] });
   });
 });
+
+/**
+ * A node whose stream begins when all of them have been asked what to warn of: the quorum goes on without the last one, whose
+ * round trips would then be taken for those of a step.
+ */
+class GatheredStore extends OldRedisStore {
+  readonly #client: Redis;
+  readonly #joined: Promise<unknown>[];
+
+  /** `joined`: shared by the nodes. */
+  constructor(node: Redis, joined: Promise<unknown>[]) {
+    super({ client: node, prefix: 'quorum:' });
+    this.#client = node;
+    this.#joined = joined;
+  }
+
+  override async subscribe(...args: Parameters<RedisStore['subscribe']>): ReturnType<RedisStore['subscribe']> {
+    const stream = super.subscribe(...args);
+    // Answered after what the store asked the server on the same connection.
+    this.#joined.push(stream.then(() => this.#client.ping()));
+    const end = await stream;
+    await Promise.all(this.#joined);
+    return end;
+  }
+}
 
 /** Those in shards. */
 async function channelsOf(server: RedisServer): Promise<unknown> {
@@ -162,19 +187,21 @@ async function play(one: Side, two: Side, key: string, isTold: boolean): Promise
   await inner.release();
   await count('release', one, () => first.release());
   const second = await count('acquire', one, () => holder.in(() => lock.acquire(key)));
-  let granted: Promise<unknown> | undefined;
-  await count('be queued', two, async () => {
+  const { granted } = await count('be queued', two, async () => {
     const queued = new Promise<void>((resolve) => two.locks.on('waiting', () => resolve()));
-    granted = waiter.in(() => lock.acquire(key));
+    const acquired = waiter.in(() => lock.acquire(key));
     await queued;
+    return { granted: acquired };
   });
-  await count('be granted', two, async () => {
+  const third = await count('be granted', two, async () => {
     const before = tripsOf(two);
     await count('hand off', one, () => second.release());
     // Where no message comes, or one that says only that the key is free, the next try is made when its time has come.
     while (!isTold && tripsOf(two) === before) await two.clock.advance(10);
-    await granted;
+    return granted;
   });
+  // The job's end would not wait for it, and its connections may be over by then.
+  await third.release();
   await Promise.all([holder.end(), waiter.end()]);
   return costs;
 }

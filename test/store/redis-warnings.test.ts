@@ -1,6 +1,10 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { RedisStore } from '../../src/core/store/redis-store.ts';
 import type { StoreMessage } from '../../src/core/store/store.ts';
+import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
+import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { useRedis } from './redis.ts';
 
 watchLeaks();
@@ -14,6 +18,8 @@ describe('when a process first subscribes', () => {
     const end = await store.subscribe('a-process', (message) => messages.push(message));
     // Sent after the store's question on the same connection, so answered after it.
     await client.ping();
+    // What came with the same packet is told in the same turn.
+    await turn();
     await end();
     return messages.filter(({ kind }) => kind === 'warning');
   }
@@ -50,4 +56,14 @@ describe('when a process first subscribes', () => {
       expect(await warningsOf(version)).toEqual([]);
     },
   );
+
+  it('a server that does not answer is asked nothing: its client would keep the question of every try', async () => {
+    const client = new Redis({ port: await freePort(), maxRetriesPerRequest: null, disconnectTimeout });
+    client.on('error', () => {});
+    const ask = jest.spyOn(client, 'info');
+    const subscribed = new RedisStore({ client }).subscribe('a-process', () => {});
+    await expect(subscribed).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(ask).not.toHaveBeenCalled();
+    client.disconnect();
+  });
 });

@@ -156,9 +156,10 @@ export class RedisStore implements LockStore {
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    warnOfServer(this.#client, listener);
     const heard = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, heard, options).then((end) => {
+      // Not before: without a server, the client would keep the question of every try.
+      warnOfServer(this.#client, listener);
       this.#replicas?.open();
       this.#shards?.open(process, heard);
       return () => {
