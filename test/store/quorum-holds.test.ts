@@ -31,6 +31,19 @@ describe('a release on a quorum', () => {
     expect(stage.nodes[0]!.count('release')).toBe(4);
   });
 
+  it('goes on at no node that has answered, be it too late for a call', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold();
+    const slow = stage.nodes[0]!;
+    slow.always('release', { kind: 'lateReply', ms: nodeTimeoutMs + 10 });
+    const outcome = outcomeOf(line.release());
+    await stage.clock.advance(nodeTimeoutMs + 10);
+    expect(outcome.value?.status).toBe('released');
+    expect(stage.clock.timerCount).toBe(0);
+    expect(slow.count('release')).toBe(1);
+  });
+
   it('ends where nothing can be left: with the lease', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();

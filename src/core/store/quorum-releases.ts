@@ -74,6 +74,8 @@ export class QuorumReleases {
     const send = (): Promise<Answer<ReleaseReply>> =>
       node.call((store) => {
         const answer = Promise.resolve(store.release(request, terms)).then((reply) => {
+          // Late, it ends the tries as well.
+          retry.stop();
           if (reply.status === 'released' || reply.status === 'expired') this.#heard.set(request, reply);
           return reply;
         });
