@@ -238,6 +238,38 @@ describe('one hold id on a quorum', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
+  it('that was released while it was asked for is cancelled also where only one node answers', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 10 });
+    for (const node of stage.nodes.slice(1))
+      node.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
+    const line = stage.deafProcess().line();
+    const asked = outcomeOf(line.ask());
+    await stage.clock.settle();
+    await line.release(longMs);
+    await stage.clock.advance(10);
+    expect(asked.value?.status).toBe('cancelled');
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('that was released while it was asked for counts for one that was never had', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 100 });
+    const line = stage.deafProcess().line();
+    const asked = outcomeOf(line.ask());
+    await stage.clock.settle();
+    await line.release(longMs);
+    await stage.clock.advance(100);
+    expect(asked.value?.status).toBe('cancelled');
+    // The nodes have forgotten it.
+    await stage.clock.advance(longMs);
+    await putOn(stage.nodes.slice(1), 'another');
+    const later = outcomeOf(line.try());
+    await stage.clock.advance(nodeTimeoutMs);
+    expect(later.value?.status).toBe('refused');
+    expect((await stage.nodes[0]!.inspect('order:42')).holds).toEqual([]);
+  });
+
   it('that was granted late by a node, beside a quorum, is renewed and released there, too', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 400 });

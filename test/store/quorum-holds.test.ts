@@ -240,6 +240,20 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
+  it('is made again where the acquire comes to a node so late that the first one is forgotten there', async () => {
+    const stage = new QuorumStage(3);
+    await putOn(stage.nodes.slice(1), 'another');
+    const slow = stage.nodes[0]!;
+    slow.next('acquire', { kind: 'lateCall', ms: 5_000 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ leaseMs: 1_000 }));
+    await stage.clock.advance(nodeTimeoutMs + 1);
+    expect(outcome.value?.status).toBe('refused');
+    expect(slow.count('release')).toBe(1);
+    await stage.clock.advance(5_000 - nodeTimeoutMs);
+    expect(slow.count('release')).toBe(2);
+    expect((await slow.inspect('order:42')).holds).toEqual([]);
+  });
+
   it('gives a failed acquire back to the nodes that did not answer, until they do', async () => {
     const stage = new QuorumStage(5);
     for (const node of stage.nodes.slice(0, 3)) {
