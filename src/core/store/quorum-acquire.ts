@@ -6,7 +6,7 @@ import { quorumError } from './quorum-errors.ts';
 import type { QuorumHold, QuorumTry } from './quorum-hold.ts';
 import type { Answer, QuorumNode } from './quorum-node.ts';
 import { leaseOf, reachedBy, type Verdict } from './quorum-tally.ts';
-import { agreedFence, askNode, mayBeGranted, sameLease, type Vote, type Votes } from './quorum-votes.ts';
+import { agreedFence, askNode, mayBeGranted, sinceFirst, type Vote, type Votes } from './quorum-votes.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from './store.ts';
 
 const mostTries = 3;
@@ -134,7 +134,7 @@ function askNodes(
         if (attempt.state === 'lost') void undo(quorum, hold, node, request, true);
       };
       const next = askNode(quorum, node, hold, request, terms, onGranted);
-      return vote?.kind === 'granted' ? next.then((later) => sameLease(vote, later)) : next;
+      return vote?.kind === 'granted' ? next.then((later) => sinceFirst(vote, later)) : next;
     },
     (votes) => judge(quorum, votes),
   );

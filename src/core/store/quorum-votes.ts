@@ -49,10 +49,12 @@ export function mayBeGranted(vote: Vote): boolean {
   return (vote.kind === 'timeout' && vote.wasAsked) || vote.kind === 'unreachable';
 }
 
-/** A grant that only had its fence raised lasts as long as it did when it was granted. */
-export function sameLease(first: Extract<Vote, { kind: 'granted' }>, later: Vote): Vote {
-  const isSame = later.kind === 'granted' && later.grant.endMs === first.grant.endMs;
-  return isSame ? { ...later, nowMs: first.nowMs } : later;
+/**
+ * A later grant as seen from the first one's reply: where only its fence was raised, it lasts as long as it did then. Where
+ * it was granted anew it ends later, and is never taken to last beyond that.
+ */
+export function sinceFirst(first: Extract<Vote, { kind: 'granted' }>, later: Vote): Vote {
+  return later.kind === 'granted' ? { ...later, nowMs: first.nowMs } : later;
 }
 
 /** The fence that `size` nodes have in common: as at least one of any such number saw each earlier owner, it is greater. */
