@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
-import { awaitNodes, isCluster, type RedisOrCluster } from './redis-cluster.ts';
+import type { Cluster, Redis } from 'ioredis';
+import { awaitNodes, isCluster, primaryOf, type RedisOrCluster } from './redis-cluster.ts';
 import { storeError } from './redis-errors.ts';
 import type { ListRequest } from './store.ts';
 
@@ -37,23 +37,39 @@ interface Place {
   on(next: string): string | undefined;
 }
 
-/** The cursor of a cluster is "<address of a primary> <its cursor>"; one that is gone leaves the place to the next. */
+/**
+ * The cursor of a cluster is "<which primary> <its cursor> <all primaries>". Where those are others by now, any of them may
+ * have the locks of one that is gone: the listing begins anew.
+ */
 async function placeOf(client: RedisOrCluster, cursor: string | undefined): Promise<Place> {
   if (!isCluster(client)) {
     return { server: client, at: cursor ?? '0', on: (next) => (next === '0' ? undefined : next) };
   }
   await awaitNodes(client);
-  const [address = '', known = '0'] = cursor?.split(' ') ?? [];
-  const left = client
-    .nodes('master')
-    .map((server) => ({ server, name: `${server.options.host}:${server.options.port}` }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .filter(({ name }) => name >= address);
-  const [first, second] = left;
-  if (first === undefined) throw new Error('The primary that was being listed is gone');
-  const at = first.name === address ? known : '0';
-  const after = second && `${second.name} 0`;
-  return { server: first.server, at, on: (next) => (next === '0' ? after : `${first.name} ${next}`) };
+  const [index = '0', known = '0', before] = cursor?.split(' ') ?? [];
+  let names = namesOf(client);
+  if (names.join() !== before || primaryOf(client, names[Number(index)] ?? '') === undefined) {
+    // Only then does the client connect again to a server that it lost.
+    await learnNodes(client);
+    names = namesOf(client);
+  }
+  const all = names.join();
+  const [number, at] = all === before ? [Number(index), known] : [0, '0'];
+  const server = primaryOf(client, names[number] ?? '');
+  if (server === undefined) throw new Error('The cluster has no such primary');
+  const after = number + 1 < names.length ? `${number + 1} 0 ${all}` : undefined;
+  return { server, at, on: (next) => (next === '0' ? after : `${number} ${next} ${all}`) };
+}
+
+/** The primaries, as the client has them: it may have a connection to some only. */
+function namesOf(cluster: Cluster): readonly string[] {
+  return [...new Set(cluster.slots.flatMap(([primary]) => primary ?? []))].sort();
+}
+
+function learnNodes(cluster: Cluster): Promise<void> {
+  return new Promise((resolve, reject) => {
+    cluster.refreshSlotsCache((error) => (error ? reject(error) : resolve()));
+  });
 }
 
 function escapeGlob(text: string): string {
