@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { slotOf } from '../../src/core/store/redis-cluster.ts';
@@ -616,5 +618,44 @@ describe('on a cluster of servers that know nothing of shards, messages', () => 
     expect(messages.filter(({ kind }) => kind !== 'resubscribed')).toMatchObject([{ grant: { holdId: 'two' } }]);
     await end();
     client.disconnect();
+  });
+});
+
+describe('the subscriptions in shards of a cluster whose servers have another address after each restart', () => {
+  it('keep nothing of the servers that were lost', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const longHost = 'a'.repeat(10_000);
+    let starts = 0;
+    let connection = new EventEmitter();
+    const cluster = {
+      options: {},
+      nodes: () => [{ options: { host: longHost, port: starts }, duplicate: () => connection }],
+      get slots() {
+        return new Array(16_384).fill([`${longHost}:${starts}`]);
+      },
+    };
+    const clock = new ManualClock();
+    const shards = new RedisShards(cluster as unknown as Cluster, clock);
+    const messages: StoreMessage[] = [];
+    shards.open('process', (message) => void messages.push(message));
+    const restart = async (): Promise<void> => {
+      starts += 1;
+      const answer = async (): Promise<void> => {};
+      connection = Object.assign(new EventEmitter(), { ssubscribe: answer, ping: answer });
+      shards.listen(record, 'process', longMs);
+      connection.emit('end');
+      await clock.advance(5_000);
+    };
+    await restart();
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 1_000; i++) await restart();
+    collectGarbage();
+    expect(messages).toHaveLength(1_001);
+    // Their names alone would be ten million.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(5_000_000);
+    shards.close('process');
+    expect(clock.timerCount).toBe(0);
   });
 });

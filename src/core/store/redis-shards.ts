@@ -182,6 +182,9 @@ export class RedisShards {
 
   /** Ends what nobody needs any more, and connections that have not answered since the last look: they are half-open. */
   #look(): void {
+    for (const [nodeKey, untilMs] of this.#pausedUntilMs) {
+      if (untilMs <= this.#nowMs) this.#pausedUntilMs.delete(nodeKey);
+    }
     const used = new Set<string | undefined>();
     for (const [name, channel] of this.#channels) {
       if (channel.untilMs <= this.#nowMs) this.#drop(name, channel);
