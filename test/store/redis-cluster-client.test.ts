@@ -159,6 +159,24 @@ describe("the application's Cluster", () => {
     }
   });
 
+  it('tells each server the source once for many calls at the same time', async () => {
+    const client = await stage.connect({ keyPrefix: 'app:' });
+    await Promise.all(client.nodes('master').map((node) => node.ping()));
+    stage.store = new RedisStore({ client });
+    await stage.cluster.callPrimaries('SCRIPT', 'FLUSH');
+    await stage.cluster.callPrimaries('CONFIG', 'RESETSTAT');
+    const lines = Array.from({ length: 60 }, (_, i) => stage.deafProcess().line(undefined, { id: `id-${i}` }));
+    await Promise.all(lines.map((line) => line.hold()));
+    const sent = await Promise.all(
+      stage.cluster.servers.map(async (server) => {
+        const stats = await stage.info(server, 'commandstats');
+        return Number(/^cmdstat_eval:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+      }),
+    );
+    expect(sent.filter((calls) => calls > 0)).toEqual([1, 1, 1]);
+    client.disconnect();
+  });
+
   it('may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
     const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('README.md')) ?? [];
     const guide = readDocument('docs/stores-redis.md');

@@ -26,13 +26,38 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.store.forceRelease(key, fence)).toBe(false);
   });
 
-  it('are sent anew for every call of one turn', async () => {
+  it('are sent anew once for all the calls of one turn', async () => {
     const lines = Array.from({ length: 20 }, (_, index) =>
       stage.deafProcess().line(undefined, { id: `order:${index}` }),
     );
     await stage.client.script('FLUSH');
+    await stage.client.config('RESETSTAT');
     const replies = await Promise.all(lines.map((line) => line.ask()));
     expect(replies.map(({ status }) => status)).toEqual(lines.map(() => 'granted'));
+    const stats = await stage.client.info('commandstats');
+    expect(stats).toMatch(/cmdstat_eval:calls=1,/);
+    expect(stats).toMatch(/cmdstat_evalsha:calls=39,/);
+    // What comes later waits for none of them.
+    await stage.client.script('FLUSH');
+    await stage.client.config('RESETSTAT');
+    await stage.deafProcess().line().hold();
+    expect(await stage.client.info('commandstats')).toMatch(/cmdstat_evalsha:calls=1,/);
+  });
+
+  it('are sent by each of the others where the one call that sent the source has failed', async () => {
+    const lines = Array.from({ length: 3 }, (_, index) =>
+      stage.deafProcess().line(undefined, { id: `order:${index}` }),
+    );
+    await stage.client.script('FLUSH');
+    const lost = jest.spyOn(stage.client, 'eval').mockRejectedValueOnce(new Error('Connection is closed.'));
+    const replies = await Promise.allSettled(lines.map((line) => line.ask()));
+    expect(replies).toMatchObject([
+      { reason: { code: 'ERR_LOCK_STORE', outcome: 'unknown' } },
+      { value: { status: 'granted' } },
+      { value: { status: 'granted' } },
+    ]);
+    expect(lost).toHaveBeenCalledTimes(3);
+    lost.mockRestore();
   });
 
   it('are sent once: later calls name them by digest', async () => {

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { LockStoreError } from '../errors.ts';
-import type { RedisOrCluster } from './redis-cluster.ts';
+import { isCluster, type RedisOrCluster, slotOf } from './redis-cluster.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { isUnknownScript, storeError } from './redis-errors.ts';
 import { type RedisWrites, writesOf } from './redis-writes.ts';
@@ -24,6 +24,8 @@ export class RedisScripts {
   readonly #client: Redis;
   readonly #connections: RedisConnections;
   readonly #writes: RedisWrites;
+  /** The calls under way that bring a server the source of a script. */
+  readonly #sources = new Map<string, Promise<unknown>>();
 
   constructor(client: RedisOrCluster) {
     // What a Cluster lacks of it is the one connection.
@@ -60,10 +62,38 @@ export class RedisScripts {
     };
     return this.#client.evalsha(script.sha1, keys, ...args).then(answer, (error: unknown) => {
       if (!isUnknownScript(error)) throw failed(error);
-      return this.#client.eval(script.source, keys, ...args).then(answer, (reason: unknown) => {
+      return this.#sendUnknown(script, keys, args).then(answer, (reason: unknown) => {
         throw failed(reason);
       });
     });
+  }
+
+  /**
+   * Many calls may find out at once that the server does not know their script, as after its restart: the first sends the
+   * source, a dozen kilobytes, and the others wait for its answer, whatever that is, and then name the script again.
+   */
+  async #sendUnknown(script: RedisScript, keys: number, args: readonly Item[]): Promise<unknown> {
+    const place = `${script.sha1} ${this.#serverOf(String(args[0]))}`;
+    const sent = this.#sources.get(place);
+    if (sent !== undefined) {
+      await sent.catch(() => undefined);
+      try {
+        return await this.#client.evalsha(script.sha1, keys, ...args);
+      } catch (error) {
+        if (!isUnknownScript(error)) throw error;
+      }
+    }
+    const reply = this.#client.eval(script.source, keys, ...args);
+    this.#sources.set(place, reply);
+    return reply.finally(() => {
+      if (this.#sources.get(place) === reply) this.#sources.delete(place);
+    });
+  }
+
+  /** Each server of a cluster has scripts of its own, and may be the only one that does not answer. */
+  #serverOf(key: string): string | undefined {
+    const client = this.#client as RedisOrCluster;
+    return isCluster(client) ? client.slots[slotOf(`${client.options.keyPrefix ?? ''}${key}`)]?.[0] : undefined;
   }
 }
 
