@@ -49,7 +49,11 @@ describe('the scripts of the Redis store', () => {
       stage.deafProcess().line(undefined, { id: `order:${index}` }),
     );
     await stage.client.script('FLUSH');
-    const lost = jest.spyOn(stage.client, 'eval').mockRejectedValueOnce(new Error('Connection is closed.'));
+    const lost = jest.spyOn(stage.client, 'eval').mockImplementationOnce(async () => {
+      // The others were told before that their script is unknown.
+      await stage.client.ping();
+      throw new Error('Connection is closed.');
+    });
     const replies = await Promise.allSettled(lines.map((line) => line.ask()));
     expect(replies).toMatchObject([
       { reason: { code: 'ERR_LOCK_STORE', outcome: 'unknown' } },
