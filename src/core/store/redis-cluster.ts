@@ -46,6 +46,11 @@ export function primaryOf(cluster: Cluster, nodeKey: string): Redis | undefined 
   return cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === nodeKey);
 }
 
+/** The name of the primary that has a key, as far as the client knows, which puts its own prefix before it. */
+export function nodeKeyOf(cluster: Cluster, key: string): string | undefined {
+  return cluster.slots[slotOf(`${cluster.options.keyPrefix ?? ''}${key}`)]?.[0];
+}
+
 /** The hash slot of a key: CRC16 (XMODEM) of its tag, or of all of it. ioredis has it, but tells nobody. */
 export function slotOf(key: string): number {
   const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key;

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { pause, systemClock } from '../clock.ts';
-import { isCluster, primaryOf, type RedisOrCluster, slotOf } from './redis-cluster.ts';
+import { isCluster, nodeKeyOf, primaryOf, type RedisOrCluster } from './redis-cluster.ts';
 import { isElsewhere } from './redis-errors.ts';
 import { RedisTransactions } from './redis-transactions.ts';
 
@@ -39,11 +39,10 @@ export class RedisPrimaries {
    * tried for a second.
    */
   async #follow<T>(cluster: Cluster, key: string, work: (connection: Redis) => Promise<T>): Promise<T> {
-    const slot = slotOf(`${cluster.options.keyPrefix ?? ''}${key}`);
     let failure: unknown = new Error('The cluster has no server for the key');
     for (let tries = 0; tries < mostTries; tries++) {
       if (tries > 1) await pause(systemClock, pauseMs);
-      const nodeKey = cluster.slots[slot]?.[0];
+      const nodeKey = nodeKeyOf(cluster, key);
       const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
       if (nodeKey !== undefined && primary !== undefined) {
         let isLent = false;

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { LockStoreError } from '../errors.ts';
-import { isCluster, type RedisOrCluster, slotOf } from './redis-cluster.ts';
+import { isCluster, nodeKeyOf, type RedisOrCluster } from './redis-cluster.ts';
 import { connectionsOf, type RedisConnections } from './redis-connections.ts';
 import { isUnknownScript, storeError } from './redis-errors.ts';
 import { type RedisWrites, writesOf } from './redis-writes.ts';
@@ -93,7 +93,7 @@ export class RedisScripts {
   /** Each server of a cluster has scripts of its own, and may be the only one that does not answer. */
   #serverOf(key: string): string | undefined {
     const client = this.#client as RedisOrCluster;
-    return isCluster(client) ? client.slots[slotOf(`${client.options.keyPrefix ?? ''}${key}`)]?.[0] : undefined;
+    return isCluster(client) ? nodeKeyOf(client, key) : undefined;
   }
 }
 
