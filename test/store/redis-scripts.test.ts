@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
-import { useRedis } from './redis.ts';
+import { until, useRedis } from './redis.ts';
 
 watchLeaks();
 
@@ -61,6 +62,17 @@ describe('the scripts of the Redis store', () => {
       { value: { status: 'granted' } },
     ]);
     expect(lost).toHaveBeenCalledTimes(3);
+    lost.mockRestore();
+  });
+
+  it('are sent again on another connection, where the one with the call that sent the source has ended without an answer', async () => {
+    await stage.client.script('FLUSH');
+    const lost = jest.spyOn(stage.client, 'eval').mockImplementationOnce(() => new Promise(() => {}));
+    void stage.deafProcess().line(undefined, { id: 'order:lost' }).ask();
+    await until(() => lost.mock.calls.length === 1);
+    stage.client.disconnect(true);
+    await once(stage.client, 'ready');
+    expect(await stage.deafProcess().line().try()).toMatchObject({ status: 'granted' });
     lost.mockRestore();
   });
 

@@ -24,8 +24,8 @@ export class RedisScripts {
   readonly #client: Redis;
   readonly #connections: RedisConnections;
   readonly #writes: RedisWrites;
-  /** The calls under way that bring a server the source of a script. */
-  readonly #sources = new Map<string, Promise<unknown>>();
+  /** The calls under way that bring a server the source of a script, and the connections that they were sent on. */
+  readonly #sources = new Map<string, { readonly reply: Promise<unknown>; readonly connections: unknown }>();
 
   constructor(client: RedisOrCluster) {
     // What a Cluster lacks of it is the one connection.
@@ -75,18 +75,20 @@ export class RedisScripts {
   async #sendUnknown(script: RedisScript, keys: number, args: readonly Item[]): Promise<unknown> {
     const place = `${script.sha1} ${this.#serverOf(String(args[0]))}`;
     const sent = this.#sources.get(place);
-    if (sent !== undefined) {
-      await sent.catch(() => undefined);
+    // What was sent on a connection that has ended may never be answered.
+    if (sent !== undefined && this.#connections.areStill(sent.connections)) {
+      await sent.reply.catch(() => undefined);
       try {
         return await this.#client.evalsha(script.sha1, keys, ...args);
       } catch (error) {
         if (!isUnknownScript(error)) throw error;
       }
     }
-    const reply = this.#client.eval(script.source, keys, ...args);
-    this.#sources.set(place, reply);
-    return reply.finally(() => {
-      if (this.#sources.get(place) === reply) this.#sources.delete(place);
+    const connections = this.#connections.now();
+    const source = { reply: this.#client.eval(script.source, keys, ...args), connections };
+    this.#sources.set(place, source);
+    return source.reply.finally(() => {
+      if (this.#sources.get(place) === source) this.#sources.delete(place);
     });
   }
 
