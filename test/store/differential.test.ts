@@ -102,6 +102,79 @@ const cast: fc.Arbitrary<Cast> = fc.record({
   steps: fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }),
 });
 
+type Part = [owner: number, process: number, mode: LockMode, priority?: number, units?: number];
+
+/** A play that was found to differ once: `+1` queues hold 1, `try 1`, `-1` and `force` are what they say, a number passes. */
+function play(parts: readonly Part[], plan: string): [Cast] {
+  const none: Part = [0, 0, 'read'];
+  const holds = Array.from({ length: count.holds }, (_, i) => {
+    const [owner, process, mode, priority = 0, units = 1] = parts[i] ?? none;
+    return { owner, process, mode, priority, claimUnits: units };
+  });
+  const steps = plan.split(', ').map((words): Step => {
+    const hold = Number(words.at(-1));
+    if (words === 'force') return { kind: 'forceRelease', fence: 'last' };
+    if (words.startsWith('leave')) return { kind: 'leave', process: hold };
+    if (words.startsWith('-')) return { kind: 'release', hold, tombstone: true };
+    if (/^\d/.test(words)) return { kind: 'pass', ms: Number(words) };
+    return { kind: 'acquire', hold, queue: words.startsWith('+'), units: parts[hold]?.[4] ?? 1, max: 100 };
+  });
+  return [{ holds, steps }];
+}
+
+/** What a process is owed or passed over for, after a claim that it let lapse. */
+const found = [
+  // It polls while others of its owner hold on.
+  play(
+    [
+      [0, 0, 'read'],
+      [0, 0, 'read'],
+      [1, 0, 'write'],
+    ],
+    'leave 0, try 2, +1, try 0, 997, +2, 998, try 0, try 2, force, try 0',
+  ),
+  // A call of its own that is no poll finds the claim over.
+  play(
+    [
+      [0, 0, 'read'],
+      [0, 0, 'write'],
+      [2, 1, 'write'],
+      [1, 0, 'read'],
+    ],
+    'try 3, +1, +0, leave 0, 26, -1, try 0, +2, 965, +3, 29, try 0, try 3, -2, -0',
+  ),
+  // It asks for what it waits for, without being queued.
+  play(
+    [
+      [0, 0, 'read'],
+      [0, 1, 'read'],
+      [1, 1, 'write', 0, 4],
+      [0, 0, 'write'],
+    ],
+    'try 2, 3000, +1, 998, +2, try 3, 998, try 2, -0',
+  ),
+  // It gives back the claim itself.
+  play(
+    [
+      [1, 1, 'write', -100],
+      [0, 0, 'read', 0, 2],
+      [1, 1, 'read'],
+      [0, 0, 'read'],
+    ],
+    'try 3, +0, +2, try 1, 999, -2, 1000, -3, 10',
+  ),
+  // It is granted by its own call meanwhile.
+  play(
+    [
+      [0, 1, 'read'],
+      [2, 1, 'write'],
+      [1, 1, 'read', 0, 3],
+      [0, 1, 'read'],
+    ],
+    'try 0, +1, force, +2, +0, force, +1, 997, try 2, +0, 1999, -3, force, -4',
+  ),
+];
+
 /** Plays the steps on one store, and writes down what it answered and told. */
 class Play {
   readonly #store: LockStore;
@@ -275,7 +348,7 @@ describe('MemoryStore and RedisStore', () => {
         fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
         expect(actual).toEqual(expected);
       }),
-      { seed, numRuns: runs },
+      { seed, numRuns: runs, examples: found },
     );
     client.disconnect();
     // The sequences were not idle: there were hand-offs between the processes.
