@@ -29,9 +29,7 @@ export class Scope implements Trace {
   readonly signatures: TraceSignatures | undefined;
   readonly #isAdopted: boolean;
   /** In the order of their acquires. */
-  readonly #holds = new Set<ScopedHold>();
-  /** The same, by the lock: a batch may have thousands, and each of its acquires looks for holds on its own lock. */
-  readonly #byLock = new Map<string, ScopedHold[]>();
+  readonly #holds: ScopedHold[] = [];
   /** How much work was handed to `waitUntil` and is not settled, by hold. Most scopes have none. */
   #postponed: Map<ScopedHold, number> | undefined;
   /** Acquires that wait: asked to look again when the client leaves, the work ends or the scope is over. Most scopes have none. */
@@ -103,13 +101,15 @@ export class Scope implements Trace {
   /** How many holds on a lock are neither released nor lost. */
   holdCount(id: string): number {
     let count = 0;
-    for (const hold of this.#holdsOn(id)) if (hold.isHeld()) count += 1;
+    for (const hold of this.#holds) if (hold.grant.request.id === id && hold.isHeld()) count += 1;
     return count;
   }
 
   /** The newest hold on a lock. */
   newestHold(id: string): ScopedHold | undefined {
-    return this.#holdsOn(id).at(-1);
+    let newest: ScopedHold | undefined;
+    for (const hold of this.#holds) if (hold.grant.request.id === id) newest = hold;
+    return newest;
   }
 
   /**
@@ -119,8 +119,8 @@ export class Scope implements Trace {
    */
   reentrantGrant(id: string, mode: LockMode): Grant | undefined {
     let found: Grant | undefined;
-    for (const { grant } of this.#holdsOn(id)) {
-      if (grant.ownerKind === 'hold') continue;
+    for (const { grant } of this.#holds) {
+      if (grant.request.id !== id || grant.ownerKind === 'hold') continue;
       if (grant.lostError !== undefined) return grant;
       if (found === undefined || (found.request.mode !== mode && grant.request.mode === mode)) found = grant;
     }
@@ -128,19 +128,12 @@ export class Scope implements Trace {
   }
 
   add(hold: ScopedHold): void {
-    this.#holds.add(hold);
-    const { id } = hold.grant.request;
-    const known = this.#byLock.get(id);
-    if (known === undefined) this.#byLock.set(id, [hold]);
-    else known.push(hold);
+    this.#holds.push(hold);
   }
 
   forget(hold: ScopedHold): void {
-    if (!this.#holds.delete(hold)) return;
-    const { id } = hold.grant.request;
-    const known = this.#byLock.get(id) ?? [];
-    known.splice(known.lastIndexOf(hold), 1);
-    if (known.length === 0) this.#byLock.delete(id);
+    const at = this.#holds.lastIndexOf(hold);
+    if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `look` when the client has left, the work has ended or the scope is over; the function that comes back ends that. */
@@ -214,10 +207,6 @@ export class Scope implements Trace {
     for (const hold of this.#newestFirst()) hold.giveBack();
   }
 
-  #holdsOn(id: string): readonly ScopedHold[] {
-    return this.#byLock.get(id) ?? none;
-  }
-
   #look(): void {
     if (this.#watchers !== undefined) for (const look of [...this.#watchers]) look();
   }
@@ -227,5 +216,4 @@ export class Scope implements Trace {
   }
 }
 
-const none: readonly ScopedHold[] = [];
 const overReason: Error = new DOMException('The request or job is over', 'AbortError');

@@ -1,5 +1,4 @@
 import { Batch } from '../../src/core/batch.ts';
-import type { ScopedHold } from '../../src/core/hold.ts';
 import {
   type AcquireOptions,
   type BatchHold,
@@ -592,26 +591,6 @@ describe('what is no list of keys', () => {
     await expect(lock.acquireAll(['a', 'b'])).rejects.toThrow(LockScopeError);
     await expect(lock.runAll(['a', 'b'], () => {})).rejects.toThrow(LockScopeError);
     expect(store.calls).toEqual([]);
-  });
-
-  it('looks at no hold on another key, however many there are', async () => {
-    const setup = setUp();
-    const job = setup.job();
-    const keys = (letter: string) => Array.from({ length: 100 }, (_, i) => `${letter}${i}`);
-    const first = await batch(setup, keys('a'), {}, job);
-    let looks = 0;
-    for (const hold of first.value!.holds.values()) {
-      const { grant } = hold as ScopedHold;
-      const look = () => {
-        looks += 1;
-        return grant;
-      };
-      Object.defineProperty(hold, 'grant', { get: look });
-    }
-    expect((await batch(setup, keys('b'), {}, job)).state).toBe('fulfilled');
-    expect(looks).toBe(0);
-    expect((await batch(setup, keys('a'), {}, job)).state).toBe('fulfilled');
-    expect(looks).toBeGreaterThanOrEqual(100);
   });
 
   it('the same keys in another category are others', async () => {
