@@ -20,7 +20,7 @@ const unitMs = 1_000;
 const livenessMs = 1_000_000;
 
 const count = { processes: 2, owners: 3, holds: 6 };
-const runs = isLong ? 10_000 : 400;
+const runs = isLong ? 10_000 : 200;
 
 type Step =
   | {
