@@ -73,6 +73,7 @@ export class Tracing {
   readonly #options: Omit<TraceContextOptions, 'trust'>;
   readonly #ownTrust: CheckedTrust | undefined;
   readonly #ownRuntime: Runtime | undefined;
+  #isUsed = false;
 
   constructor(options: TraceContextOptions | undefined) {
     const { trust, ...others } = checkOptions(options, rules, 'traceContext');
@@ -117,7 +118,8 @@ export class Tracing {
   /** The id that the request came with, if it is well formed and its sender is trusted. A bad one never fails a request. */
   #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
     const trust = this.#ownTrust ?? runtime.settings.trust;
-    if (trust === 'all') warnOfAll();
+    if (trust === 'all' && !this.#isUsed) warnOfAll();
+    this.#isUsed = true;
     const sent: unknown = req.headers[headerName.toLowerCase()];
     if (sent === undefined) return undefined;
     if (typeof sent !== 'string' || !traceIdPattern.test(sent)) {
