@@ -3,7 +3,7 @@ import type { RedisScript } from './redis-scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'c27c6c5d98c56c1c189704e1ff6d429d53e59668',
+  sha1: 'ba0351abde7876676f80471b422ed00d0aaecf8d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -134,7 +134,6 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
-local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -150,8 +149,7 @@ if ends > nowMs then
 local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
-local process = string.match(text, '^%S+', at + 16)
-lapsed[process], hasLapsed = true, hasLapsed or process == caller
+lapsed[string.match(text, '^%S+', at + 16)] = true
 end
 end
 at = next
@@ -159,6 +157,7 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
+local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
@@ -432,7 +431,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '930e1e8fef4bb1ad97f36e7c8edd7d9775de0e7a',
+  sha1: 'b0c3f21b34fd803868b087ed5f7128de5050daa2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -460,7 +459,6 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
-local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -476,8 +474,7 @@ if ends > nowMs then
 local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
-local process = string.match(text, '^%S+', at + 16)
-lapsed[process], hasLapsed = true, hasLapsed or process == caller
+lapsed[string.match(text, '^%S+', at + 16)] = true
 end
 end
 at = next
@@ -485,6 +482,7 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
+local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
@@ -704,7 +702,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'f52940a80e3e58ca6e365d87fb66e77fe25cc407',
+  sha1: '545350093b3c93f5ad1136cb4113ed457f8efca4',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local over = 35 + #ARGV[1]
@@ -864,7 +862,6 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
-local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -880,8 +877,7 @@ if ends > nowMs then
 local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
-local process = string.match(text, '^%S+', at + 16)
-lapsed[process], hasLapsed = true, hasLapsed or process == caller
+lapsed[string.match(text, '^%S+', at + 16)] = true
 end
 end
 at = next
@@ -889,6 +885,7 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
+local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
@@ -1129,7 +1126,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '68891952b8958d4ea11310fd1d9909a453e7e15b',
+  sha1: '72f90bc3ae343852301394e399bf2786471eb027',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1173,7 +1170,6 @@ end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
 local lapsed = {}
-local hasLapsed = false
 if text then
 local from = string.find(text, '\\n#', 19, true) or #text + 1
 local at = 19
@@ -1189,8 +1185,7 @@ if ends > nowMs then
 local mode = string.char(isClaim and kind + 32 or kind)
 holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
 elseif isClaim then
-local process = string.match(text, '^%S+', at + 16)
-lapsed[process], hasLapsed = true, hasLapsed or process == caller
+lapsed[string.match(text, '^%S+', at + 16)] = true
 end
 end
 at = next
@@ -1198,6 +1193,7 @@ end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
 waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
+local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end

@@ -66,8 +66,6 @@ local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 -- Who waits alone, where the record names it.
 local alone
 local lapsed = {}
--- Whether the calling process did: where this is its poll, it is owed a turn in place of being suspended.
-local hasLapsed = false
 if text then
   local from = string.find(text, '\n#', 19, true) or #text + 1
   local at = 19
@@ -83,8 +81,7 @@ if text then
         local mode = string.char(isClaim and kind + 32 or kind)
         holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
       elseif isClaim then
-        local process = string.match(text, '^%S+', at + 16)
-        lapsed[process], hasLapsed = true, hasLapsed or process == caller
+        lapsed[string.match(text, '^%S+', at + 16)] = true
       end
     end
     at = next
@@ -92,6 +89,9 @@ if text then
   last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
   waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
 end
+
+-- Whether the calling process did: where this is its poll, it is owed a turn in place of being suspended.
+local hasLapsed = lapsed[caller]
 
 -- Until when a release is remembered that the record has: "<second>.<µs> <for ms>".
 local function untilMs(second, us, ms)
