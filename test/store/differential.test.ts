@@ -10,6 +10,7 @@ import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { until, useRedis } from './redis.ts';
+import { setScriptTime, timed } from './script-time.ts';
 
 watchLeaks();
 printSeed('differential');
@@ -319,13 +320,8 @@ class ServerClock {
 
   async pass(ms: number): Promise<void> {
     this.nowMs += ms;
-    const seconds = Math.floor(this.nowMs / 1_000);
-    await this.#client.hset('now', 's', String(seconds), 'us', String((this.nowMs % 1_000) * 1_000));
+    await setScriptTime(this.#client, this.nowMs * 1_000);
   }
-}
-
-function timed(source: string): string {
-  return source.replaceAll("redis.call('TIME')", "redis.call('HMGET', 'now', 's', 'us')");
 }
 
 describe('MemoryStore and RedisStore', () => {

@@ -5,6 +5,7 @@ import type { RedisScript } from '../../src/core/store/redis-scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { until, useRedis } from './redis.ts';
+import { setScriptTime, timed } from './script-time.ts';
 
 watchLeaks();
 printSeed('redis-quick-paths');
@@ -114,7 +115,7 @@ function sourceOf({ source }: RedisScript, kind: Kind): string {
   const shared = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
   if (time !== "local time = redis.call('TIME')" || shared < 0) throw new Error('The scripts begin in another way');
   const body = kind === 'quick' ? rest : rest.slice(shared);
-  return ["local time = redis.call('HMGET', 'now', 's', 'us')", text, ...body].join('\n');
+  return timed([time, text, ...body].join('\n'));
 }
 
 /** A number below the one that is given, at random. */
@@ -426,7 +427,7 @@ class ScriptClock {
   async goOn(): Promise<number> {
     const roll = this.#roll;
     this.#nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
-    await this.#client.hset('now', 's', String(Math.floor(this.#nowUs / 1e6)), 'us', String(this.#nowUs % 1e6));
+    await setScriptTime(this.#client, this.#nowUs);
     return this.#nowUs / 1_000;
   }
 }
