@@ -19,7 +19,7 @@ module.exports = {
   },
   moduleNameMapper: {
     '^reenlock$': '<rootDir>/src/core/index.ts',
-    '^reenlock/redis$': '<rootDir>/src/core/store/redis.ts',
+    '^reenlock/redis$': '<rootDir>/src/core/redis.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
   },

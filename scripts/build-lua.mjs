@@ -1,4 +1,4 @@
-// Writes src/core/store/redis-scripts.generated.ts from src/core/store/lua/*.lua, one constant an operation.
+// Writes src/core/stores/redis/scripts.generated.ts from src/core/stores/redis/lua/*.lua, one constant an operation.
 // A file whose name starts with an underscore is included where another says `--@include _name`.
 // With --check nothing is written: exit code 1 says that the committed module is not what the sources give.
 
@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-const folder = join(root, 'src/core/store/lua');
-const output = join(root, 'src/core/store/redis-scripts.generated.ts');
+const folder = join(root, 'src/core/stores/redis/lua');
+const output = join(root, 'src/core/stores/redis/scripts.generated.ts');
 
 try {
   main();
@@ -33,7 +33,7 @@ function buildModule() {
   if (operations.length === 0) throw new Error(`no .lua files in ${relative(root, folder)}`);
   const header = [
     '// Generated from lua/*.lua by `node scripts/build-lua.mjs`. Do not edit.',
-    "import type { RedisScript } from './redis-scripts.ts';",
+    "import type { RedisScript } from './scripts.ts';",
   ];
   return `${[header.join('\n'), ...operations.map(constant)].join('\n\n')}\n`;
 }

@@ -2,16 +2,16 @@
 
 // Set-up: where locks live, and how they behave by default.
 
-export { configureLocks, createLocks, type Locks } from './locks.ts';
-export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './options.ts';
-export type { SignedTrust, TraceSignatures } from './signature.ts';
-export { MemoryStore } from './store/memory-store.ts';
+export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './model/options.ts';
+export type { SignedTrust, TraceSignatures } from './model/signature.ts';
+export { configureLocks, createLocks, type Locks } from './runtime/locks.ts';
+export { MemoryStore } from './stores/memory/memory-store.ts';
 
 // Locking: deep in services, and around their methods.
 
-export type { LockKey, LockKeys } from './key.ts';
-export { getLock, lock } from './lock.ts';
-export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './locked.ts';
+export { getLock, lock } from './lock/lock.ts';
+export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './lock/locked.ts';
+export type { LockKey, LockKeys } from './model/key.ts';
 export type {
   AcquireOptions,
   BatchHold,
@@ -27,15 +27,21 @@ export type {
   Trace,
   TryOptions,
   WaiterInfo,
-} from './types.ts';
+} from './model/types.ts';
 
 // Traces: who the owner is, in jobs and in outgoing calls.
 
-export { currentTrace, type RunInTraceOptions, runInTrace, type TraceHeadersOptions, traceHeaders } from './trace.ts';
+export {
+  currentTrace,
+  type RunInTraceOptions,
+  runInTrace,
+  type TraceHeadersOptions,
+  traceHeaders,
+} from './scope/trace.ts';
 
 // Seeing: listeners of events.
 
-export type { LockEvent, LockEvents, LockListener } from './events.ts';
+export type { LockEvent, LockEvents, LockListener } from './model/events.ts';
 
 // Errors: each with a stable code.
 
@@ -57,7 +63,7 @@ export {
   LocksClosedError,
   LockTimeoutError,
   type StoreOutcome,
-} from './errors.ts';
+} from './model/errors.ts';
 
 // For those who write a store of their own.
 
@@ -82,4 +88,4 @@ export type {
   Unsubscribe,
   WaitEdge,
   WaitReply,
-} from './store/store.ts';
+} from './model/store.ts';

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
+import { after, native, type Soon, settle } from '../core/base/maybe-promise.ts';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
@@ -11,10 +12,9 @@ import {
   type TraceContextOptions,
   Tracing,
   traceIdOf,
-} from '../core/http/trace-request.ts';
-import { checkCall, checkRTracer } from '../core/http/validations.ts';
+} from '../core/http/traced-request.ts';
+import { checkCall, checkRTracer } from '../core/http/warnings.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { after, native, type Soon, settle } from '../core/soon.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
 declare global {

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { ExposedHolds, type Exposing, exposeHolds } from '../core/http/exposed-holds.ts';
 import { frameworkPrototype } from '../core/http/framework-prototype.ts';
-import { type TracedRequest, tracedRequest } from '../core/http/trace-request.ts';
+import { type TracedRequest, tracedRequest } from '../core/http/traced-request.ts';
 import type { Hold } from '../core/index.ts';
 
 const prototypes = new WeakSet<object>();

@@ -1,6 +1,6 @@
 /** Koa: `reenlock/koa`. The same names and options as `reenlock/express`. */
 export { type CloseServerOptions, closeServer } from '../core/http/close-server.ts';
-export type { TraceContextOptions } from '../core/http/trace-request.ts';
+export type { TraceContextOptions } from '../core/http/traced-request.ts';
 export {
   type Guard,
   type GuardOptions,

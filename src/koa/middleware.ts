@@ -3,7 +3,7 @@ import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
-import type { ResponseWatch } from '../core/http/response-end.ts';
+import type { ResponseWatch } from '../core/http/response-watch.ts';
 import {
   runInRequest,
   runTraced,
@@ -11,8 +11,8 @@ import {
   Tracing,
   tracedRequest,
   traceIdOf,
-} from '../core/http/trace-request.ts';
-import { checkCall, checkRTracer } from '../core/http/validations.ts';
+} from '../core/http/traced-request.ts';
+import { checkCall, checkRTracer } from '../core/http/warnings.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 
 declare module 'koa' {

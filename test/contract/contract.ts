@@ -14,7 +14,7 @@ import { describePriority } from './priority.ts';
 import { describeQueue } from './queue.ts';
 import { Stage } from './stage.ts';
 
-/** The contract of `src/core/store/store.ts`, clause by clause, for one store. */
+/** The contract of `src/core/model/store.ts`, clause by clause, for one store. */
 export function describeContract(name: string, harness: StoreHarness): void {
   describe(`${name} keeps the contract of a store`, () => {
     const stage = new Stage();

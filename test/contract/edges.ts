@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../src/core/errors.ts';
-import type { EdgeStore, WaitEdge } from '../../src/core/store/store.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
+import type { EdgeStore, WaitEdge } from '../../src/core/model/store.ts';
 import { longMs, shortMs } from './harness.ts';
 import { type Contract, key, type Line } from './stage.ts';
 

@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { LockStoreError } from '../../src/core/errors.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
 import { longMs, shortMs } from './harness.ts';
 import { type Contract, key } from './stage.ts';
 

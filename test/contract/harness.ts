@@ -1,5 +1,5 @@
-import type { StoreOutcome } from '../../src/core/errors.ts';
-import type { LockStore, StoreCapabilities } from '../../src/core/store/store.ts';
+import type { StoreOutcome } from '../../src/core/model/errors.ts';
+import type { LockStore, StoreCapabilities } from '../../src/core/model/store.ts';
 
 /** What the contract suite needs to know of a store, beside the store itself. */
 export interface StoreHarness {

@@ -1,4 +1,4 @@
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { describeContract } from './contract.ts';

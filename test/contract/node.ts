@@ -1,4 +1,4 @@
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
 import { longMs, shortMs } from './harness.ts';
 import { type Contract, key, type Line } from './stage.ts';
 

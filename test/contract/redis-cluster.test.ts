@@ -1,6 +1,6 @@
 import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';

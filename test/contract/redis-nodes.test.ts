@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { QuorumStore } from 'reenlock/redis';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/store/store.ts';
+import { type Clock, systemClock } from '../../src/core/base/clock.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/model/store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../helpers/redis-nodes.ts';
 import { describeContract } from './contract.ts';

@@ -1,6 +1,6 @@
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';

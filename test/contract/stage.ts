@@ -12,7 +12,7 @@ import type {
   StoreMessage,
   SubscribeOptions,
   Unsubscribe,
-} from '../../src/core/store/store.ts';
+} from '../../src/core/model/store.ts';
 import { longMs, type StoreHarness, shortMs } from './harness.ts';
 
 export const key = 'order:42';

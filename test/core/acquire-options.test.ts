@@ -9,8 +9,8 @@ import {
   lock,
   runInTrace,
 } from '../../src/core/index.ts';
-import { buildLocks } from '../../src/core/locks.ts';
-import { checkAcquireOptions } from '../../src/core/options.ts';
+import { checkAcquireOptions } from '../../src/core/model/options.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';

@@ -1,4 +1,3 @@
-import { Batch } from '../../src/core/batch.ts';
 import {
   type AcquireOptions,
   type BatchHold,
@@ -15,9 +14,10 @@ import {
   LockTimeoutError,
   lock,
 } from '../../src/core/index.ts';
-import { lockName } from '../../src/core/key.ts';
-import { runtimeOf } from '../../src/core/locks.ts';
-import { Scope } from '../../src/core/scope.ts';
+import { Batch } from '../../src/core/lock/batch.ts';
+import { lockName } from '../../src/core/model/key.ts';
+import { runtimeOf } from '../../src/core/runtime/locks.ts';
+import { Scope } from '../../src/core/scope/scope.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from './set-up.ts';
 
 const setUp = coreTests();

@@ -1,5 +1,5 @@
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
-import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/store/store.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest } from '../../src/core/model/store.ts';
 import { type Gate, gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 

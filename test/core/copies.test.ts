@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import * as own from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { isLong } from '../fault/seed.ts';
 import { play, schedule, type World } from '../helpers/deadlock-play.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

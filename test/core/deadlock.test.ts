@@ -1,7 +1,7 @@
-import { Deadlocks } from '../../src/core/deadlock.ts';
 import { DeadlockError, type Hold, lock, runInTrace } from '../../src/core/index.ts';
-import { runtimeOf } from '../../src/core/locks.ts';
-import { type Ask, Waiter } from '../../src/core/wait-queue.ts';
+import { runtimeOf } from '../../src/core/runtime/locks.ts';
+import { Deadlocks } from '../../src/core/wait/deadlock.ts';
+import { type Ask, Waiter } from '../../src/core/wait/local-queue.ts';
 import type { StoreOperation } from '../helpers/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from './set-up.ts';
 

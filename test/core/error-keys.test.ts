@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import { acquire } from '../../src/core/acquire.ts';
 import { type AcquireOptions, currentTrace, getLock, type Hold, LockStoreError, lock } from '../../src/core/index.ts';
-import { lockName } from '../../src/core/key.ts';
-import type { Scope } from '../../src/core/scope.ts';
-import type { AcquireReply } from '../../src/core/store/store.ts';
+import { acquire } from '../../src/core/lock/acquire.ts';
+import { lockName } from '../../src/core/model/key.ts';
+import type { AcquireReply } from '../../src/core/model/store.ts';
+import type { Scope } from '../../src/core/scope/scope.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from './set-up.ts';
 
 const setUp = coreTests();

@@ -1,4 +1,4 @@
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf } from './set-up.ts';
 

@@ -1,5 +1,5 @@
-import { grantedByMessage, grantedByReply } from '../../src/core/granted.ts';
-import { remainingMs } from '../../src/core/lease.ts';
+import { remainingMs } from '../../src/core/base/deadline.ts';
+import { grantedByMessage, grantedByReply } from '../../src/core/client/granted.ts';
 
 const sent = { monoMs: 1_000, wallMs: 1_700_000_000_000 };
 const later = (ms: number) => ({ monoMs: sent.monoMs + ms, wallMs: sent.wallMs + ms });

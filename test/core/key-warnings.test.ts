@@ -1,6 +1,6 @@
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import { getLock, LockConfigError } from '../../src/core/index.ts';
-import { assertConstantKey } from '../../src/core/key.ts';
+import { assertConstantKey } from '../../src/core/model/key.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();

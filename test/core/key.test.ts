@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { getLock, LockKeyError } from '../../src/core/index.ts';
-import { lockName } from '../../src/core/key.ts';
+import { lockName } from '../../src/core/model/key.ts';
 
 const idOf = (key: unknown, category?: string): string => lockName(key, category).id;
 

@@ -1,4 +1,4 @@
-import { currentScope, processState } from '../../src/core/context.ts';
+import { currentScope, processState } from '../../src/core/base/process-state.ts';
 import { RequestGuard } from '../../src/core/http/guard.ts';
 import {
   getLock,

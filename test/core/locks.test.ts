@@ -1,4 +1,4 @@
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import {
   configureLocks,
   createLocks,

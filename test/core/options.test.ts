@@ -1,5 +1,5 @@
 import { createLocks, LockConfigError, type Locks, type LocksOptions, MemoryStore } from '../../src/core/index.ts';
-import { checkValue, narrowed, typed } from '../../src/core/validate.ts';
+import { checkValue, narrowed, typed } from '../../src/core/model/validate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { isAmong, locksTable, odd } from './option-table.ts';
 

@@ -67,7 +67,7 @@ describe('what one request has started for all', () => {
       },
     });
     hook.enable();
-    await jest.isolateModulesAsync(async () => void (await import('../../src/core/clock.ts')));
+    await jest.isolateModulesAsync(async () => void (await import('../../src/core/base/clock.ts')));
     hook.disable();
     expect(open).not.toContain('reenlock');
   });

@@ -1,6 +1,6 @@
 import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
-import { buildLocks } from '../../src/core/locks.ts';
-import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../src/core/store/store.ts';
+import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../src/core/model/store.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 

@@ -1,7 +1,7 @@
-import { pause } from '../../src/core/clock.ts';
+import { pause } from '../../src/core/base/clock.ts';
+import { Releases } from '../../src/core/client/releases.ts';
 import { LockStoreError, lock } from '../../src/core/index.ts';
-import { runtimeOf } from '../../src/core/locks.ts';
-import { Releases } from '../../src/core/releases.ts';
+import { runtimeOf } from '../../src/core/runtime/locks.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();

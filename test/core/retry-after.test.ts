@@ -1,5 +1,5 @@
 import { type LockLimitError, type LockTimeoutError, lock } from '../../src/core/index.ts';
-import { retryAfterMs, Turns } from '../../src/core/retry-after.ts';
+import { retryAfterMs, Turns } from '../../src/core/wait/retry-after.ts';
 import { coreTests, queued, taken } from './set-up.ts';
 
 const setUp = coreTests();

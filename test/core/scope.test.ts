@@ -1,4 +1,3 @@
-import { acquire } from '../../src/core/acquire.ts';
 import {
   currentTrace,
   getLock,
@@ -10,9 +9,10 @@ import {
   runInTrace,
   traceHeaders,
 } from '../../src/core/index.ts';
-import { lockName } from '../../src/core/key.ts';
-import { runtimeOf } from '../../src/core/locks.ts';
-import { Scope } from '../../src/core/scope.ts';
+import { acquire } from '../../src/core/lock/acquire.ts';
+import { lockName } from '../../src/core/model/key.ts';
+import { runtimeOf } from '../../src/core/runtime/locks.ts';
+import { Scope } from '../../src/core/scope/scope.ts';
 import { gate } from '../helpers/gate.ts';
 import { coreTests, type Job, outcomeOf, taken } from './set-up.ts';
 

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import type { AcquireOptions, Hold, LockEvents, Locks, LocksOptions } from '../../src/core/index.ts';
 import { lock, runInTrace } from '../../src/core/index.ts';
-import { buildLocks } from '../../src/core/locks.ts';
-import type { LockStore } from '../../src/core/store/store.ts';
+import type { LockStore } from '../../src/core/model/store.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { gate } from '../helpers/gate.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { LockConfigError, type Locks, runInTrace, traceHeaders } from '../../src/core/index.ts';
-import { TraceSignatures } from '../../src/core/signature.ts';
+import { TraceSignatures } from '../../src/core/model/signature.ts';
 import { coreTests } from './set-up.ts';
 
 const setUp = coreTests();

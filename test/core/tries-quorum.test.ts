@@ -1,5 +1,5 @@
 import { LockStoreError, lock } from '../../src/core/index.ts';
-import { QuorumStore } from '../../src/core/store/quorum-store.ts';
+import { QuorumStore } from '../../src/core/stores/quorum/quorum-store.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 

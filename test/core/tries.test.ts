@@ -7,7 +7,7 @@ import {
   LockTimeoutError,
   lock,
 } from '../../src/core/index.ts';
-import type { LockStore, StoreCapabilities } from '../../src/core/store/store.ts';
+import type { LockStore, StoreCapabilities } from '../../src/core/model/store.ts';
 import type { FakeStore } from '../helpers/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from './set-up.ts';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { createLocks, LockConfigError, type Locks, runInTrace, traceHeaders } from '../../src/core/index.ts';
-import { TraceSignatures } from '../../src/core/signature.ts';
+import { TraceSignatures } from '../../src/core/model/signature.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 
 watchLeaks();

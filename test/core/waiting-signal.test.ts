@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { onAbort } from '../../src/core/abort-listeners.ts';
+import { onAbort } from '../../src/core/base/abort-signals.ts';
 import { LockAbortedError, LockScopeError, LocksClosedError, lock } from '../../src/core/index.ts';
 import { coreTests, outcomeOf, queued, taken } from './set-up.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import type { AcquireOptions } from '../../src/core/index.ts';
-import { buildLocks } from '../../src/core/locks.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -13,7 +12,8 @@ import type {
   RenewTerms,
   StoreListener,
   Unsubscribe,
-} from '../../src/core/store/store.ts';
+} from '../../src/core/model/store.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { FakeStore, type Fault, type StoreOperation } from '../helpers/fake-store.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { type Entry, violationsOf } from './history.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { AcquireOptions, LocksOptions } from '../../src/core/index.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { type Script, startScript } from '../helpers/processes.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';

@@ -1,4 +1,4 @@
-import { acquire, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
+import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import type { CommandTest } from '../helpers/tcp-proxy.ts';
 import { until } from '../store/redis.ts';

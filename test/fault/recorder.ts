@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type AcquireOptions, type Hold, type Locks, lock, runInTrace } from '../../src/core/index.ts';
-import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/store/store.ts';
+import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/model/store.ts';
 import { gate } from '../helpers/gate.ts';
 import type { Entry } from './history.ts';
 

@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { buildLocks } from '../../src/core/locks.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { HoldRequest, LockStore } from '../../src/core/store/store.ts';
+import { type Clock, systemClock } from '../../src/core/base/clock.ts';
+import type { HoldRequest, LockStore } from '../../src/core/model/store.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

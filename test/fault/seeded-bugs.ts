@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Clock } from '../../src/core/clock.ts';
-import { acquire, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
+import type { Clock } from '../../src/core/base/clock.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -15,7 +14,8 @@ import type {
   StoreGrant,
   StoreListener,
   Unsubscribe,
-} from '../../src/core/store/store.ts';
+} from '../../src/core/model/store.ts';
+import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
 
 /** Hands every call on as it is, and remembers the requests, so that a test can send one again. */
 export class PassThrough implements LockStore {

@@ -1,6 +1,6 @@
-import { acquire, type LockHost, release } from '../../src/core/store/lock-operations.ts';
-import { type LockImage, MemoryLock } from '../../src/core/store/memory-lock.ts';
-import type { AcquireReply, HoldRequest, ReleaseReply, StoreGrant } from '../../src/core/store/store.ts';
+import type { AcquireReply, HoldRequest, ReleaseReply, StoreGrant } from '../../src/core/model/store.ts';
+import { type LockImage, MemoryLock } from '../../src/core/stores/machine/lock-state.ts';
+import { acquire, type LockHost, release } from '../../src/core/stores/machine/operations.ts';
 
 const leaseMs = 10;
 const actors = [

@@ -8,9 +8,9 @@ import {
   type LocksOptions,
   lock,
 } from 'reenlock';
-import type { Clock } from '../../src/core/clock.ts';
-import { buildLocks } from '../../src/core/locks.ts';
-import type { EdgeStore, InspectReply } from '../../src/core/store/store.ts';
+import type { Clock } from '../../src/core/base/clock.ts';
+import type { EdgeStore, InspectReply } from '../../src/core/model/store.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { type Job, startJob } from '../core/set-up.ts';
 import { ringOf, stood, type WaitState } from './wait-history.ts';
 

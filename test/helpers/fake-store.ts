@@ -1,5 +1,4 @@
-import { type Clock, pause } from '../../src/core/clock.ts';
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import { type Clock, pause } from '../../src/core/base/clock.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -18,7 +17,8 @@ import type {
   StoreMessage,
   SubscribeOptions,
   Unsubscribe,
-} from '../../src/core/store/store.ts';
+} from '../../src/core/model/store.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { gate } from './gate.ts';
 
 export type StoreOperation =

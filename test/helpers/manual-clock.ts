@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock, Instant, Timer } from '../../src/core/clock.ts';
+import type { Clock, Instant, Timer } from '../../src/core/base/clock.ts';
 
 interface ManualTimer extends Timer {
   readonly dueMs: number;

@@ -1,5 +1,5 @@
 import type { DeadlockWait } from '../../src/core/index.ts';
-import type { InspectReply } from '../../src/core/store/store.ts';
+import type { InspectReply } from '../../src/core/model/store.ts';
 
 /** All locks at one time, by key. */
 export type WaitState = Readonly<Record<string, InspectReply>>;

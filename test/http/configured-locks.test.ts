@@ -1,5 +1,5 @@
 import { configureLocks, lock, runInTrace } from 'reenlock';
-import { processState } from '../../src/core/context.ts';
+import { processState } from '../../src/core/base/process-state.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,6 +1,6 @@
 import { type DeadlockError, getLock, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
-import { systemClock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/base/clock.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { type App, describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/base/clock.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { describeFrameworks, type Framework, type GuardOptions } from '../helpers/frameworks.ts';
 import { type Gate, gate } from '../helpers/gate.ts';

@@ -1,5 +1,5 @@
 import { getLock, type LockEvents, LockStoreError, lock, runInTrace } from 'reenlock';
-import { systemClock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/base/clock.ts';
 import { FakeStore, type Fault } from '../helpers/fake-store.ts';
 import {
   type App,

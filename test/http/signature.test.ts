@@ -1,5 +1,5 @@
 import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'reenlock';
-import { TraceSignatures } from '../../src/core/signature.ts';
+import { TraceSignatures } from '../../src/core/model/signature.ts';
 import { type App, type Call, describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { currentTrace, getLock, type LocksOptions } from 'reenlock';
-import { TraceSignatures } from '../../src/core/signature.ts';
+import { TraceSignatures } from '../../src/core/model/signature.ts';
 import { describeFrameworks } from '../helpers/frameworks.ts';
 import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const root = join(__dirname, '../..');
-const generated = 'src/core/store/redis-scripts.generated.ts';
+const generated = 'src/core/stores/redis/scripts.generated.ts';
 
 function buildLua(folder: string, ...args: string[]): { code: number | null; stderr: string } {
   const { status, stderr } = spawnSync('node', [join(folder, 'scripts/build-lua.mjs'), ...args], { encoding: 'utf8' });
@@ -18,12 +18,13 @@ it('the committed Redis scripts are what their .lua sources give', () => {
 
 describe('build-lua', () => {
   let folder: string;
-  const write = (name: string, source: string) => writeFileSync(join(folder, 'src/core/store/lua', name), source);
+  const write = (name: string, source: string) =>
+    writeFileSync(join(folder, 'src/core/stores/redis/lua', name), source);
   const read = () => readFileSync(join(folder, generated), 'utf8');
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'reenlock-lua-'));
-    mkdirSync(join(folder, 'src/core/store/lua'), { recursive: true });
+    mkdirSync(join(folder, 'src/core/stores/redis/lua'), { recursive: true });
     cpSync(join(root, 'scripts'), join(folder, 'scripts'), { recursive: true });
   });
   afterEach(() => rmSync(folder, { recursive: true }));
@@ -50,13 +51,13 @@ describe('build-lua', () => {
       stderr: expect.stringContaining('Run: node scripts/build-lua.mjs'),
     });
     expect(buildLua(folder).code).toBe(0);
-    appendFileSync(join(folder, 'src/core/store/lua/acquire.lua'), 'return 2\n');
+    appendFileSync(join(folder, 'src/core/stores/redis/lua/acquire.lua'), 'return 2\n');
     expect(buildLua(folder, '--check')).toEqual({ code: 1, stderr: expect.stringContaining('differs') });
     expect(read()).not.toContain('return 2');
   });
 
   it.each([
-    ['no sources', {}, 'no .lua files in src/core/store/lua'],
+    ['no sources', {}, 'no .lua files in src/core/stores/redis/lua'],
     ['an unknown part', { 'a.lua': '--@include _gone\nreturn 1' }, '_gone.lua does not exist'],
     [
       'a comment over several lines',

@@ -1,6 +1,6 @@
 import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
-import { buildLocks } from '../../src/core/locks.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { FakeStore } from '../helpers/fake-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

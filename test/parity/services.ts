@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events';
 import { type LockEvents, type LockStore, type Locks, type LocksOptions, MemoryStore, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { buildLocks } from '../../src/core/locks.ts';
+import { type Clock, systemClock } from '../../src/core/base/clock.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { Stage } from '../contract/stage.ts';
 import { RedisStage } from '../store/redis.ts';
 

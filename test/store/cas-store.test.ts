@@ -1,6 +1,6 @@
 import { CasStore, type CasStoreOptions } from 'reenlock/redis';
-import { LockConfigError, LockStoreError } from '../../src/core/errors.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import { LockConfigError, LockStoreError } from '../../src/core/model/errors.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
 import { gate } from '../helpers/gate.ts';

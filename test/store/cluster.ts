@@ -1,5 +1,5 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { Stage } from '../contract/stage.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisCluster, startRedisCluster } from '../helpers/redis-cluster.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
-import * as scripts from '../../src/core/store/redis-scripts.generated.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/store/store.ts';
-import type { LockMode } from '../../src/core/types.ts';
+import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/model/store.ts';
+import type { LockMode } from '../../src/core/model/types.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import * as scripts from '../../src/core/stores/redis/scripts.generated.ts';
 import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

@@ -9,8 +9,8 @@ import {
   MemoryStore,
   runInTrace,
 } from '../../src/core/index.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { LockStore } from '../../src/core/store/store.ts';
+import type { LockStore } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { gate } from '../helpers/gate.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';

@@ -1,4 +1,4 @@
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,4 +1,4 @@
-import { MemoryTombstones } from '../../src/core/store/memory-tombstones.ts';
+import { MemoryTombstones } from '../../src/core/stores/memory/tombstones.ts';
 
 describe('the releases that the memory store remembers', () => {
   it('are told until their time is over, and no longer', () => {

@@ -1,4 +1,4 @@
-import { OpenReleases } from '../../src/core/store/open-releases.ts';
+import { OpenReleases } from '../../src/core/stores/redis/open-releases.ts';
 
 describe('the open releases of a process', () => {
   /** Answers what is asked before. */

@@ -1,6 +1,6 @@
 import { Pool } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
-import { LockConfigError } from '../../src/core/errors.ts';
+import { LockConfigError } from '../../src/core/model/errors.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 import { readDocument } from '../docs/markdown.ts';

@@ -1,7 +1,7 @@
 import { LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
-import type { Clock } from '../../src/core/clock.ts';
-import type { AcquireReply } from '../../src/core/store/store.ts';
+import type { Clock } from '../../src/core/base/clock.ts';
+import type { AcquireReply } from '../../src/core/model/store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LockStoreError } from '../../src/core/errors.ts';
-import { QuorumStore } from '../../src/core/store/quorum-store.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
+import { QuorumStore } from '../../src/core/stores/quorum/quorum-store.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { OldRedisStore } from '../helpers/redis-nodes.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
 import { QuorumStore, RedisStore } from 'reenlock/redis';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import { Stage } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,4 +1,4 @@
-import type { AcquireTerms } from '../../src/core/store/store.ts';
+import type { AcquireTerms } from '../../src/core/model/store.ts';
 import { longMs } from '../contract/harness.ts';
 import { outcomeOf } from '../core/set-up.ts';
 import type { FakeStore } from '../helpers/fake-store.ts';

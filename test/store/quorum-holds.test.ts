@@ -1,7 +1,7 @@
 import { LockConfigError, LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
-import { MemoryStore } from '../../src/core/store/memory-store.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
+import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';

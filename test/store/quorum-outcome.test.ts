@@ -1,5 +1,5 @@
 import { LockStoreError } from 'reenlock';
-import type { HoldRequest } from '../../src/core/store/store.ts';
+import type { HoldRequest } from '../../src/core/model/store.ts';
 import { longMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
 import { outcomeOf } from '../core/set-up.ts';

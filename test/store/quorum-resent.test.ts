@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
-import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
+import { acquire } from '../../src/core/stores/redis/scripts.generated.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

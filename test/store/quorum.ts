@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { QuorumFailure, QuorumStore, type QuorumStoreOptions } from 'reenlock/redis';
-import type { Clock } from '../../src/core/clock.ts';
-import type { AcquireReply, LockStore } from '../../src/core/store/store.ts';
+import type { Clock } from '../../src/core/base/clock.ts';
+import type { AcquireReply, LockStore } from '../../src/core/model/store.ts';
 import { Stage } from '../contract/stage.ts';
 import type { Outcome } from '../core/set-up.ts';
 import { FakeStore } from '../helpers/fake-store.ts';

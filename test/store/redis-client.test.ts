@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
-import { LockConfigError } from '../../src/core/errors.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { LockConfigError } from '../../src/core/model/errors.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';

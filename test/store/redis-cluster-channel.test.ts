@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
-import { RedisChannel } from '../../src/core/store/redis-channel.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
+import { RedisChannel } from '../../src/core/stores/redis/channel.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import type { RedisServer } from '../helpers/redis-server.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { Cluster } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
-import { lockName } from '../../src/core/key.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import { lockName } from '../../src/core/model/key.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { readDocument } from '../docs/markdown.ts';

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { createLocks, type Locks } from 'reenlock';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { ListReply } from '../../src/core/store/store.ts';
+import type { ListReply } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { useCluster } from './cluster.ts';
 import { until } from './redis.ts';

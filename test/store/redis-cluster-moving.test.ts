@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { WaitEdge } from '../../src/core/store/store.ts';
+import type { WaitEdge } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../contract/harness.ts';
 import { key, type Line, type Process } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

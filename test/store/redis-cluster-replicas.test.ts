@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

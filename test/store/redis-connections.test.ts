@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
-import { connectionsOf } from '../../src/core/store/redis-connections.ts';
-import { RedisHistory } from '../../src/core/store/redis-history.ts';
-import type { HoldRequest } from '../../src/core/store/store.ts';
+import type { HoldRequest } from '../../src/core/model/store.ts';
+import { connectionsOf } from '../../src/core/stores/redis/connections.ts';
+import { RedisHistory } from '../../src/core/stores/redis/history.ts';
 import { longMs } from '../contract/harness.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 

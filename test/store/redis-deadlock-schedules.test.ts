@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { systemClock } from '../../src/core/clock.ts';
+import { systemClock } from '../../src/core/base/clock.ts';
 import { play, schedule, type World } from '../helpers/deadlock-play.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { type RedisStage, until, useRedis } from './redis.ts';

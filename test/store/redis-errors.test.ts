@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
-import { LockStoreError } from '../../src/core/errors.ts';
-import { RedisCas } from '../../src/core/store/redis-cas.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
+import { RedisCas } from '../../src/core/stores/cas/redis-cas.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

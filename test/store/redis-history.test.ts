@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { RedisHistory } from '../../src/core/store/redis-history.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { HoldRequest } from '../../src/core/store/store.ts';
+import type { HoldRequest } from '../../src/core/model/store.ts';
+import { RedisHistory } from '../../src/core/stores/redis/history.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';

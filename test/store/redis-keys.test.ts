@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { lockName } from '../../src/core/key.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { lockName } from '../../src/core/model/key.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../contract/harness.ts';
 import type { Line } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../src/core/errors.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

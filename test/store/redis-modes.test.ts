@@ -1,4 +1,4 @@
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { key, type Line } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { useRedis } from './redis.ts';

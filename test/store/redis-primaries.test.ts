@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { RedisPrimaries } from '../../src/core/store/redis-primaries.ts';
+import { RedisPrimaries } from '../../src/core/stores/redis/cluster/primaries.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
 import { until, useRedis } from './redis.ts';

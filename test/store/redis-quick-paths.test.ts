@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { readAcquire, readGrant, readRelease, readRenew } from '../../src/core/store/redis-replies.ts';
-import { acquire, forceRelease, release, renew } from '../../src/core/store/redis-scripts.generated.ts';
-import type { RedisScript } from '../../src/core/store/redis-scripts.ts';
+import { readAcquire, readGrant, readRelease, readRenew } from '../../src/core/stores/redis/replies.ts';
+import { acquire, forceRelease, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
+import type { RedisScript } from '../../src/core/stores/redis/scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../fault/seed.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { until, useRedis } from './redis.ts';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
 import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
-import { buildLocks } from '../../src/core/locks.ts';
+import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

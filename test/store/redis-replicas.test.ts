@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
-import { renew } from '../../src/core/store/redis-scripts.generated.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { renew } from '../../src/core/stores/redis/scripts.generated.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

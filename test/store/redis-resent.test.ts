@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { createLocks, lock, runInTrace } from '../../src/core/index.ts';
-import { acquire } from '../../src/core/store/redis-scripts.generated.ts';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import { RedisUnsent } from '../../src/core/store/redis-unsent.ts';
-import type { ReleaseReply } from '../../src/core/store/store.ts';
+import type { ReleaseReply } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { acquire } from '../../src/core/stores/redis/scripts.generated.ts';
+import { RedisUnsent } from '../../src/core/stores/redis/unsent.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { TcpProxy } from '../helpers/tcp-proxy.ts';
 import { until, useRedis } from './redis.ts';

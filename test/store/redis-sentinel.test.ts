@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, type Locks, runInTrace } from 'reenlock';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 import { watchLeaks } from '../helpers/leaks.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import { RedisTransactions } from '../../src/core/store/redis-transactions.ts';
+import { RedisTransactions } from '../../src/core/stores/redis/connection-pool.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 import { until, useRedis } from './redis.ts';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { LockStoreError } from '../../src/core/errors.ts';
-import { RedisUptime } from '../../src/core/store/redis-uptime.ts';
+import { LockStoreError } from '../../src/core/model/errors.ts';
+import { RedisUptime } from '../../src/core/stores/redis/uptime.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { ManualClock } from '../helpers/manual-clock.ts';
 

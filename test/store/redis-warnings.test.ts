@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
-import type { StoreMessage } from '../../src/core/store/store.ts';
+import type { StoreMessage } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as afterRound } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../helpers/leaks.ts';
 import { useRedis } from './redis.ts';
 

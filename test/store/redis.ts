@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
-import { RedisStore } from '../../src/core/store/redis-store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { Stage } from '../contract/stage.ts';
 import { disconnectTimeout } from '../helpers/redis-client.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';

@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
-import { within } from '../clock.ts';
-import { LockConfigError } from '../errors.ts';
-import { type Locks, runtimeOf } from '../locks.ts';
-import { checkOptions, describe, milliseconds, objectWith } from '../validate.ts';
+import { within } from '../base/clock.ts';
+import { LockConfigError } from '../model/errors.ts';
+import { checkOptions, describe, milliseconds, objectWith } from '../model/validate.ts';
+import { type Locks, runtimeOf } from '../runtime/locks.ts';
 import { endIdleConnections, sparingAnswers } from './idle-connections.ts';
 
 /** What `closeServer` takes. */

@@ -1,4 +1,4 @@
-import type { Hold } from '../types.ts';
+import type { Hold } from '../model/types.ts';
 
 /** Where handlers find what guards acquired for a request. */
 export interface Exposing {

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { acquire } from '../acquire.ts';
-import { Batch } from '../batch.ts';
-import { warnOnce } from '../context.ts';
-import { hasCode } from '../error-code.ts';
+import { after, type Soon, settle } from '../base/maybe-promise.ts';
+import { warnOnce } from '../base/process-state.ts';
+import { acquire } from '../lock/acquire.ts';
+import { Batch } from '../lock/batch.ts';
+import { checkedName, checkedNames } from '../lock/lock.ts';
+import { hasCode } from '../model/error-code.ts';
 import {
   isLockError,
   LockAbortedError,
@@ -12,19 +14,17 @@ import {
   LockScopeError,
   type LockStoreError,
   LocksClosedError,
-} from '../errors.ts';
-import type { ScopedHold } from '../hold.ts';
-import { Interruption } from '../interruption.ts';
-import { assertConstantKey, type KeyPlace, type LockKeys, type LockName } from '../key.ts';
-import { checkedName, checkedNames } from '../lock.ts';
-import { acquireRules, checkAcquireOptions } from '../options.ts';
-import type { Scope } from '../scope.ts';
-import { after, type Soon, settle } from '../soon.ts';
-import type { AcquireOptions } from '../types.ts';
-import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../validate.ts';
-import type { ResponseWatch } from './response-end.ts';
-import { type TracedRequest, tracedRequest } from './trace-request.ts';
-import { warnOfEventStream } from './validations.ts';
+} from '../model/errors.ts';
+import { assertConstantKey, type KeyPlace, type LockKeys, type LockName } from '../model/key.ts';
+import { acquireRules, checkAcquireOptions } from '../model/options.ts';
+import type { AcquireOptions } from '../model/types.ts';
+import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../model/validate.ts';
+import { Interruption } from '../scope/cancellation.ts';
+import type { ScopedHold } from '../scope/hold.ts';
+import type { Scope } from '../scope/scope.ts';
+import type { ResponseWatch } from './response-watch.ts';
+import { type TracedRequest, tracedRequest } from './traced-request.ts';
+import { warnOfEventStream } from './warnings.ts';
 
 /** What a guard takes on every framework. */
 export interface CommonGuardOptions extends AcquireOptions {

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import { type SocketWatch, type WatchedSocket, watchesOf } from './socket-close.ts';
+import { type SocketWatch, type WatchedSocket, watchesOf } from './connection-watch.ts';
 
 /** Ends a server's idle connections, and those on which answers to traced requests are on their way once these are out. */
 export function endIdleConnections(server: Server): void {

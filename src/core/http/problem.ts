@@ -1,5 +1,5 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
-import type { LockError } from '../errors.ts';
+import type { LockError } from '../model/errors.ts';
 
 /** An answer in the form of RFC 9457; it names no key, owner or server. */
 export interface Problem {

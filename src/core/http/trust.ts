@@ -1,10 +1,10 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
-import { warnOnce } from '../context.ts';
-import { LockConfigError } from '../errors.ts';
-import type { CheckedTrust } from '../options.ts';
-import { signatureHeader, type TraceSignatures } from '../signature.ts';
-import { isLater, type Soon } from '../soon.ts';
+import { isLater, type Soon } from '../base/maybe-promise.ts';
+import { warnOnce } from '../base/process-state.ts';
+import { LockConfigError } from '../model/errors.ts';
+import type { CheckedTrust } from '../model/options.ts';
+import { signatureHeader, type TraceSignatures } from '../model/signature.ts';
 
 /** Whether a request may belong to the trace that it names, and so re-enter its locks; `nowMs` is the wall clock's. */
 export function mayAdopt(traceId: string, request: IncomingMessage, trust: CheckedTrust, nowMs: number): boolean {

@@ -1,0 +1,56 @@
+import type { Instant } from '../base/clock.ts';
+import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from '../base/deadline.ts';
+import type { AcquireReply, StoreGrant } from '../model/store.ts';
+
+/** What the store said when it granted, on this machine's clocks. */
+export interface Granted {
+  readonly fence: number;
+  readonly deadline: Deadline;
+  readonly receivedAt: Instant;
+  /** Handed off: the lease is a claim until its first renewal. */
+  readonly isClaim: boolean;
+  /** How many other holds its owner has in the store; undefined where that was not told. */
+  readonly otherHolds: number | undefined;
+}
+
+/** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
+export interface Seen {
+  readonly sent: Instant;
+  readonly nowMs: number;
+}
+
+/**
+ * A grant in the reply to its own call; undefined where its lease was over on arrival. It lasts no longer than the `leaseMs`
+ * that were asked for, though the store may say so after its clock was set back.
+ */
+export function grantedByReply(
+  { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
+  sent: Instant,
+  receivedAt: Instant,
+  leaseMs: number,
+): Granted | undefined {
+  const deadline = leaseDeadline(sent, Math.min(grant.endMs - nowMs, leaseMs));
+  // Not `<= 0`, nor `<` below: an end that is not a number is over.
+  if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
+  return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
+}
+
+/**
+ * A claim that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
+ * lock, and is never later than `claimMs` after the message came. Undefined where it can't be shown to have a third of
+ * the claim left: the store must be asked.
+ */
+export function grantedByMessage(
+  grant: StoreGrant,
+  latest: Seen,
+  receivedAt: Instant,
+  now: Instant,
+  claimMs: number,
+): Granted | undefined {
+  const byReply = leaseDeadline(latest.sent, grant.endMs - latest.nowMs);
+  const byReceipt = { start: receivedAt, spanMs: claimMs };
+  const leftMs = Math.min(remainingMs(now, byReply), remainingMs(now, byReceipt));
+  if (!(leftMs >= claimMs / 3)) return undefined;
+  const deadline = earlierDeadline(now, byReply, byReceipt);
+  return { fence: grant.fence, deadline, receivedAt, isClaim: true, otherHolds: undefined };
+}

@@ -1,0 +1,121 @@
+import { onAbort } from '../base/abort-signals.ts';
+import { hasCode } from '../model/error-code.ts';
+import { LockLostError, LockStoreError } from '../model/errors.ts';
+import type { LockName } from '../model/key.ts';
+import type { BatchHold } from '../model/types.ts';
+import { checkValue, promised } from '../model/validate.ts';
+import type { ScopedHold } from '../scope/hold.ts';
+
+/** The holds of one scope on several keys, as one. Its methods can be taken off it. */
+export class ScopedBatch implements BatchHold {
+  readonly holds: ReadonlyMap<string, ScopedHold>;
+  readonly #inOrder: readonly ScopedHold[];
+  #signal: AbortSignal | undefined;
+  #deafen: (() => void)[] = [];
+  #released: Promise<void> | undefined;
+
+  /** The names as the caller had them, and the holds in the order of their acquires. */
+  constructor(names: readonly LockName[], inOrder: readonly ScopedHold[]) {
+    const byKey = new Map(inOrder.map((hold) => [hold.key, hold]));
+    this.holds = new Map(names.map(({ key }) => [key, byKey.get(key) as ScopedHold]));
+    this.#inOrder = inOrder;
+  }
+
+  get key(): string {
+    return [...this.holds.keys()].join(', ');
+  }
+
+  /** The last acquired first: what is given back and looked at in this order. */
+  get newestFirst(): readonly ScopedHold[] {
+    return [...this.#inOrder].reverse();
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= this.#watch();
+    return this.#signal;
+  }
+
+  readonly isHeld = (): boolean => this.#inOrder.every((hold) => hold.isHeld());
+
+  readonly remainingMs = (): number => Math.min(...this.#inOrder.map((hold) => hold.remainingMs()));
+
+  readonly assertHeld = (minRemainingMs?: number): void => {
+    for (const hold of this.#inOrder) hold.assertHeld(minRemainingMs);
+  };
+
+  readonly extend = (leaseMs: number): Promise<void> => all(this.#inOrder.map((hold) => hold.extend(leaseMs)));
+
+  readonly waitUntil = (promise: PromiseLike<unknown>): void => {
+    checkValue('what waitUntil is given', promise, promised);
+    const settled = Promise.resolve(promise).then(ignore, ignore);
+    const errors: unknown[] = [];
+    for (const [index, hold] of this.#inOrder.entries()) {
+      try {
+        // A rejection is told once.
+        hold.waitUntil(index === 0 ? promise : settled);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw worstOf(errors);
+  };
+
+  readonly release = (): Promise<void> => {
+    if (this.#released === undefined) {
+      for (const deafen of this.#deafen.splice(0)) deafen();
+      this.#released = all(this.newestFirst.map((hold) => hold.release()));
+      // Told to whoever awaits it; a release that nobody awaits must not end the process.
+      this.#released.catch(ignore);
+    }
+    return this.#released;
+  };
+
+  /** Throws as `ScopedHold.assertOpen` does, where one of its holds was given back. */
+  assertOpen(): void {
+    for (const hold of this.#inOrder) hold.assertOpen();
+  }
+
+  /** Postpones the automatic release until the function that comes back is called. */
+  keep(): () => void {
+    const settle = this.#inOrder.map((hold) => hold.keep());
+    return () => {
+      for (const settled of settle) settled();
+    };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /** Aborted with the first of its holds' signals; it listens to them until the batch is released. */
+  #watch(): AbortSignal {
+    const controller = new AbortController();
+    for (const { signal } of this.#inOrder) {
+      const abort = (): void => controller.abort(signal.reason);
+      if (signal.aborted) abort();
+      else if (this.#released === undefined) this.#deafen.push(onAbort(signal, abort));
+    }
+    return controller.signal;
+  }
+}
+
+/** Waits for all, whatever fails. Rejects with the one error that there is, or else as `worstOf` says. */
+async function all(work: readonly Promise<void>[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') errors.push(result.reason);
+  if (errors.length > 0) throw worstOf(errors);
+}
+
+/** One error for many: a loss, before a store that did not answer; where there are more, all are in its `cause`. */
+export function worstOf(errors: readonly unknown[]): unknown {
+  const worst = errors.find((error) => hasCode(error, 'ERR_LOCK_LOST')) ?? errors[0];
+  if (errors.length < 2) return worst;
+  const cause = new AggregateError(errors, `${errors.length} locks of a batch failed`);
+  if (hasCode(worst, 'ERR_LOCK_LOST')) {
+    return new LockLostError(worst.message, { key: worst.key, fence: worst.fence, value: worst.value, cause });
+  }
+  if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
+  return new LockStoreError(worst.message, { key: worst.key, outcome: worst.outcome, cause });
+}
+
+function ignore(): void {}

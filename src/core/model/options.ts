@@ -1,0 +1,229 @@
+import type { IncomingMessage } from 'node:http';
+import { maxTimerMs } from '../base/clock.ts';
+import { LockConfigError } from './errors.ts';
+import { type SignedTrust, TraceSignatures } from './signature.ts';
+import type { LockStore } from './store.ts';
+import type { AcquireOptions, LockMode, OwnerKind } from './types.ts';
+import {
+  boolean,
+  checkOptions,
+  milliseconds,
+  millisecondsOrInfinity,
+  narrowed,
+  objectWith,
+  oneOf,
+  type Rule,
+  type Rules,
+  text,
+  typed,
+  wholeNumber,
+} from './validate.ts';
+
+/**
+ * Whose trace header is adopted: of peers inside (in-process, loopback, private, link-local; default), of everybody, of
+ * nobody, of whom a predicate says, or of whoever can sign it.
+ */
+export type Trust =
+  | 'internal'
+  | 'all'
+  | 'none'
+  | ((request: IncomingMessage) => boolean)
+  | SignedTrust
+  | TraceSignatures;
+
+/** `Trust` as `settings` has it: secrets are kept where nothing prints them. */
+export type CheckedTrust = Exclude<Trust, SignedTrust>;
+
+/** What `traceContext` takes by default from its `Locks`. */
+export interface TraceOptions {
+  /** Default `'internal'`; in production it should be set. */
+  readonly trust?: Trust | undefined;
+  /** The request and response header of the trace id. Default `X-Trace-Id`. */
+  readonly headerName?: string | undefined;
+  /** How long a handler may work on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
+  readonly abortGraceMs?: number | undefined;
+}
+
+/** What `createLocks` takes; the durations are milliseconds, and the defaults of every acquire. */
+export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs'> {
+  /** Where the locks live. Default: a `MemoryStore` of its own, which excludes no other process. */
+  readonly store?: LockStore | undefined;
+  /** How long a handed-off grant lasts until its first renewal, `leaseMs` at most. Default 3 000. */
+  readonly claimMs?: number | undefined;
+  /** How often a waiter asks for itself, in case a message got lost. Default 1 000. */
+  readonly pollMs?: number | undefined;
+  /** The deadline of every store call, then `LockStoreError`. Default 2 000. */
+  readonly storeTimeoutMs?: number | undefined;
+  /** How long `close` waits for holds, which are lost then. Default 10 000. */
+  readonly drainMs?: number | undefined;
+  /** How many waiters a key's queue takes; one more gets a `LockLimitError`. Default 1 000. */
+  readonly maxWaitersPerKey?: number | undefined;
+  /** How many acquires of this `Locks` may wait at once, over all keys; one more gets a `LockLimitError`. Default 10 000. */
+  readonly maxWaiters?: number | undefined;
+  /** How many holds one scope may have on one key; one more gets a `LockLimitError`. Default 64. */
+  readonly maxReentry?: number | undefined;
+}
+
+/** The options of one `Locks`, complete but for the store and the trust; secrets are not among them. */
+export type LocksSettings = {
+  readonly [K in Exclude<keyof LocksOptions, 'store' | 'trust'>]-?: NonNullable<LocksOptions[K]>;
+} & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
+
+/** The options of one acquire for which its `Locks` has defaults. */
+export interface AcquireSettings {
+  readonly waitMs: number;
+  readonly leaseMs: number;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+}
+
+/** The other ones, but for `category`: that is a part of the lock's name. */
+export interface AcquireTarget {
+  readonly owner: OwnerKind;
+  readonly mode: LockMode;
+  readonly priority: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const trust: Rule = {
+  expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
+  // A secret in the wrong place.
+  got: typed,
+  accepts: (value) =>
+    typeof value === 'function' ||
+    (typeof value === 'object' && value !== null && !Array.isArray(value)) ||
+    ['internal', 'all', 'none'].includes(value as string),
+};
+
+const headerName = narrowed(
+  text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
+  // Node keeps headers in a plain object, where `__proto__` and its like are never what a client sent.
+  (name) => !((name as string).toLowerCase() in {}),
+);
+
+/** Also those of `traceContext`. */
+export const traceRules: Rules<TraceOptions> = {
+  trust,
+  headerName,
+  abortGraceMs: milliseconds(0),
+};
+
+const signal = narrowed(
+  objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
+  // No other target of events says whether it is aborted.
+  (target) => typeof (target as Partial<AbortSignal>).aborted === 'boolean',
+);
+
+/** Also those of guards. */
+export const acquireRules: Rules<AcquireOptions> = {
+  waitMs: millisecondsOrInfinity,
+  leaseMs: milliseconds(10),
+  renew: boolean,
+  maxHoldMs: milliseconds(10),
+  signal,
+  category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
+  owner: oneOf('trace', 'request', 'hold'),
+  mode: oneOf('write', 'read'),
+  priority: wholeNumber(-100, 100),
+};
+
+const storeMethods = ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'];
+
+const store = narrowed(
+  objectWith('a lock store with its methods and `capabilities`, such as a `RedisStore`', ...storeMethods),
+  (value) => {
+    const { capabilities } = value as Partial<LockStore>;
+    return typeof capabilities === 'object' && capabilities !== null;
+  },
+);
+
+const locksRules: Rules<LocksOptions> = {
+  ...traceRules,
+  waitMs: acquireRules.waitMs,
+  leaseMs: acquireRules.leaseMs,
+  renew: acquireRules.renew,
+  maxHoldMs: acquireRules.maxHoldMs,
+  store,
+  claimMs: milliseconds(10),
+  pollMs: milliseconds(10),
+  storeTimeoutMs: milliseconds(10),
+  drainMs: milliseconds(0),
+  maxWaitersPerKey: wholeNumber(1),
+  maxWaiters: wholeNumber(1),
+  maxReentry: wholeNumber(1, maxTimerMs),
+};
+
+const defaults = {
+  waitMs: 10_000,
+  leaseMs: 30_000,
+  renew: true,
+  maxHoldMs: 300_000,
+  claimMs: 3_000,
+  pollMs: 1_000,
+  storeTimeoutMs: 2_000,
+  drainMs: 10_000,
+  maxWaitersPerKey: 1_000,
+  maxWaiters: 10_000,
+  maxReentry: 64,
+  trust: undefined,
+  headerName: 'X-Trace-Id',
+  abortGraceMs: 30_000,
+  store: undefined,
+};
+
+/** Checks, completes and freezes the options of `createLocks`. Throws `LockConfigError`. */
+export function resolveLocksOptions(options: LocksOptions | undefined): LocksSettings {
+  const checked = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') };
+  const settings = { ...checked, trust: checkTrust(checked.trust) } as LocksSettings;
+  assertLeaseFits(settings);
+  assertGrantable(settings.leaseMs, settings.store);
+  return Object.freeze(settings);
+}
+
+/** Checks secrets and audience, and puts them where nothing prints them. Throws `LockConfigError`. */
+export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
+  if (typeof trust !== 'object' || trust instanceof TraceSignatures) return trust;
+  return new TraceSignatures(trust);
+}
+
+/** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */
+export function checkAcquireOptions(options: AcquireOptions | undefined, where: string): AcquireOptions {
+  if (options === undefined) return noOptions;
+  const checked = checkOptions(options, acquireRules, where);
+  if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
+  return Object.freeze(checked);
+}
+
+const noOptions: AcquireOptions = Object.freeze({});
+
+/** Puts what an acquire asks for over what its `Locks` says. Both were checked. */
+export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {
+  const settings = {
+    waitMs: options.waitMs ?? defaultsOf.waitMs,
+    leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
+    renew: options.renew ?? defaultsOf.renew,
+    maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
+    owner: options.owner ?? 'trace',
+    mode: options.mode ?? 'write',
+    priority: options.priority ?? 0,
+    signal: options.signal,
+  };
+  assertLeaseFits(settings);
+  return settings;
+}
+
+function assertLeaseFits({ leaseMs, maxHoldMs }: AcquireSettings): void {
+  if (leaseMs <= maxHoldMs) return;
+  throw new LockConfigError(
+    `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,
+  );
+}
+
+/** Throws `LockConfigError` for a lease that is longer than the store may be asked for. */
+export function assertGrantable(leaseMs: number, store: LockStore | undefined): void {
+  const maxLeaseMs = store?.capabilities.maxLeaseMs ?? leaseMs;
+  if (leaseMs <= maxLeaseMs) return;
+  throw new LockConfigError(
+    `Expected \`leaseMs\` to be \`maxLeaseMs\` (${maxLeaseMs}) of the store at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` in every process`,
+  );
+}

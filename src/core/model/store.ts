@@ -1,0 +1,288 @@
+import type { Soon } from '../base/maybe-promise.ts';
+import type { LockMode } from './types.ts';
+
+/**
+ * The contract of a store. `test/contract/` has a test under each number, and runs unchanged against every store.
+ *
+ * C1  A free key is granted at once: a fence, the lease's end and the store's time.
+ * C2  While the lease of one owner's hold lasts, no other owner is granted the key; but see C19.
+ * C3  The holding owner is granted at once, with the fence it has: re-entry overtakes the queue.
+ * C4  Every operation is idempotent by hold id: a repeated acquire answers the grant that it got, and adds nothing.
+ * C5  A key that is not free: with `queue`, the hold id is queued; without, it is refused and leaves nothing.
+ * C6  First in, first out among live waiters of one priority; a newcomer never overtakes them, not by an acquire without
+ *     `queue` either. Each degree of priority counts like ten seconds of waiting: nobody is overtaken by whoever comes
+ *     later than that.
+ * C7  The release of an owner's last hold makes the next live waiter the holder in the same step: a new fence and a lease
+ *     of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or, where the releasing
+ *     process is its own, in the reply; never from inside the call.
+ * C8  An acquire is also the poll: it answers granted, queued or cancelled; queues anew, at the tail, what the store does
+ *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
+ * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat answers
+ *     the same, an acquire that arrives later answers cancelled. A store that knows that no call of the hold id can arrive
+ *     any more, since all were answered at once or on the connection that they were sent on, may forget it before.
+ * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
+ *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
+ * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
+ * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls, keeps its place meanwhile, and is
+ *     not passed over as unreachable twice in a row once it polled. Entries of a process that has not polled for
+ *     `livenessMs` go, a tenth of it later at the latest.
+ * C13 The store's clock decides, by the lease's end, not by presence.
+ * C14 Waiters of the owner that was just granted are granted with it, as far as C19 admits them.
+ * C15 A force release does nothing when the fence is not the one named; else every hold goes, the next waiter is granted,
+ *     and the holders' processes are told in the stream.
+ * C16 A queue of `maxWaiters` takes no more: `full`.
+ * C17 `inspect` changes nothing and tells holds and waiters, in order.
+ * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
+ * C19 With `modes` (without, every hold is a writer's), readers share a key, a writer has it alone, in one queue for both:
+ *     a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its own; an owner
+ *     has any number, of either mode.
+ * C20 The owner of a write hold is granted a read hold at once. The only owner that reads is granted a write hold at once.
+ *     One that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait for itself.
+ *     When its last write hold is gone and it still reads, the readers that wait next are granted.
+ * C21 All holds of a key are renewed, and told, under its last fence, and readers who join others share theirs. It rises
+ *     when nobody held, and when a writer joins holds that are all readers': what one owner writes, no other ever wrote
+ *     under the same fence. The read holds that were there before may still be renewed with the fence that they got.
+ * C22 A grant tells how many other holds its owner has on the key.
+ * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
+ * C24 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
+ *     that is alone on its key to just that. At re-entry it says nothing.
+ * C25 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
+ *     other.
+ * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was set last.
+ * C27 With `edges`, `wait` tells in one step since when a hold id is queued, if it is, and who holds, with holds and fences;
+ *     it changes nothing.
+ * C28 Who is not granted is told how many wait before it: of a hold id that is queued, those ahead of it; else all.
+ *
+ * A hold request carries all that is known of it. What carries the lock may be answered at once, without a promise.
+ */
+export interface LockStore {
+  readonly capabilities: StoreCapabilities;
+  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply>;
+  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply>;
+  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply>;
+  inspect(id: string): Promise<InspectReply>;
+  /** Present with the capability of that name. */
+  readonly edges?: EdgeStore | undefined;
+  forceRelease(id: string, fence: number): Promise<boolean>;
+  /** A page of the locks that are held or waited for; absent in a store that can't name its keys. */
+  list?(request: ListRequest): Promise<ListReply>;
+  /**
+   * The stream of messages to one process. Resolves when it is in force, with the function that ends it; what the store
+   * opened for it is closed with the last one.
+   */
+  subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe>;
+  /**
+   * For how long, in milliseconds, it has certainly not restarted: never more than in truth. Absent in a store whose data
+   * outlives every restart, or that ends with its callers.
+   */
+  uptimeMs?(): Promise<number>;
+}
+
+/** What a store lacks or has; nothing ever asks which store it is. */
+export interface StoreCapabilities {
+  /** Whether waiters are queued in order; without, an acquire is only ever granted or refused, and tried again. */
+  readonly queue: boolean;
+  /** Whether a release makes the next waiter the holder. */
+  readonly handOff: boolean;
+  /** Whether it can tell that nobody listens to a process's messages. */
+  readonly reachability: boolean;
+  /** Whether readers can share. */
+  readonly modes: boolean;
+  /** Whether its locks exclude other processes. */
+  readonly shared: boolean;
+  /** Whether it heeds `minFence`: without, it can't be one of a quorum. */
+  readonly minFence?: boolean;
+  /** Whether it keeps who waits for what: without, no deadlock is found. */
+  readonly edges?: boolean;
+  /** The longest lease that it may be asked for, in milliseconds; without, it may be any. */
+  readonly maxLeaseMs?: number;
+}
+
+/**
+ * Who waits for what, by owner. An edge is only a pointer: it may be stale, and counts while its hold id stands in the
+ * queue. No call is about more than one key, or more than one owner.
+ */
+export interface EdgeStore {
+  /** Sets an edge, or makes it last longer. */
+  set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void>;
+  /** Removes an edge; the same object as was set, or its equal. */
+  clear(owner: string, edge: WaitEdge): Promise<void>;
+  /** The edges of an owner; some of very many. */
+  of(owner: string): Promise<readonly WaitEdge[]>;
+  wait(request: HoldRequest): Promise<WaitReply>;
+}
+
+/** Where to look whether an owner still waits, and how to name that wait to people. */
+export interface WaitEdge {
+  readonly request: HoldRequest;
+  /** The trace that waits. */
+  readonly traceId: string;
+  /** The key as the application wrote it. */
+  readonly key: string;
+}
+
+/** What a hold id waits for, as C27 says. */
+export interface WaitReply {
+  /** Since when the hold id stands in the queue, on the store's clock; undefined where it does not. */
+  readonly sinceMs: number | undefined;
+  readonly holds: readonly { readonly holdId: string; readonly owner: string; readonly fence: number }[];
+}
+
+/** One hold, asked for or had: the same object goes with every call about it. */
+export interface HoldRequest {
+  /** The lock's encoded name, `LockName.id`. */
+  readonly id: string;
+  readonly holdId: string;
+  readonly owner: string;
+  /** The random name of the asking process, on which it can be told of grants. */
+  readonly process: string;
+  /** How long a handed-off grant lasts until its first renewal. */
+  readonly claimMs: number;
+  readonly mode: LockMode;
+  /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
+  readonly priority: number;
+  /**
+   * How many acquires of this hold id may still arrive: zero at first, and kept up to date by a store that can tell. Where
+   * any may, a refusal is followed by a release: a late grant would belong to nobody.
+   */
+  unanswered?: number;
+}
+
+/** How one acquire is meant; durations are milliseconds. */
+export interface AcquireTerms {
+  readonly leaseMs: number;
+  /** Whether to wait in the queue when the key is not free. */
+  readonly queue: boolean;
+  readonly maxWaiters: number;
+  /** How long the process counts as live after this call. */
+  readonly livenessMs: number;
+  /**
+   * A fence that this call makes is at least this. A repeat raises the fence of the hold that it got, where that is the
+   * only one on the key; at re-entry it says nothing.
+   */
+  readonly minFence?: number | undefined;
+}
+
+/** Of which grant, and for how many milliseconds from now. */
+export interface RenewTerms {
+  readonly fence: number;
+  readonly leaseMs: number;
+}
+
+/** What is to be kept and told of a release; durations are milliseconds. */
+export interface ReleaseTerms {
+  /** How long to remember the hold id; 0: not at all. */
+  readonly tombstoneMs: number;
+  /** Whether processes that subscribed for it are told where this leaves the key free; that may get lost like any message. */
+  readonly announce?: boolean;
+}
+
+/** What was granted; times are milliseconds on the store's clock. */
+export interface StoreGrant {
+  readonly holdId: string;
+  readonly fence: number;
+  readonly endMs: number;
+  /** Handed off and not renewed yet: it lasts `claimMs`. */
+  readonly isClaim: boolean;
+}
+
+interface Reply {
+  /** The store's clock when it answered. */
+  readonly nowMs: number;
+  /** Other claims on this key that the calling process has open. */
+  readonly claims: readonly StoreGrant[];
+}
+
+/** What came of an acquire; times are milliseconds on the store's clock, the others durations. */
+export type AcquireReply = Reply &
+  (
+    | {
+        readonly status: 'granted';
+        readonly grant: StoreGrant;
+        /** How many other holds its owner has on the key. */
+        readonly otherHolds: number;
+      }
+    | {
+        readonly status: 'queued';
+        /** Whether the store did not know the hold id before this call. */
+        readonly isNew: boolean;
+        /** What is left of the holder's lease. */
+        readonly freeInMs: number;
+        /** How many wait before it. */
+        readonly ahead: number;
+      }
+    /** `conflict`: the owner reads beside others, and can't wait for itself. */
+    | { readonly status: 'refused' | 'full' | 'conflict'; readonly freeInMs: number; readonly ahead: number }
+    | { readonly status: 'cancelled' }
+  );
+
+/** Until when the lease lasts now, on the store's clock; `lost` where there is none to renew. */
+export type RenewReply =
+  | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
+  | { readonly status: 'lost' };
+
+/**
+ * `released`: it held. `expired`: its lease had ended, but nobody had taken the key. `cancelled`: it was queued.
+ * `absent`: neither; the key may have changed hands.
+ */
+export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
+
+/** Who holds and who waits, in order; times are milliseconds on the store's clock. */
+export interface InspectReply {
+  readonly nowMs: number;
+  readonly holds: readonly (StoreGrant & { readonly owner: string; readonly mode: LockMode })[];
+  readonly waiters: readonly StoreWaiter[];
+}
+
+/** A waiter; times are milliseconds on the store's clock. */
+export interface StoreWaiter {
+  readonly holdId: string;
+  readonly owner: string;
+  readonly mode: LockMode;
+  readonly priority: number;
+  readonly sinceMs: number;
+}
+
+/** Which locks to list, and from where. */
+export interface ListRequest {
+  /** What the encoded names begin with; may be empty. */
+  readonly idPrefix: string;
+  /** About how many names to look at. */
+  readonly limit: number;
+  /** What the page before said; absent for the first one. */
+  readonly cursor?: string | undefined;
+}
+
+/** A page of locks: it may be empty, and still not be the last. */
+export interface ListReply {
+  readonly locks: readonly (InspectReply & { readonly id: string })[];
+  /** What names the next page; absent after the last. */
+  readonly cursor?: string | undefined;
+}
+
+/** What the stream tells a process; any of it may get lost. */
+export type StoreMessage =
+  /** A waiter of this process was granted. */
+  | { readonly kind: 'granted'; readonly grant: StoreGrant }
+  /** A hold of this process was taken from it. */
+  | { readonly kind: 'lost'; readonly holdId: string }
+  /** A release that was to be announced left this key free. */
+  | { readonly kind: 'freed'; readonly id: string }
+  /** Messages may have been missed. */
+  | { readonly kind: 'resubscribed' }
+  /** The server is set up in a way that locks suffer from. */
+  | { readonly kind: 'warning'; readonly code: string; readonly message: string }
+  /** The stream has a fault; it mends itself. */
+  | { readonly kind: 'fault'; readonly error: Error };
+
+/** Called in a turn of its own, never from inside a store call. Must not throw. */
+export type StoreListener = (message: StoreMessage) => void;
+
+/** What else a stream tells. */
+export interface SubscribeOptions {
+  /** Whether to be told of the keys that announced releases leave free, too. */
+  readonly freed?: boolean;
+}
+
+/** Ends a stream; resolves when nothing more comes of it. */
+export type Unsubscribe = () => Promise<void>;

@@ -1,0 +1,150 @@
+import { maxTimerMs } from '../base/clock.ts';
+import { isLater } from '../base/maybe-promise.ts';
+import { LockConfigError } from './errors.ts';
+
+/** What one option must be: the words for the message, and the test. */
+export interface Rule {
+  readonly expected: string;
+  /** What came, in the words of the message: of a value that may be a secret. */
+  readonly got?: (value: unknown) => string;
+  accepts(value: unknown): boolean;
+}
+
+/** A rule for each option that may be given. */
+export type Rules<T> = { readonly [K in keyof Required<T>]: Rule };
+
+/** A whole number of milliseconds, `min` to 2^31-1. */
+export function milliseconds(min: number): Rule {
+  return wholeNumber(min, maxTimerMs, 'milliseconds');
+}
+
+/** A whole number of milliseconds, or `Infinity`. */
+export const millisecondsOrInfinity: Rule = {
+  expected: `a whole number of milliseconds, 0 to ${maxTimerMs}, or Infinity`,
+  accepts: (value) => value === Number.POSITIVE_INFINITY || milliseconds(0).accepts(value),
+};
+
+/** A whole number within bounds. */
+export function wholeNumber(min: number, max: number = maxTimerMs, unit?: string): Rule {
+  return {
+    expected: `a whole number${unit === undefined ? '' : ` of ${unit}`}, ${min} to ${max}`,
+    accepts: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+  };
+}
+
+/** A boolean, and nothing that only passes for one. */
+export const boolean: Rule = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
+
+/** A function of any kind. */
+export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
+
+/** Also another library's. */
+export const promised: Rule = {
+  expected: 'a promise',
+  accepts: isLater,
+};
+
+/** One of a few strings. */
+export function oneOf(...values: readonly string[]): Rule {
+  return {
+    expected: values.map((value) => `'${value}'`).join(' or '),
+    accepts: (value) => typeof value === 'string' && values.includes(value),
+  };
+}
+
+/** A string that matches. */
+export function text(pattern: RegExp, words: string): Rule {
+  return { expected: words, accepts: (value) => typeof value === 'string' && pattern.test(value) };
+}
+
+/** An object that has the methods named. */
+export function objectWith(words: string, ...methods: readonly string[]): Rule {
+  return {
+    expected: words,
+    accepts: (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
+  };
+}
+
+/** What a rule accepts, as far as it passes a test, too. */
+export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule {
+  return { ...rule, accepts: (value) => rule.accepts(value) && passes(value) };
+}
+
+/** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
+export function checkValue(name: string, value: unknown, rule: Rule): void {
+  if (rule.accepts(value)) return;
+  const got = value === undefined ? describe(value) : (rule.got ?? describe)(value);
+  throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}`);
+}
+
+/**
+ * Checks options against their rules and returns a copy without the undefined ones. Throws `LockConfigError`, naming the
+ * option, what was expected and what came; also for an option that doesn't exist, and where one of `needed` is missing.
+ */
+export function checkOptions<T extends object, N extends keyof T & string = never>(
+  options: T | undefined,
+  rules: Rules<T>,
+  where: string,
+  ...needed: readonly N[]
+): Partial<T> & Pick<T, N> {
+  const checked: Record<string, unknown> = {};
+  for (const [name, value] of options === undefined ? [] : givenIn(options, where)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(rules, name)) {
+      const names = Object.keys(rules).map((known) => `\`${known}\``);
+      const got = `\`${name}\`${ofClass(options as T)}`;
+      throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
+    }
+    checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
+    checked[name] = value;
+  }
+  for (const name of needed) checkValue(`\`${name}\``, checked[name], rules[name]);
+  return checked as Partial<T> & Pick<T, N>;
+}
+
+function givenIn(options: object, where: string): [name: string, value: unknown][] {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
+  }
+  const given = Object.entries(options);
+  // A promise, a signal, a map or an object of getters: what it was meant to say would be passed over in silence.
+  if (given.length === 0 && !isPlain(options)) {
+    throw new LockConfigError(
+      `Expected the options of ${where} to be an object's own properties, got an object that has none`,
+    );
+  }
+  return given;
+}
+
+/** What else was given in place of options: a store, a client, or the request where a factory itself was mounted. */
+function ofClass(options: object): string {
+  const name: unknown = isPlain(options) ? undefined : options.constructor?.name;
+  return typeof name === 'string' && name !== 'Object' ? ` of an object of class ${name}` : '';
+}
+
+/** An object literal, of whatever realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** A value and its type, short enough for a message. */
+export function describe(value: unknown): string {
+  const kind = kindOf(value);
+  if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol') return typed(value);
+  // Of a connection string in a client's place no more than its scheme: it may have a password.
+  const words = String(value).replace(/:\/\/.*/s, '://…');
+  return `\`${words.slice(0, 100)}\` (${kind})`;
+}
+
+/** A value's type alone. */
+export function typed(value: unknown): string {
+  return `a value of type ${kindOf(value)}`;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+}

@@ -1,0 +1,23 @@
+/** The stores for many processes: `reenlock/redis`. */
+
+// Redis with scripts: one round trip an operation, grants by message.
+
+export { RedisStore, type RedisStoreOptions } from './stores/redis/redis-store.ts';
+
+// Any server with a compare-and-set, and what it takes to write an adapter.
+
+export type { CasAdapter, CasReading, CasWarning } from './stores/cas/adapter.ts';
+export { CasStore, type CasStoreOptions } from './stores/cas/cas-store.ts';
+export {
+  PostgresCas,
+  type PostgresCasOptions,
+  type PostgresPool,
+  type PostgresResult,
+  postgresCasTable,
+} from './stores/cas/postgres-cas.ts';
+export { RedisCas, type RedisCasOptions } from './stores/cas/redis-cas.ts';
+
+// Several independent stores, of which more than half decide.
+
+export { type NodeOutcome, QuorumFailure } from './stores/quorum/errors.ts';
+export { QuorumStore, type QuorumStoreOptions } from './stores/quorum/quorum-store.ts';

@@ -1,0 +1,169 @@
+import cluster from 'node:cluster';
+import { type Clock, systemClock, within } from '../base/clock.ts';
+import { currentScope, processState, warnOnce } from '../base/process-state.ts';
+import { StoreCalls } from '../client/calls.ts';
+import { Releases } from '../client/releases.ts';
+import { Subscription } from '../client/subscription.ts';
+import { Keeper } from '../lease/keeper.ts';
+import { LockConfigError } from '../model/errors.ts';
+import { Events, type LockEvents, type LockListener } from '../model/events.ts';
+import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
+import type { LockStore } from '../model/store.ts';
+import type { ListOptions, LockPage } from '../model/types.ts';
+import { checkOptions, describe, milliseconds } from '../model/validate.ts';
+import { MemoryStore } from '../stores/memory/memory-store.ts';
+import { Waiting } from '../wait/pending-acquires.ts';
+import { listLocks } from './inspect.ts';
+import type { Base, Runtime } from './runtime.ts';
+
+/**
+ * A store with its options, and this process's part in it: what waits, what is held, what is renewed. Its methods can be
+ * taken off it.
+ */
+export interface Locks {
+  readonly settings: LocksSettings;
+  /**
+   * Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. Throws
+   * `LockConfigError` for an event that there is not, and for a listener that is no function.
+   */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /**
+   * A page of the locks of its store that are held or waited for, over all processes: read in no order, and never all at
+   * once. Ask again with the page's `cursor` until it has none. What is held or waited for all along is on some page,
+   * perhaps on two. Needs no scope. A key whose name is over 256 bytes is told by its hash, `%h…`, and found without `prefix`
+   * and `category` only. Rejects with `LockConfigError` where the store can't list, and `LockStoreError`.
+   */
+  list(options?: ListOptions): Promise<LockPage>;
+  /**
+   * Refuses new acquires with `LocksClosedError`, cancels who waits, waits `drainMs` (default 10 000) for what is held,
+   * then declares the rest lost and gives it back. Closes what the store opened for it, not the application's client.
+   */
+  close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
+}
+
+/** Builds a `Locks`. Throws `LockConfigError`, naming what was expected and what came. */
+export function createLocks(options?: LocksOptions): Locks {
+  return buildLocks(options, systemClock);
+}
+
+/**
+ * As `createLocks`, and makes it the one that this process uses where none is named, also when it is closed. A second call
+ * replaces it.
+ */
+export function configureLocks(options?: LocksOptions): Locks {
+  const locks = createLocks(options);
+  const state = processState();
+  state.configured = locks;
+  state.created.clear();
+  return locks;
+}
+
+/** As `createLocks`, on a clock of the caller's. */
+export function buildLocks(options: LocksOptions | undefined, clock: Clock): Locks {
+  const locks = new ProcessLocks(resolveLocksOptions(options), clock);
+  const { configured, created } = processState();
+  if (configured === undefined) created.add(locks);
+  return locks;
+}
+
+/** The configured `Locks`; else one in memory, with a warning, unless another was created and would stand unused. */
+export function defaultLocks(): Locks {
+  const state = processState();
+  if (state.configured !== undefined) return state.configured;
+  if (state.created.size > 0) {
+    throw new LockConfigError(
+      'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }` to `traceContext` or `runInTrace`, or create it with `configureLocks`',
+    );
+  }
+  if (process.env.NODE_ENV !== 'test') {
+    warnOnce('LOCK_MEMORY', 'No `Locks` was configured: locks are kept in memory and exclude no other process');
+  }
+  return configureLocks();
+}
+
+/** The inside of a `Locks`. Throws `LockConfigError` for anything else. */
+export function runtimeOf(locks: Locks): Runtime {
+  const runtime = (locks as Partial<ProcessLocks> | null)?.[runtimeSlot];
+  if (runtime !== undefined) return runtime;
+  throw new LockConfigError(
+    `Expected \`locks\` to be what \`createLocks\` or \`configureLocks\` returned, got ${describe(locks)}`,
+  );
+}
+
+/** The runtime of the calling code's scope, or else of the default `Locks`: for calls that need no owner. */
+export function currentRuntime(): Runtime {
+  return currentScope()?.runtime ?? runtimeOf(defaultLocks());
+}
+
+/** Also found on a `Locks` of another installed copy of this package. */
+const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
+
+class ProcessLocks implements Locks {
+  readonly settings: LocksSettings;
+  readonly [runtimeSlot]: Runtime;
+  readonly #subscription: Subscription;
+  readonly #releases: Releases;
+  #closing: Promise<void> | undefined;
+
+  constructor(settings: LocksSettings, clock: Clock) {
+    this.settings = settings;
+    const store: LockStore = settings.store ?? new MemoryStore({ clock });
+    if (isOneOfMany() && store.capabilities.shared === false) {
+      warnOnce(
+        'LOCK_CLUSTER',
+        'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
+      );
+    }
+    const base: Base = {
+      settings,
+      clock,
+      events: new Events(),
+      store,
+      calls: new StoreCalls(clock),
+      process: clock.randomId(),
+    };
+    this.#releases = new Releases(base, (id, sent, reply) => waiting.takeClaims(id, sent, reply));
+    this.#subscription = new Subscription(base, (message) => {
+      if (message.kind === 'lost') keeper.loseById(message.holdId);
+      else waiting.take(message);
+    });
+    const keeper = new Keeper(base, this.#releases);
+    const waiting = new Waiting(base, this.#subscription, this.#releases);
+    this[runtimeSlot] = { ...base, waiting, keeper };
+  }
+
+  readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
+    this[runtimeSlot].events.on(event, listener);
+
+  readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
+
+  readonly close = (options?: { readonly drainMs?: number | undefined }): Promise<void> => {
+    try {
+      const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
+      this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
+      return this.#closing;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+
+  async #close(drainMs: number): Promise<void> {
+    const { waiting, keeper, calls, clock } = this[runtimeSlot];
+    // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
+    processState().created.delete(this);
+    waiting.close();
+    await within(clock, drainMs, keeper.idle());
+    for (const grant of keeper.grants) keeper.lose(grant, 'The lock was lost: the server has shut down');
+    // What was asked for before may be granted yet, and must be given back.
+    await within(clock, this.settings.storeTimeoutMs, waiting.asked.idle());
+    await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
+    await within(clock, this.settings.storeTimeoutMs, this.#subscription.end());
+    keeper.close();
+    calls.close();
+  }
+}
+
+/** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. */
+function isOneOfMany(): boolean {
+  return cluster.isWorker || Number(process.env.NODE_APP_INSTANCE) > 0;
+}

@@ -1,0 +1,141 @@
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreMessage,
+  WaitReply,
+} from '../../model/store.ts';
+import { asGrant, type LockContext, type MemoryHold, type MemoryLock } from './lock-state.ts';
+
+/** What the operations need of the store that keeps the lock. */
+export interface LockHost extends LockContext {
+  /** Sends a message once the operation is in force; never from inside it. */
+  tell(process: string, message: StoreMessage): void;
+  /** What the release of a hold id answered, as long as that is remembered. */
+  buried(holdId: string): ReleaseReply['status'] | undefined;
+  bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
+}
+
+/** Grants, queues or refuses (C1 to C8, C16, C19 to C22); also the poll. */
+export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
+  const { nowMs } = host;
+  lock.dropExpired(nowMs);
+  if (host.buried(request.holdId) !== undefined) {
+    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId) };
+  }
+  const isNew = !lock.queue.has(request.holdId);
+  if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
+  const isBlocked = lock.queue.size > 0 && (lock.hasWriter || handOff(lock, host));
+
+  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
+  const claims = lock.claimsOf(request.process, request.holdId);
+  if (hold !== undefined) {
+    return { status: 'granted', grant: asGrant(hold), otherHolds: lock.holdsOf(request.owner) - 1, nowMs, claims };
+  }
+  const freeInMs = lock.freeInMs(nowMs);
+  const ahead = isNew ? lock.queue.size : [...lock.queue.keys()].indexOf(request.holdId);
+  // It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  if (isNew && lock.holdsOf(request.owner) > 0) return { status: 'conflict', freeInMs, ahead, nowMs, claims };
+  if (!terms.queue) return { status: 'refused', freeInMs, ahead, nowMs, claims };
+  if (!isNew) return { status: 'queued', isNew, freeInMs, ahead, nowMs, claims };
+  if (lock.queue.size >= terms.maxWaiters) return { status: 'full', freeInMs, ahead, nowMs, claims };
+  return { status: 'queued', isNew, freeInMs, ahead: lock.enqueue(request, terms, nowMs), nowMs, claims };
+}
+
+/** Moves a lease's end away (C10). */
+export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
+  const hold = lock.holds.get(request.holdId);
+  if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
+  if (hold.fence !== terms.fence && !(hold.isRaised && terms.fence < hold.fence)) return { status: 'lost' };
+  hold.endMs = Math.max(hold.endMs, nowMs + terms.leaseMs);
+  hold.isClaim = false;
+  return { status: 'renewed', endMs: hold.endMs, nowMs };
+}
+
+/** Removes a hold or a queue entry, and hands on (C7, C9, C14). */
+export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: ReleaseTerms): ReleaseReply {
+  const { nowMs } = host;
+  const { holdId, process } = request;
+  const removed = remove(lock, holdId, nowMs);
+  // What is remembered as gone is not there.
+  const before = removed === 'absent' ? host.buried(holdId) : undefined;
+  const status = before ?? removed;
+  if (before === undefined) {
+    if (terms.tombstoneMs > 0) host.bury(request, status, terms.tombstoneMs);
+    if (!lock.hasWriter) handOff(lock, host);
+  }
+  return { status, nowMs, claims: lock.claimsOf(process, holdId) };
+}
+
+/** Tells holds and waiters, and changes nothing (C17). */
+export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
+  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  return {
+    nowMs,
+    holds: holds.map((hold) => ({ ...asGrant(hold), owner: hold.request.owner, mode: hold.request.mode })),
+    waiters: [...lock.queue.values()].map(({ request: { holdId, owner, mode, priority }, sinceMs }) => ({
+      holdId,
+      owner,
+      mode,
+      priority,
+      sinceMs,
+    })),
+  };
+}
+
+/** Tells whether a hold id waits, and for whom (C27). */
+export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
+  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  return {
+    sinceMs: lock.queue.get(holdId)?.sinceMs,
+    holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
+  };
+}
+
+/** Takes every hold with the fence named, and hands on (C15). */
+export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
+  lock.dropExpired(host.nowMs);
+  if (lock.fence !== fence) return false;
+  const taken = [...lock.holds.values()];
+  lock.holds.clear();
+  handOff(lock, host);
+  for (const { request } of taken) host.tell(request.process, { kind: 'lost', holdId: request.holdId });
+  return true;
+}
+
+/** Grants a key that is free or shared, where no live waiter is before; or to an owner that has it already. */
+function enter(
+  lock: MemoryLock,
+  host: LockHost,
+  request: HoldRequest,
+  terms: AcquireTerms,
+  isBlocked: boolean,
+): MemoryHold | undefined {
+  const { owner, mode } = request;
+  if (!lock.admits(owner, mode) || (isBlocked && lock.holdsOf(owner) === 0)) return undefined;
+  lock.dequeue(request.holdId);
+  return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
+}
+
+/** Answers whether a live waiter is left whom the holds do not admit. */
+function handOff(lock: MemoryLock, host: LockHost): boolean {
+  const { granted, isBlocked } = lock.handOff(host);
+  for (const hold of granted) {
+    const { process } = hold.request;
+    // Told with the fence that it has now: a later one of these may have raised it.
+    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
+  }
+  return isBlocked;
+}
+
+function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {
+  const isKnown = lock.holds.has(holdId);
+  lock.dropExpired(nowMs);
+  if (!isKnown) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
+  return lock.holds.delete(holdId) ? 'released' : 'expired';
+}

@@ -1,0 +1,169 @@
+import { asMicrotask, type Clock, type Instant, systemClock } from '../../base/clock.ts';
+import type { Soon } from '../../base/maybe-promise.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  EdgeStore,
+  HoldRequest,
+  InspectReply,
+  ListReply,
+  ListRequest,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  StoreMessage,
+  SubscribeOptions,
+  Unsubscribe,
+} from '../../model/store.ts';
+import { asGrant, MemoryLock } from '../machine/lock-state.ts';
+import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from '../machine/operations.ts';
+import { MemoryEdges } from './edges.ts';
+import { MemoryTombstones } from './tombstones.ts';
+
+/**
+ * Locks in the memory of this process: the embedded default, and the reference for the other stores. It excludes
+ * requests of one process from each other, never those of another process. Several `Locks` may share one. It answers what
+ * carries a lock at once, without a promise.
+ */
+export class MemoryStore implements LockStore {
+  readonly capabilities: StoreCapabilities = {
+    queue: true,
+    handOff: true,
+    reachability: true,
+    modes: true,
+    shared: false,
+    minFence: true,
+    edges: true,
+  };
+  readonly edges: EdgeStore = new MemoryEdges(
+    () => this.#nowMs(),
+    (request) => wait(this.#lock(request.id), this.#nowMs(), request),
+  );
+  readonly #clock: Clock;
+  readonly #start: Instant;
+  readonly #locks = new Map<string, MemoryLock>();
+  readonly #listeners = new Map<string, StoreListener>();
+  /** Whoever is to be told of free keys. */
+  readonly #freedListeners = new Set<string>();
+  // One for all keys: no key needs to be remembered after its last hold.
+  #lastFence = 0;
+  readonly #tombstones = new MemoryTombstones();
+  /** One for all calls, of which each is over before the next begins. */
+  readonly #host = {
+    nowMs: 0,
+    caller: undefined as string | undefined,
+    nextFence: (least?: number): number => this.#nextFence(least),
+    isReachable: (process: string): boolean => this.#listeners.has(process),
+    tell: (process: string, message: StoreMessage): void => this.#tell(process, message),
+    buried: (holdId: string): ReleaseReply['status'] | undefined => this.#tombstones.get(holdId, this.#host.nowMs),
+    bury: (request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void =>
+      this.#bury(request, status, tombstoneMs),
+  } satisfies LockHost;
+
+  constructor(options: { clock?: Clock } = {}) {
+    this.#clock = options.clock ?? systemClock;
+    this.#start = this.#clock.now();
+  }
+
+  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply> {
+    const lock = this.#lock(request.id);
+    const reply = acquire(lock, this.#hostFor(request.process), request, terms);
+    this.#keep(request.id, lock);
+    return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
+  }
+
+  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply> {
+    return renew(this.#lock(request.id), this.#nowMs(), request, terms);
+  }
+
+  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply> {
+    const lock = this.#lock(request.id);
+    const reply = release(lock, this.#hostFor(request.process), request, terms);
+    this.#keep(request.id, lock);
+    if (terms.announce && reply.status !== 'absent' && lock.holds.size === 0) {
+      for (const process of this.#freedListeners) this.#tell(process, { kind: 'freed', id: request.id });
+    }
+    return reply;
+  }
+
+  async inspect(id: string): Promise<InspectReply> {
+    return inspect(this.#lock(id), this.#nowMs());
+  }
+
+  async forceRelease(id: string, fence: number): Promise<boolean> {
+    const lock = this.#lock(id);
+    const isDone = forceRelease(lock, this.#hostFor(undefined), fence);
+    this.#keep(id, lock);
+    return isDone;
+  }
+
+  /** In the order of their names, which is the cursor's, too. */
+  async list({ idPrefix, limit, cursor = '' }: ListRequest): Promise<ListReply> {
+    const after = [...this.#locks.keys()].filter((id) => id.startsWith(idPrefix) && id > cursor).sort();
+    const ids = after.slice(0, limit);
+    const nowMs = this.#nowMs();
+    const replies = ids.map((id) => ({ id, ...inspect(this.#lock(id), nowMs) }));
+    const locks = replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0);
+    return { locks, cursor: after.length > limit ? ids.at(-1) : undefined };
+  }
+
+  async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
+    this.#listeners.set(process, listener);
+    if (options.freed) this.#freedListeners.add(process);
+    return async () => {
+      this.#listeners.delete(process);
+      this.#freedListeners.delete(process);
+    };
+  }
+
+  #lock(id: string): MemoryLock {
+    return this.#locks.get(id) ?? new MemoryLock();
+  }
+
+  /** As long as anything is left of it. */
+  #keep(id: string, lock: MemoryLock): void {
+    if (lock.isUnused) this.#locks.delete(id);
+    else this.#locks.set(id, lock);
+  }
+
+  #hostFor(caller: string | undefined): LockHost {
+    const host = this.#host;
+    host.nowMs = this.#nowMs();
+    host.caller = caller;
+    return host;
+  }
+
+  /** A repeat raises the fence to this, where its hold is the only one (C24). */
+  #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
+    const holder = lock.holds.values().next().value;
+    if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
+    holder.fence = Math.max(holder.fence, minFence);
+    this.#lastFence = Math.max(this.#lastFence, holder.fence);
+    return { ...reply, grant: asGrant(holder) };
+  }
+
+  #tell(process: string, message: StoreMessage): void {
+    asMicrotask(() => this.#listeners.get(process)?.(message));
+  }
+
+  #nextFence(least = 0): number {
+    this.#lastFence = Math.max(this.#lastFence + 1, Math.floor(this.#host.nowMs * 1000), least);
+    return this.#lastFence;
+  }
+
+  /** Never steps: the wall clock at the start, and the monotonic time since. */
+  #nowMs(): number {
+    return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
+  }
+
+  #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
+    // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
+    if (status === 'released' && unanswered === 0) return;
+    const { nowMs } = this.#host;
+    this.#tombstones.add(holdId, status, nowMs + tombstoneMs, nowMs);
+  }
+}

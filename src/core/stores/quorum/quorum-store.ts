@@ -1,0 +1,124 @@
+import { type Clock, elapsedMs, systemClock } from '../../base/clock.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  Unsubscribe,
+} from '../../model/store.ts';
+import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../../model/validate.ts';
+import { acquireQuorum } from './acquire.ts';
+import { forceReleaseQuorum, inspectQuorum, releaseQuorum, renewQuorum } from './calls.ts';
+import { QuorumNode } from './node.ts';
+import { Quorum } from './quorum.ts';
+import { subscribeQuorum } from './stream.ts';
+
+/** Which stores decide together, and how long each may take. */
+export interface QuorumStoreOptions {
+  /** The nodes, three or more: stores that share no server, disk or replication. An odd number is best. */
+  readonly stores: readonly LockStore[];
+  /** The deadline of a call to one node, in milliseconds; short beside every lease. Default 250. */
+  readonly nodeTimeoutMs?: number | undefined;
+  /**
+   * The longest lease that any process asks for, in milliseconds: a longer one is refused, and a node that restarted has no
+   * say for so long. Default 300 000.
+   */
+  readonly maxLeaseMs?: number | undefined;
+}
+
+/**
+ * Locks on a majority of independent stores (Redlock): they outlive the loss of the others. It has no queue: who waits
+ * tries again, and is woken by releases. A fence is agreed on by a quorum before it is told. Throws `LockConfigError` for
+ * bad options; its calls reject with `LockStoreError`, whose cause says how each node answered (`QuorumFailure`).
+ * docs/stores-quorum.md says what is promised, and what is not.
+ */
+export class QuorumStore implements LockStore {
+  readonly capabilities: StoreCapabilities;
+  readonly #quorum: Quorum;
+
+  constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {
+    const { stores, nodeTimeoutMs = 250, maxLeaseMs = 300_000 } = checkOptions(options, rules, 'QuorumStore', 'stores');
+    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs));
+    this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs, maxLeaseMs);
+    this.capabilities = {
+      queue: false,
+      handOff: false,
+      reachability: false,
+      modes: false,
+      shared: stores.every(({ capabilities }) => capabilities.shared),
+      // A node that restarted is trusted again after that.
+      maxLeaseMs,
+    };
+  }
+
+  /** Granted, or refused and given back everywhere; `terms.queue` changes nothing. Never `queued`. */
+  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const { holds, clock } = this.#quorum;
+    const hold = holds.of(request);
+    const now = clock.now();
+    if (hold.pending !== undefined) {
+      // The caller counts the lease from now, the nodes from their own replies: those may be older.
+      const { since, reply } = hold.pending;
+      return later(await reply, elapsedMs(now, since));
+    }
+    const reply = acquireQuorum(this.#quorum, hold, terms).finally(() => {
+      hold.pending = undefined;
+      // Only who asked knows whether it asks again: a node that remembers a release would cancel that.
+      request.unanswered = this.#quorum.unanswered(hold.request);
+      holds.tidy(hold);
+    });
+    hold.pending = { since: now, reply };
+    return reply;
+  }
+
+  async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
+    return renewQuorum(this.#quorum, request, terms);
+  }
+
+  async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    return releaseQuorum(this.#quorum, request, terms);
+  }
+
+  /** Tells the holds that stand on a quorum, or would if the nodes that did not answer had them, too. */
+  async inspect(id: string): Promise<InspectReply> {
+    return inspectQuorum(this.#quorum, id);
+  }
+
+  /** True: the hold no longer stands on a quorum. False: it did not stand on one. */
+  async forceRelease(id: string, fence: number): Promise<boolean> {
+    return forceReleaseQuorum(this.#quorum, id, fence);
+  }
+
+  /** In force once a quorum of the nodes' streams are; the others join when they can. */
+  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return subscribeQuorum(this.#quorum, process, listener);
+  }
+}
+
+function later(reply: AcquireReply, ms: number): AcquireReply {
+  return { ...reply, nowMs: reply.nowMs + ms };
+}
+
+const store = objectWith('a lock store', 'acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe');
+
+const nodes: Rule = {
+  expected: 'an array of three or more different stores whose `capabilities` have `minFence`',
+  accepts: (value) =>
+    Array.isArray(value) &&
+    value.length >= 3 &&
+    new Set(value).size === value.length &&
+    value.every((each) => store.accepts(each) && (each as LockStore).capabilities?.minFence === true),
+};
+
+const rules: Rules<QuorumStoreOptions> = {
+  stores: nodes,
+  nodeTimeoutMs: milliseconds(1),
+  maxLeaseMs: milliseconds(10),
+};
