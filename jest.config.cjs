@@ -23,8 +23,8 @@ module.exports = {
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
   },
-  globalSetup: '<rootDir>/test/helpers/global-setup.ts',
-  testSequencer: '<rootDir>/test/helpers/longest-first.cjs',
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  testSequencer: '<rootDir>/test/support/longest-first.cjs',
   testTimeout: 60_000,
   // On two cores: suites that wait for servers, processes and leases leave one to others half of their time.
   maxWorkers: 3,

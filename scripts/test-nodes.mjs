@@ -1,7 +1,7 @@
 // Runs the suites that depend on Node's HTTP and timers under several versions of Node, one after the other:
-//   npm run test:nodes                 all versions, test/http test/core test/store
+//   npm run test:nodes                 all versions, test/http test/core test/stores
 //   npm run test:nodes -- 24 26.1.0    these versions
-//   npm run test:nodes -- 24 test/http/abort.test.ts
+//   npm run test:nodes -- 24 test/http/abort/abort.test.ts
 // Versions are installed from the npm registry into node_modules/.cache; the one that runs this is used as it is.
 // Exit code 1 says that a suite failed or that a version could not be had.
 
@@ -11,7 +11,7 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const versions = ['20', '22', '24', '26'];
-const suites = ['test/http', 'test/core', 'test/store'];
+const suites = ['test/http', 'test/core', 'test/stores'];
 const versionPattern = /^\d+(\.\d+){0,2}$/;
 
 try {

@@ -1,4 +1,4 @@
-import { watchLeaks } from '../helpers/leaks.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
 import { Workshop } from './workshop.ts';
 
 watchLeaks();

@@ -1,9 +1,9 @@
 import { basename, join } from 'node:path';
-import { freePort } from '../helpers/free-port.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
-import { runScript, type Script, startScript, tsx } from '../helpers/processes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { runScript, type Script, startScript, tsx } from '../support/processes/processes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf } from './markdown.ts';
 import { type Module, pages, Workshop } from './workshop.ts';
 

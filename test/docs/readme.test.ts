@@ -1,7 +1,7 @@
-import { freePort } from '../helpers/free-port.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type Script, startScript, tsx } from '../helpers/processes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type Script, startScript, tsx } from '../support/processes/processes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf, readDocument } from './markdown.ts';
 import { documents, Workshop } from './workshop.ts';
 

@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { clientInfoRight } from '../helpers/redis-rights.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { clientInfoRight } from '../support/redis/rights.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { readDocument } from './markdown.ts';
 
 watchLeaks();

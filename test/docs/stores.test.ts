@@ -6,13 +6,13 @@ import { type LockStore, type Locks, lock, MemoryStore, runInTrace } from 'reenl
 import { CasStore, PostgresCas, postgresCasTable, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
-import { type PostgresServer, startPostgres } from '../helpers/postgres-server.ts';
-import { OldRedisStore } from '../helpers/redis-nodes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { TripCounter } from '../helpers/trip-counter.ts';
-import { until } from '../store/redis.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { OldRedisStore } from '../support/redis/nodes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { until } from '../support/redis/stage.ts';
+import { TripCounter } from '../support/redis/trip-counter.ts';
 import { readDocument, sectionOf, tableOf } from './markdown.ts';
 
 watchLeaks();

@@ -21,7 +21,7 @@ import {
 } from 'reenlock';
 import { closeServer, lockOn, traceContext } from 'reenlock/express';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
-import { watchLeaks } from '../helpers/leaks.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
 import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
 import { Workshop } from './workshop.ts';
 

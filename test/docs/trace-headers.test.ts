@@ -2,7 +2,7 @@ import express from 'express';
 import { createLocks, runInTrace, traceHeaders } from 'reenlock';
 import { traceContext } from 'reenlock/express';
 import request from 'supertest';
-import { watchLeaks } from '../helpers/leaks.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 

@@ -3,9 +3,9 @@ import Redis from 'ioredis';
 import { getLock } from 'reenlock';
 import { openQueue, type Settlement } from '../../examples/bullmq-job/queue.ts';
 import { orderKey } from '../../examples/orders/key.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript, type Script, startScript } from '../helpers/processes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { runScript, type Script, startScript } from '../support/processes/processes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { beside, Example, exampleFile, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();

@@ -1,7 +1,7 @@
 import { getLock, lock } from 'reenlock';
 import { orderKey } from '../../examples/orders/key.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { beside, Example, readOrder, ship, stopExamples } from './example.ts';
 
 watchLeaks();

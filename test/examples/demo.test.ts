@@ -1,9 +1,9 @@
 import Redis from 'ioredis';
 import type { Doing, Moment } from '../../examples/demo/moments.ts';
 import { drawLanes } from '../../examples/demo/timeline.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript, tsx } from '../helpers/processes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { runScript, tsx } from '../support/processes/processes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { exampleFile, until } from './example.ts';
 
 watchLeaks();

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Redis from 'ioredis';
 import { createLocks, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { type Script, type ScriptResult, startScript } from '../helpers/processes.ts';
+import { type Script, type ScriptResult, startScript } from '../support/processes/processes.ts';
 
 const patienceMs = 50_000;
 const examples = join(__dirname, '../../examples');

@@ -1,5 +1,5 @@
-import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript } from '../helpers/processes.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { runScript } from '../support/processes/processes.ts';
 import { exampleFile } from './example.ts';
 
 watchLeaks();

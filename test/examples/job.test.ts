@@ -5,8 +5,8 @@ import { settleOrders } from '../../examples/job/settlement.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { Example, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();

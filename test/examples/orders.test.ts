@@ -7,8 +7,8 @@ import { createApp as createKoaApp } from '../../examples/koa-orders/app.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { Example, readOrder, ship, stopExamples, until } from './example.ts';
 
 watchLeaks();

@@ -1,5 +1,5 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { watchLeaks } from '../helpers/leaks.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
 import { Example, stopExamples } from './example.ts';
 
 watchLeaks();

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import Redis from 'ioredis';
 import { RedisStore } from 'reenlock/redis';
-import { freePort } from '../helpers/free-port.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { runScript, startScript } from '../helpers/processes.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { runScript, startScript } from '../support/processes/processes.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { Bank } from './bank.ts';
 import { Example, exampleFile, stopExamples, until } from './example.ts';
 

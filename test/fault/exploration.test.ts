@@ -14,8 +14,8 @@ import type {
   Unsubscribe,
 } from '../../src/core/model/store.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
-import { FakeStore, type Fault, type StoreOperation } from '../helpers/fake-store.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { FakeStore, type Fault, type StoreOperation } from '../support/stores/fake-store.ts';
 import { type Entry, violationsOf } from './history.ts';
 import { type Held, Recorder } from './recorder.ts';
 import { isLong, printSeed, seed } from './seed.ts';

@@ -1,10 +1,10 @@
 import { Agent, get } from 'node:http';
 import { RedisStore } from 'reenlock/redis';
-import { express5 } from '../helpers/express-app.ts';
-import { gate } from '../helpers/gate.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { Stage } from '../helpers/stage.ts';
-import { until, useRedis } from '../store/redis.ts';
+import { gate } from '../support/gate.ts';
+import { express5 } from '../support/http/express-app.ts';
+import { Stage } from '../support/http/stage.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { until, useRedis } from '../support/redis/stage.ts';
 
 watchLeaks();
 

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { AcquireOptions, LocksOptions } from '../../src/core/index.ts';
 import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
-import { type Script, startScript } from '../helpers/processes.ts';
-import { disconnectTimeout } from '../helpers/redis-client.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { TcpProxy } from '../helpers/tcp-proxy.ts';
+import { type Script, startScript } from '../support/processes/processes.ts';
+import { TcpProxy } from '../support/processes/tcp-proxy.ts';
+import { disconnectTimeout } from '../support/redis/client.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { type Entry, type Rules, violationsOf } from './history.ts';
 import type { ClientSetup, Look, Order } from './processes/client.ts';
 

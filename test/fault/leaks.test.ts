@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { startScript } from '../helpers/processes.ts';
-import { until, useRedis } from '../store/redis.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { startScript } from '../support/processes/processes.ts';
+import { until, useRedis } from '../support/redis/stage.ts';
 import type { LoopResult } from './processes/loop.ts';
 import { isLong } from './seed.ts';
 

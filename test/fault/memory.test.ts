@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { readDocument } from '../docs/markdown.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { startScript } from '../helpers/processes.ts';
-import { useRedis } from '../store/redis.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { startScript } from '../support/processes/processes.ts';
+import { useRedis } from '../support/redis/stage.ts';
 import type { KeysResult, WaitersResult } from './processes/memory.ts';
 import { isLong } from './seed.ts';
 

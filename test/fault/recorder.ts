@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type AcquireOptions, type Hold, type Locks, lock, runInTrace } from '../../src/core/index.ts';
 import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/model/store.ts';
-import { gate } from '../helpers/gate.ts';
+import { gate } from '../support/gate.ts';
 import type { Entry } from './history.ts';
 
 /** A hold of a job of its own, with the name that the history has for it. */

@@ -2,10 +2,10 @@ import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import type { HoldRequest, LockStore } from '../../src/core/model/store.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
-import { FakeStore } from '../helpers/fake-store.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
-import { until, useRedis } from '../store/redis.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { until, useRedis } from '../support/redis/stage.ts';
+import { FakeStore } from '../support/stores/fake-store.ts';
 import { type Entry, type Rules, type Violation, violationsOf } from './history.ts';
 import { type Held, Recorder } from './recorder.ts';
 import {

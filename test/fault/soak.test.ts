@@ -1,4 +1,4 @@
-import { watchLeaks } from '../helpers/leaks.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Client, Lab } from './lab.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 

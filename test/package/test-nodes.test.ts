@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from './packed.ts';
 
-const passing = 'test/http/rtracer-first.test.ts';
+const passing = 'test/http/context/rtracer-first.test.ts';
 const own = process.versions.node;
 
 /** Runs `npm run test:nodes` without a registry, so that the running version is the only one to be had. */

@@ -1,10 +1,10 @@
 import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
-import { FakeStore } from '../helpers/fake-store.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
-import { OldRedisStore, RedisNodes } from '../helpers/redis-nodes.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { OldRedisStore, RedisNodes } from '../support/redis/nodes.ts';
+import { FakeStore } from '../support/stores/fake-store.ts';
 
 watchLeaks();
 

@@ -1,10 +1,10 @@
 import { getLock, LockAbortedError, LockLostError, LockNotHeldError, LockTimeoutError, lock } from 'reenlock';
-import { shortMs } from '../contract/harness.ts';
-import { key } from '../contract/stage.ts';
-import { outcomeOf } from '../core/set-up.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
-import { until } from '../store/redis.ts';
+import { shortMs } from '../stores/contract/harness.ts';
+import { key } from '../stores/contract/stage.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { until } from '../support/redis/stage.ts';
+import { outcomeOf } from '../support/stores/set-up.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 
 watchLeaks();

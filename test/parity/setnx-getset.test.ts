@@ -2,11 +2,11 @@ import { EventEmitter, once } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { createLocks, getLock, LockTimeoutError, lock, runInTrace } from 'reenlock';
 import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
-import { longMs, shortMs } from '../contract/harness.ts';
-import { key, type Line, Stage } from '../contract/stage.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { type CasServer, casServers } from '../store/cas-servers.ts';
-import { MapCas } from '../store/map-cas.ts';
+import { longMs, shortMs } from '../stores/contract/harness.ts';
+import { key, type Line, Stage } from '../stores/contract/stage.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type CasServer, casServers } from '../support/stores/cas-servers.ts';
+import { MapCas } from '../support/stores/map-cas.ts';
 
 watchLeaks();
 

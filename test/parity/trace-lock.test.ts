@@ -4,12 +4,12 @@ import express from 'express';
 import { Redis } from 'ioredis';
 import { getLock, Locked, LockLostError, lock, traceHeaders } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import { key } from '../contract/stage.ts';
-import { outcomeOf } from '../core/set-up.ts';
-import { watchLeaks } from '../helpers/leaks.ts';
-import { ManualClock } from '../helpers/manual-clock.ts';
-import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
-import { until, useRedis } from '../store/redis.ts';
+import { key } from '../stores/contract/stage.ts';
+import { ManualClock } from '../support/clock/manual-clock.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { until, useRedis } from '../support/redis/stage.ts';
+import { outcomeOf } from '../support/stores/set-up.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 
 watchLeaks();

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { disconnectTimeout } from '../../helpers/redis-client.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
 import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';

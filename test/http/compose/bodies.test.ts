@@ -1,12 +1,18 @@
 import type { Request } from 'express';
 import multer from 'multer';
 import { currentTrace, getLock } from 'reenlock';
-import { type App, type Call, describeFrameworks, type Framework, type Middleware } from '../../helpers/frameworks.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import type { RawClient } from '../../helpers/raw-client.ts';
-import { Stage } from '../../helpers/stage.ts';
+import {
+  type App,
+  type Call,
+  describeFrameworks,
+  type Framework,
+  type Middleware,
+} from '../../support/http/frameworks.ts';
+import type { RawClient } from '../../support/http/raw-client.ts';
+import { Rivals, type RivalsOptions, type Work } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 import { describeExpress } from './native.ts';
-import { Rivals, type RivalsOptions, type Work } from './rivals.ts';
 
 watchLeaks();
 

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import compression from 'compression';
 import type { RequestHandler, Response } from 'express';
 import { traceContext } from 'reenlock/express';
-import type { App } from '../../helpers/frameworks.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { ManualClock } from '../../helpers/manual-clock.ts';
-import type { Hangup } from '../../helpers/raw-client.ts';
-import { Stage } from '../../helpers/stage.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import type { App } from '../../support/http/frameworks.ts';
+import type { Hangup } from '../../support/http/raw-client.ts';
+import { Rivals, type Work } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 import { describeExpress } from './native.ts';
-import { Rivals, type Work } from './rivals.ts';
 
 watchLeaks();
 

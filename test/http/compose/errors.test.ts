@@ -1,9 +1,9 @@
 import { getLock, type LockError, lock } from 'reenlock';
-import { type App, type Call, describeFrameworks, type Framework } from '../../helpers/frameworks.ts';
-import { gate } from '../../helpers/gate.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { Stage } from '../../helpers/stage.ts';
-import { Rivals } from './rivals.ts';
+import { gate } from '../../support/gate.ts';
+import { type App, type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
+import { Rivals } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 

@@ -4,13 +4,13 @@ import Koa from 'koa';
 import { getLock } from 'reenlock';
 import * as forExpress from 'reenlock/express';
 import * as forKoa from 'reenlock/koa';
-import { express5 } from '../../helpers/express-app.ts';
-import { gate } from '../../helpers/gate.ts';
-import { koa3 } from '../../helpers/koa-app.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { ManualClock } from '../../helpers/manual-clock.ts';
-import { Stage } from '../../helpers/stage.ts';
-import { Rivals, type Work } from './rivals.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { express5 } from '../../support/http/express-app.ts';
+import { koa3 } from '../../support/http/koa-app.ts';
+import { Rivals, type Work } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 

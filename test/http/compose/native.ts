@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module';
 import express5 from 'express';
 import Koa3, { type Middleware } from 'koa';
-import * as expressApp from '../../helpers/express-app.ts';
-import type { Framework } from '../../helpers/frameworks.ts';
-import * as koaApp from '../../helpers/koa-app.ts';
+import * as expressApp from '../../support/http/express-app.ts';
+import type { Framework } from '../../support/http/frameworks.ts';
+import * as koaApp from '../../support/http/koa-app.ts';
 
 export type Express = typeof express5;
 export type Koa = typeof Koa3;

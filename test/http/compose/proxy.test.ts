@@ -1,10 +1,10 @@
 import { type IncomingMessage, request } from 'node:http';
 import { traceHeaders } from 'reenlock';
-import { type Call, describeFrameworks } from '../../helpers/frameworks.ts';
-import { gate } from '../../helpers/gate.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { Stage } from '../../helpers/stage.ts';
-import { Rivals, type RivalsOptions } from './rivals.ts';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Rivals, type RivalsOptions } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 

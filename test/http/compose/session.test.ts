@@ -3,12 +3,12 @@ import type { Request, RequestHandler } from 'express';
 import session, { type SessionData } from 'express-session';
 import { currentTrace, getLock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import type { App } from '../../helpers/frameworks.ts';
-import { type Gate, gate } from '../../helpers/gate.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { Stage } from '../../helpers/stage.ts';
+import { type Gate, gate } from '../../support/gate.ts';
+import type { App } from '../../support/http/frameworks.ts';
+import { Rivals, type Work } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 import { describeExpress } from './native.ts';
-import { Rivals, type Work } from './rivals.ts';
 
 watchLeaks();
 

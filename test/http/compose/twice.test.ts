@@ -1,8 +1,8 @@
 import { createLocks } from 'reenlock';
-import { describeFrameworks } from '../../helpers/frameworks.ts';
-import { watchLeaks } from '../../helpers/leaks.ts';
-import { Stage } from '../../helpers/stage.ts';
-import { Rivals } from './rivals.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Rivals } from '../../support/http/rivals.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 

@@ -1,0 +1,37 @@
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { createLocks, getLock, type Locks, MemoryStore, runInTrace } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** As an application's tests may call it: of the ways to go on later, none is real. */
+describe('under fake timers', () => {
+  let locks: Locks;
+  beforeEach(() => {
+    locks = createLocks({ store: new MemoryStore() });
+    jest.useFakeTimers();
+  });
+  afterEach(async () => {
+    jest.useRealTimers();
+    await locks.close();
+  });
+
+  it('a lock is handed on', async () => {
+    const turn = () => runInTrace(() => getLock('order:42').run(() => Promise.resolve('done')), { locks });
+    expect(await Promise.all([turn(), turn(), turn()])).toEqual(['done', 'done', 'done']);
+  });
+
+  it('the lock of a guard is released with the answer', async () => {
+    const app = express();
+    app.use(traceContext({ locks }), lockOn('order:42'), (_, res) => res.end());
+    const server = createServer(app).listen(0);
+    const { port } = server.address() as AddressInfo;
+    const status = () =>
+      new Promise((resolve) => get({ port, agent: false }, (res) => resolve(res.resume().statusCode)));
+    expect([await status(), await status()]).toEqual([200, 200]);
+    server.close();
+  });
+});

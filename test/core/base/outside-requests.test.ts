@@ -1,0 +1,146 @@
+import { createHook } from 'node:async_hooks';
+import { createLocks, currentTrace, type Locks, type LocksOptions, lock, MemoryStore, runInTrace } from 'reenlock';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** Whose work it would be taken for. */
+const owner = () => currentTrace()?.owner;
+
+describe('what one request has started for all', () => {
+  const opened: Locks[] = [];
+  afterEach(async () => {
+    for (const locks of opened.splice(0)) await locks.close({ drainMs: 0 });
+  });
+
+  function create(options: LocksOptions): Locks {
+    const locks = createLocks(options);
+    opened.push(locks);
+    return locks;
+  }
+
+  it('leaves to each who listens to the signal of a hold: what it locks then is its own, and not the first one’s', async () => {
+    const locks = create({ leaseMs: 1_500 });
+    const tried = runInTrace(
+      async () => {
+        await lock.acquire('first');
+        return runInTrace(
+          async () => {
+            const { signal } = await lock.acquire('second', { leaseMs: 700, maxHoldMs: 700 });
+            return new Promise((resolve) => {
+              signal.addEventListener('abort', () => {
+                resolve(lock.tryAcquire('first').then((hold) => [owner(), hold?.owner]));
+              });
+            });
+          },
+          { traceId: 'second' },
+        );
+      },
+      { locks, traceId: 'first' },
+    );
+    expect(await tried).toEqual(['second', undefined]);
+  });
+
+  it('leaves them to the scope of the hold or trace, also where another has asked for the signal first, and is over', async () => {
+    const aborted = (signal: AbortSignal | undefined) =>
+      new Promise((resolve) => signal?.addEventListener('abort', () => resolve(owner())));
+    const job = await runInTrace(
+      async () => {
+        const trace = currentTrace();
+        const hold = await lock.acquire('key', { leaseMs: 500, maxHoldMs: 500 });
+        const batch = await lock.acquireAll(['key', 'free']);
+        await runInTrace(() => [trace?.signal, hold.signal, batch.signal], { traceId: 'other' });
+        const over = aborted(trace?.signal);
+        return { over, lost: await Promise.all([aborted(hold.signal), aborted(batch.signal)]) };
+      },
+      { locks: create({}), traceId: 'own' },
+    );
+    expect([...job.lost, await job.over]).toEqual(['own', 'own', 'own']);
+  });
+
+  it('is nothing open to `jest --detectOpenHandles`, which asks each resource whether it keeps the process alive', async () => {
+    const open: string[] = [];
+    const hook = createHook({
+      init(_id, type, _trigger, resource) {
+        const { hasRef } = resource as { hasRef?: () => boolean };
+        if (hasRef === undefined || hasRef.call(resource)) open.push(type);
+      },
+    });
+    hook.enable();
+    await jest.isolateModulesAsync(async () => void (await import('../../../src/core/base/clock.ts')));
+    hook.disable();
+    expect(open).not.toContain('reenlock');
+  });
+
+  it('leaves to a job what it does on its signal, whoever tells it to stop', async () => {
+    const stop = new AbortController();
+    const job = runInTrace(
+      () => new Promise((resolve) => currentTrace()?.signal.addEventListener('abort', () => resolve(owner()))),
+      { locks: create({}), traceId: 'job', signal: stop.signal },
+    );
+    await runInTrace(async () => stop.abort(), { locks: create({}), traceId: 'stopping' });
+    expect(await job).toBe('job');
+  });
+
+  it('is no work of its trace: renewals', async () => {
+    const locks = create({ leaseMs: 900 });
+    await runInTrace(
+      async () => {
+        const renewed = new Promise((resolve) => void locks.on('renewed', () => resolve(owner())));
+        await lock.acquire('key');
+        expect(await renewed).toBeUndefined();
+      },
+      { locks },
+    );
+  });
+
+  it('is no work of its trace: polls', async () => {
+    const store = new MemoryStore();
+    const acquire = jest.spyOn(store, 'acquire');
+    const locks = create({ store, pollMs: 20 });
+    await runInTrace(
+      async () => {
+        await lock.acquire('key');
+        const owners: unknown[] = [];
+        const polled = new Promise<void>((resolve) => {
+          acquire.mockImplementation((request, terms) => {
+            owners.push(owner());
+            if (owners.length === 3) resolve();
+            return MemoryStore.prototype.acquire.call(store, request, terms);
+          });
+        });
+        const waiting = runInTrace(() => lock.acquire('key', { waitMs: 2_000 }), { locks, traceId: 'waiter' });
+        await polled;
+        expect(owners).toEqual(['waiter', undefined, undefined]);
+        await lock.release('key');
+        await waiting;
+      },
+      { locks, traceId: 'holder' },
+    );
+  });
+
+  it('is no work of its trace: the connection for messages', async () => {
+    const store = new MemoryStore();
+    const owners: unknown[] = [];
+    jest.spyOn(store, 'subscribe').mockImplementation(async (...args) => {
+      await null;
+      owners.push(owner());
+      return MemoryStore.prototype.subscribe.apply(store, args);
+    });
+    await runInTrace(() => lock.run('key', () => {}), { locks: create({ store }) });
+    expect(owners).toEqual([undefined]);
+  });
+
+  it('is no work of its trace: what was not answered in time', async () => {
+    const store = new MemoryStore();
+    jest.spyOn(store, 'acquire').mockImplementation(() => new Promise(() => undefined));
+    const locks = create({ store, storeTimeoutMs: 30 });
+    const owners: unknown[] = [];
+    locks.on('storeError', ({ operation }) => void (operation === 'acquire' && owners.push(owner())));
+    const tries = ['first', 'second'].map((traceId) =>
+      runInTrace(() => lock.tryAcquire(traceId), { locks, traceId }).catch(({ code }) => code),
+    );
+    expect(await Promise.all(tries)).toEqual(['ERR_LOCK_STORE', 'ERR_LOCK_STORE']);
+    expect(owners).toEqual([undefined, undefined]);
+  });
+});

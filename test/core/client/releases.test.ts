@@ -1,0 +1,167 @@
+import { pause } from '../../../src/core/base/clock.ts';
+import { Releases } from '../../../src/core/client/releases.ts';
+import { LockStoreError, lock } from '../../../src/core/index.ts';
+import { runtimeOf } from '../../../src/core/runtime/locks.ts';
+import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+describe('a release that fails', () => {
+  it('is tried again after pauses that double, up to a second', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const startMs = clock.now().monoMs;
+    store.always('release', down);
+    outcomeOf(hold.release());
+    await clock.advance(4_000);
+    const times = store.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs - startMs);
+    expect(times).toEqual([0, 50, 150, 350, 750, 1_550, 2_550, 3_550]);
+  });
+
+  it('is tried again after pauses with jitter, so that those of many processes do not come together', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const startMs = clock.now().monoMs;
+    store.always('release', down);
+    clock.nextJitter = 0;
+    outcomeOf(hold.release());
+    await clock.advance(25);
+    clock.nextJitter = 0.75;
+    await clock.advance(200);
+    const times = store.calls.filter(({ operation }) => operation === 'release').map(({ atMs }) => atMs - startMs);
+    expect(times).toEqual([0, 25, 75]);
+  });
+
+  it('rejects with what the latest try has failed with', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    store.next('release', { kind: 'rejected', error: new Error('first') });
+    store.always('release', down);
+    const released = outcomeOf(hold.release());
+    await clock.advance(2_000);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: down.error });
+  });
+
+  it('rejects as soon as a short lease is over: nothing can be left', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup, { leaseMs: 100 });
+    store.always('release', down);
+    const released = outcomeOf(hold.release());
+    await clock.advance(500);
+    expect(released.error).toBeInstanceOf(LockStoreError);
+    const count = store.count('release');
+    await clock.advance(5_000);
+    expect(store.count('release')).toBe(count);
+  });
+
+  it('and then succeeds is one that went well, whenever that is asked', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const job = setup.job();
+    const hold = await job.in(() => lock.acquire('key'));
+    store.next('release', down);
+    await job.end();
+    await clock.advance(5_000);
+    await expect(hold.release()).resolves.toBeUndefined();
+  });
+
+  it('is told of once, also where the answer to its first try comes after that to its second', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const released = setup.events('released');
+    const hold = await taken(setup);
+    store.next('release', { kind: 'lateReply', ms: 3_000 });
+    outcomeOf(hold.release());
+    await clock.advance(5_000);
+    expect(store.count('release')).toBe(2);
+    expect(released).toHaveLength(1);
+  });
+
+  it('is tried again once, and told of once, also where its first try rejects after its deadline', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const errors = setup.events('storeError');
+    const hold = await taken(setup);
+    jest.spyOn(store, 'release').mockImplementationOnce(async () => {
+      await pause(clock, 3_000);
+      throw down.error;
+    });
+    outcomeOf(hold.release());
+    await clock.advance(5_000);
+    expect(errors).toHaveLength(1);
+    expect(store.count('release')).toBe(1);
+  });
+});
+
+describe('close', () => {
+  it('waits for a release that is on its way', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup);
+    const open = store.gate('release');
+    void hold.release();
+    const closed = outcomeOf(setup.locks.close());
+    await clock.advance(1_000);
+    expect(closed.state).toBe('pending');
+    open();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('does not wait for one that was given up', async () => {
+    const setup = setUp();
+    const { clock, store } = setup;
+    const hold = await taken(setup, { leaseMs: 100 });
+    store.always('release', down);
+    outcomeOf(hold.release());
+    await clock.advance(1_000);
+    const closed = outcomeOf(setup.locks.close());
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+    expect(clock.timerCount).toBe(0);
+  });
+});
+
+describe('a grant to whose release the store never answered', () => {
+  it('is given back once, however often it is told', async () => {
+    const setup = setUp({ leaseMs: 1_000 });
+    const { clock, store } = setup;
+    const first = await taken(setup.sibling());
+    const late = await queued(setup, { waitMs: 100 });
+    const { holdId } = store.calls.findLast(({ operation }) => operation === 'acquire') as { holdId: string };
+    store.always('release', down);
+    await clock.advance(20_000);
+    expect(late.state).toBe('rejected');
+    store.heal();
+    const count = store.count('release');
+    const grant = { holdId, fence: 1, endMs: 0, isClaim: true };
+    for (let n = 0; n < 3; n++) store.broadcast({ kind: 'granted', grant });
+    await clock.settle();
+    expect(store.count('release')).toBe(count + 1);
+    await first.release();
+  });
+
+  it('is known among the newest 10,000 of those', async () => {
+    const { locks, store } = setUp();
+    store.always('release', down);
+    const releases = new Releases(runtimeOf(locks), () => {});
+    const request = (n: number) => ({
+      id: 'key',
+      holdId: `hold-${n}`,
+      owner: 'owner',
+      process: 'process',
+      claimMs: 1_000,
+      mode: 'write' as const,
+      priority: 0,
+    });
+    for (let n = 0; n <= 10_000; n++) releases.giveInBackground({ key: 'key', request: request(n), leaseMs: 0 });
+    await releases.idle();
+    expect([0, 1, 10_000].map((n) => releases.giveLate(`hold-${n}`))).toEqual([false, true, true]);
+    await releases.idle();
+  });
+});

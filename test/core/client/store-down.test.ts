@@ -1,0 +1,269 @@
+import {
+  createLocks,
+  getLock,
+  LockStoreError,
+  LockTimeoutError,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from '../../../src/core/index.ts';
+import type { StoreOperation } from '../../support/stores/fake-store.ts';
+import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+describe('a store that is down', () => {
+  const isWithinBound = (setup: Setup, waitMs: number) => Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
+
+  it.each([
+    ['rejects', down],
+    ['executes and rejects', { kind: 'rejectedReply', error: new Error('ECONNRESET') }],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never answers', { kind: 'lostCall' }],
+    ['executes and never answers', { kind: 'lostReply' }],
+  ] as const)('and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
+    const setup = setUp();
+    setup.store.always('acquire', fault);
+    const wait = await queued(setup, { waitMs: 1_000 });
+    const attempt = outcomeOf(setup.job().in(() => lock.tryAcquire('key')));
+    await setup.clock.advance(isWithinBound(setup, 1_000));
+    for (const outcome of [wait, attempt]) {
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+      expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
+    }
+  });
+
+  it.each<[string, StoreOperation, () => Promise<unknown>]>([
+    ['an acquire', 'acquire', () => lock.acquire('key')],
+    ['a try', 'acquire', () => lock.tryAcquire('key')],
+    ['a batch', 'acquire', () => lock.acquireAll(['key'])],
+    ['an `extend`', 'renew', async () => (await lock.acquire('key')).extend(60_000)],
+    ['a `release`', 'release', async () => (await lock.acquire('key')).release()],
+    ['an `inspect`', 'inspect', () => getLock('key').inspect()],
+    ['an `isLocked`', 'inspect', () => getLock('key').isLocked()],
+    ['a `forceRelease`', 'inspect', () => getLock('key').forceRelease()],
+  ])('fails %s with an error that has its key, and tells of it by its event', async (_, operation, call) => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.always(operation, down);
+    const outcome = outcomeOf(setup.job().in(call));
+    // A release is tried again meanwhile.
+    await setup.clock.advance(3_000);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
+    expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
+    // A release is told of once a try, all else once.
+    if (operation !== 'release') expect(events).toHaveLength(1);
+  });
+
+  it('tells of a renewal that failed in the background by an error that has its key', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    await taken(setup, { leaseMs: 30_000 });
+    setup.store.next('renew', down);
+    await setup.clock.advance(10_000);
+    expect(events).toMatchObject([
+      { operation: 'renew', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: down.error } },
+    ]);
+  });
+
+  it('tells of a page of locks that could not be read by its event', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.next('list', down);
+    await expect(setup.locks.list()).rejects.toBeInstanceOf(LockStoreError);
+    expect(events).toMatchObject([{ operation: 'list', error: { cause: down.error } }]);
+  });
+
+  it.each([
+    ['rejects', down],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never settles', { kind: 'lostCall' }],
+  ] as const)('in its stream too, where subscribing %s, is a LockStoreError in time', async (_, fault) => {
+    const setup = setUp();
+    setup.store.always('subscribe', fault);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    const outcome = await queued(setup, { waitMs: 1_000 });
+    await setup.clock.advance(isWithinBound(setup, 1_000));
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('in its stream too is a LockStoreError after `storeTimeoutMs`, however long the wait', async () => {
+    const setup = setUp();
+    setup.store.always('subscribe', { kind: 'lostCall' });
+    setup.store.always('acquire', { kind: 'lostCall' });
+    const outcome = await queued(setup, { waitMs: 60_000 });
+    await setup.clock.advance(setup.locks.settings.storeTimeoutMs + 100);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it.each([
+    ['rejects', down],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+    ['never settles', { kind: 'lostCall' }],
+  ] as const)('in its stream alone, where subscribing %s, leaves waiters to their polls', async (_, fault) => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    setup.store.next('subscribe', fault);
+    const waiter = await queued(setup);
+    await setup.clock.advance(1_500);
+    await first.release();
+    await setup.clock.advance(3_500);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
+  it('in its stream alone, where subscribing is refused, is told, and it is asked for again after `pollMs`', async () => {
+    const setup = setUp();
+    const events = setup.events('storeError');
+    setup.store.next('subscribe', down);
+    await queued(setup);
+    expect(events).toEqual([{ operation: 'subscribe', error: down.error }]);
+    await setup.clock.advance(999);
+    await queued(setup);
+    expect(setup.store.count('subscribe')).toBe(1);
+    await setup.clock.advance(1);
+    await queued(setup);
+    expect(setup.store.count('subscribe')).toBe(2);
+  });
+
+  it('in its stream alone, where subscribing takes long, holds up those who come later no longer than the first', async () => {
+    const setup = setUp();
+    setup.store.next('subscribe', { kind: 'lostCall' });
+    const first = await queued(setup);
+    await setup.clock.advance(900);
+    const second = outcomeOf(setup.job().in(() => lock.acquire('another')));
+    expect([first.state, setup.store.count('acquire')]).toEqual(['pending', 0]);
+    await setup.clock.advance(110);
+    expect([first.state, second.state]).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('while an acquire waits is a LockStoreError at the end of the wait, not a busy lock', async () => {
+    const setup = setUp();
+    await taken(setup, { leaseMs: 60_000 });
+    const waiter = await queued(setup, { waitMs: 5_000 });
+    setup.store.always('acquire', { kind: 'lostCall' });
+    await setup.clock.advance(5_000);
+    expect(waiter.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('for one poll says nothing of who was queued since, and finds the lock busy', async () => {
+    const setup = setUp();
+    await taken(setup, { leaseMs: 60_000 });
+    await queued(setup, { waitMs: 60_000 });
+    setup.store.next('acquire', down);
+    const storeErrors = setup.events('storeError');
+    await setup.clock.advance(1_250);
+    expect(storeErrors).toHaveLength(1);
+    const waiter = await queued(setup, { waitMs: 500 });
+    await setup.clock.advance(500);
+    expect(waiter.error).toBeInstanceOf(LockTimeoutError);
+  });
+
+  it('for a while during the wait costs nothing but time', async () => {
+    const setup = setUp({ waitMs: 60_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const waiter = await queued(setup);
+    setup.store.always('acquire', { kind: 'lostCall' });
+    await setup.clock.advance(3_000);
+    setup.store.heal();
+    await first.release();
+    await setup.clock.advance(2_500);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+});
+
+describe('a release', () => {
+  it.each([
+    ['refused', 0],
+    ['refused, and from then on never answered', 1_000],
+  ])('that is %s is a LockStoreError after `storeTimeoutMs`, and tried again', async (_, silentFromMs) => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    setup.store.always('release', down);
+    const release = outcomeOf(hold.release());
+    await setup.clock.advance(silentFromMs);
+    if (silentFromMs > 0) setup.store.always('release', { kind: 'lostCall' });
+    expect(release.state).toBe('pending');
+    await setup.clock.advance(setup.locks.settings.storeTimeoutMs - silentFromMs + 100);
+    expect(release.error).toBeInstanceOf(LockStoreError);
+    setup.store.heal();
+    await setup.clock.advance(4_000);
+    expect((await setup.store.inspect('key')).holds).toEqual([]);
+  });
+});
+
+describe('a cancelling', () => {
+  it('is tried again until it is answered', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const gone = await queued(setup, { waitMs: 100 });
+    setup.store.always('release', { kind: 'lostCall' });
+    await setup.clock.advance(7_000);
+    expect(gone.state).toBe('rejected');
+    expect(setup.store.count('release')).toBeGreaterThanOrEqual(3);
+    setup.store.heal();
+    await setup.clock.advance(2_500);
+    expect((await setup.store.inspect('key')).waiters).toEqual([]);
+    expect(first.isHeld()).toBe(true);
+  });
+
+  it('is tried again for as long as its place in the queue may last, though its lease would be shorter', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    await queued(setup, { waitMs: 100, leaseMs: 1_000 });
+    setup.store.always('release', { kind: 'lostCall' });
+    await setup.clock.advance(5_000);
+    setup.store.heal();
+    await setup.clock.advance(3_000);
+    expect((await setup.store.inspect('key')).waiters).toEqual([]);
+    expect(first.isHeld()).toBe(true);
+  });
+
+  it.each([
+    [1_000, 6_000],
+    [60_000, 60_000],
+  ])(
+    'or a release is remembered against copies of its acquire, with a lease of %i ms for %i ms',
+    async (leaseMs, tombstoneMs) => {
+      const { job, store } = setUp();
+      await job().in(() => lock.run('key', () => {}, { leaseMs }));
+      expect(store.calls.at(-1)).toMatchObject({ operation: 'release', terms: { tombstoneMs } });
+    },
+  );
+
+  it('holds against an acquire that arrives after it', async () => {
+    const setup = setUp();
+    setup.store.next('acquire', { kind: 'lateCall', ms: 2_500 });
+    const outcome = await queued(setup, { waitMs: 500 });
+    await setup.clock.advance(2_100);
+    expect(outcome.state).toBe('rejected');
+    await setup.clock.advance(500);
+    expect(setup.store.calls.map((call) => call.operation)).toEqual(['subscribe', 'acquire', 'release']);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});
+
+it('a store whose promise throws when it is listened to has failed as any other', async () => {
+  const store = new MemoryStore();
+  const locks = createLocks({ store });
+  const foreign = {
+    // biome-ignore lint/suspicious/noThenProperty: that is what is tested.
+    then(): never {
+      throw new Error('not connected');
+    },
+  };
+  await runInTrace(
+    async () => {
+      const hold = await lock.acquire('held');
+      jest.spyOn(store, 'acquire').mockReturnValueOnce(foreign);
+      await expect(lock.acquire('key')).rejects.toBeInstanceOf(LockStoreError);
+      jest.spyOn(store, 'release').mockReturnValueOnce(foreign);
+      await hold.release();
+      expect((await store.inspect('held')).holds).toEqual([]);
+    },
+    { locks },
+  );
+  await locks.close();
+});

@@ -1,0 +1,128 @@
+import { lock } from '../../../src/core/index.ts';
+import type { StoreCall } from '../../support/stores/fake-store.ts';
+import { coreTests, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+function times(calls: readonly StoreCall[], operation: StoreCall['operation'], sinceMs: number): number[] {
+  return calls.filter((call) => call.operation === operation).map((call) => Math.round(call.atMs - sinceMs));
+}
+
+describe('a claim', () => {
+  const handOver = async (setup: ReturnType<typeof setUp>, options: { leaseMs: number; renew?: boolean }) => {
+    const first = await setup.job().in(() => lock.acquire('key'));
+    const second = setup.job().in(() => lock.acquire('key', options));
+    await setup.clock.settle();
+    await first.release();
+    return second;
+  };
+
+  it('in the reply to a release is told before that is: others wait for who has it', async () => {
+    const setup = setUp();
+    const told: string[] = [];
+    const turn = async (name: string) => {
+      const hold = await lock.acquire('key');
+      told.push(name);
+      await hold.release();
+      told.push(`${name} released`);
+    };
+    await Promise.all(['first', 'second'].map((name) => setup.job().in(() => turn(name))));
+    expect(told).toEqual(['first', 'second', 'first released', 'second released']);
+  });
+
+  it('is renewed a third of it after the grant, and becomes the full lease', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const hold = await handOver(setup, { leaseMs: 30_000 });
+    const startMs = clock.now().monoMs;
+    expect(hold.remainingMs()).toBeLessThanOrEqual(600);
+    await clock.advance(250);
+    expect(times(store.calls, 'renew', startMs)).toEqual([198]);
+    expect(hold.remainingMs()).toBeGreaterThan(29_000);
+  });
+
+  it('is renewed a third of it after it came, also where the reply to its acquire came later', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const first = await taken(setup.sibling());
+    const open = store.gate('acquire');
+    const acquired = setup.job().in(() => lock.acquire('key'));
+    await clock.settle();
+    await first.release();
+    const startMs = clock.now().monoMs;
+    await clock.advance(150);
+    open();
+    await acquired;
+    await clock.advance(100);
+    expect(times(store.calls, 'renew', startMs)).toEqual([198]);
+  });
+
+  it('of a fixed lease is renewed once, to the grant and the lease', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const hold = await handOver(setup, { leaseMs: 5_000, renew: false });
+    await clock.advance(250);
+    expect(store.count('renew')).toBe(1);
+    const [renewal] = store.calls.filter((call) => call.operation === 'renew');
+    expect(renewal?.terms).toMatchObject({ leaseMs: 5_000 - 198 });
+    await clock.advance(4_750);
+    expect(hold.isHeld()).toBe(false);
+    expect(store.count('renew')).toBe(1);
+  });
+
+  it('is renewed no later for the holds within it that come and go', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const first = await taken(setup);
+    const { in: inJob } = setup.job();
+    const acquired = inJob(() => lock.acquire('key', { renew: false }));
+    await clock.settle();
+    await first.release();
+    await acquired;
+    const startMs = clock.now().monoMs;
+    for (let n = 0; n < 10; n++) await inJob(() => lock.run('key', () => clock.advance(25)));
+    expect(times(store.calls, 'renew', startMs)).toEqual([198]);
+  });
+
+  it('is not renewed much earlier for those that are, however long its lease will be', async () => {
+    const setup = setUp({ claimMs: 600 });
+    await setup.job().in(() => lock.acquire('short', { leaseMs: 60 }));
+    const hold = await handOver(setup, { leaseMs: 30_000 });
+    const startMs = setup.clock.now().monoMs;
+    const renewals: number[] = [];
+    setup.locks.on('renewed', ({ owner }) => {
+      if (owner === hold.owner) renewals.push(setup.clock.now().monoMs - startMs);
+    });
+    await setup.clock.advance(250);
+    expect(renewals).toHaveLength(1);
+    expect(renewals[0]).toBeGreaterThanOrEqual(198 - 30);
+  });
+
+  it('that is released before is never renewed', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const hold = await handOver(setup, { leaseMs: 30_000 });
+    await setup.clock.advance(100);
+    await hold.release();
+    await setup.clock.advance(1_000);
+    expect(setup.store.count('renew')).toBe(0);
+  });
+
+  it('has further tries, each with a third of what is left, and is lost at its end', async () => {
+    const setup = setUp({ claimMs: 600 });
+    const { store, clock } = setup;
+    const hold = await handOver(setup, { leaseMs: 30_000 });
+    const startMs = clock.now().monoMs;
+    store.always('renew', { kind: 'lostCall' });
+    await clock.advance(592);
+    expect(hold.isHeld()).toBe(false);
+    expect(times(store.calls, 'renew', startMs).length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('is not longer than a short lease', async () => {
+    const setup = setUp({ claimMs: 3_000 });
+    const hold = await handOver(setup, { leaseMs: 100 });
+    expect(hold.remainingMs()).toBeLessThanOrEqual(100);
+    await setup.clock.advance(1_000);
+    expect(hold.isHeld()).toBe(true);
+  });
+});

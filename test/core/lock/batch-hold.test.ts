@@ -1,0 +1,375 @@
+import { getEventListeners } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import {
+  type AcquireOptions,
+  type BatchHold,
+  getLock,
+  LockConfigError,
+  LockLostError,
+  LockNotHeldError,
+  LockStoreError,
+  lock,
+} from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
+import { coreTests, type Job, outcomeOf, queued, type Setup } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const refused = { kind: 'rejected', error: new Error('down') } as const;
+
+function batchOf(job: Job, options?: AcquireOptions): Promise<BatchHold> {
+  return job.in(() => lock.acquireAll(['a', 'b', 'c'], options));
+}
+
+/** A process that has subscribed, so that it is told of what it loses. */
+async function listening(): Promise<Setup> {
+  const setup = setUp();
+  const hold = await setup.job().in(() => lock.acquire('key'));
+  await queued(setup, { waitMs: 10 });
+  await setup.clock.advance(10);
+  await hold.release();
+  return setup;
+}
+
+/** Takes a key from whoever holds it. */
+async function force(setup: Setup, key: string): Promise<void> {
+  expect(await setup.job('operator').in(() => getLock(key).forceRelease())).toBe(true);
+  await setup.clock.settle();
+}
+
+/** A store that has forgotten a key, which somebody else then takes: the release of the hold finds it gone. */
+async function changeHands({ store, job }: Setup, ...keys: string[]): Promise<void> {
+  await store.forget();
+  for (const key of keys) await job('thief').in(() => lock.acquire(key));
+}
+
+describe('the hold of a batch', () => {
+  it('has its keys for logs, its holds by key, and neither fence nor owner of its own', async () => {
+    const { job } = setUp();
+    const batch = await batchOf(job('trace'));
+    expect(batch.key).toBe('a, b, c');
+    expect([...batch.holds.values()].map(({ owner }) => owner)).toEqual(['trace', 'trace', 'trace']);
+    for (const { fence } of batch.holds.values()) expect(fence).toBeGreaterThan(0);
+    // What compares it must be told of the mistake, by the compiler and by the database.
+    // @ts-expect-error: each key has its own
+    expect(batch.fence).toBeUndefined();
+    // @ts-expect-error: each key has its own
+    expect(batch.owner).toBeUndefined();
+  });
+
+  it('is held while all of its holds are', async () => {
+    const { job } = setUp();
+    const batch = await batchOf(job());
+    expect(batch.isHeld()).toBe(true);
+    await batch.holds.get('b')!.release();
+    expect(batch.isHeld()).toBe(false);
+    expect(batch.remainingMs()).toBe(0);
+    expect(() => batch.assertHeld()).toThrow(LockNotHeldError);
+    expect(batch.holds.get('a')!.isHeld()).toBe(true);
+  });
+
+  it('has as much time left as the one that has the least', async () => {
+    const { job, clock } = setUp();
+    const own = job();
+    await own.in(() => lock.acquire('b', { leaseMs: 5_000, renew: false }));
+    await clock.advance(1_000);
+    const batch = await batchOf(own, { leaseMs: 4_000, renew: false });
+    const rest = [...batch.holds.values()].map((hold) => hold.remainingMs());
+    expect(batch.remainingMs()).toBe(Math.min(...rest));
+    expect(new Set(rest).size).toBeGreaterThan(1);
+    expect(() => batch.assertHeld(batch.remainingMs())).not.toThrow();
+    expect(() => batch.assertHeld(batch.remainingMs() + 1)).toThrow(LockLostError);
+  });
+
+  it.each(['a', 'b', 'c'])(
+    'has a signal that is aborted when %s is lost, for the reason that its hold has',
+    async (key) => {
+      const setup = await listening();
+      const batch = await batchOf(setup.job());
+      const { signal } = batch;
+      expect(signal.aborted).toBe(false);
+      await force(setup, key);
+      expect(signal.aborted).toBe(true);
+      expect(signal.reason).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toMatchObject({ key });
+      expect(signal.reason).toBe(batch.holds.get(key)!.signal.reason);
+      expect(batch.signal).toBe(signal);
+      expect(() => batch.assertHeld()).toThrow(signal.reason as Error);
+      await force(setup, key === 'a' ? 'b' : 'a');
+      expect(signal.reason).toMatchObject({ key });
+    },
+  );
+
+  it('has an aborted signal also when it is asked for after the loss', async () => {
+    const setup = await listening();
+    const batch = await batchOf(setup.job());
+    await force(setup, 'b');
+    expect(batch.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: 'b' });
+  });
+
+  it('has a signal that hears of no loss after the release', async () => {
+    const setup = await listening();
+    const job = setup.job();
+    const outer = await job.in(() => lock.acquire('b'));
+    const batch = await batchOf(job);
+    const { signal } = batch;
+    await batch.release();
+    await force(setup, 'b');
+    expect([outer.signal.aborted, signal.aborted]).toEqual([true, false]);
+  });
+
+  it('extends all of them', async () => {
+    const { job, store } = setUp();
+    const batch = await batchOf(job(), { leaseMs: 1_000, renew: false });
+    await batch.extend(20_000);
+    expect(store.count('renew')).toBe(3);
+    expect(batch.remainingMs()).toBeGreaterThan(19_000);
+  });
+
+  it('extends the others when one is lost, and rejects with the loss', async () => {
+    const setup = setUp();
+    const batch = await batchOf(setup.job(), { leaseMs: 1_000, renew: false });
+    await force(setup, 'b');
+    const outcome = outcomeOf(batch.extend(20_000));
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ key: 'b' });
+    expect(batch.holds.get('c')!.remainingMs()).toBeGreaterThan(19_000);
+    await expect(batch.extend(0)).rejects.toThrow(LockConfigError);
+  });
+
+  it('outlives its job until the promise that waitUntil was given has settled; a rejection is told once', async () => {
+    const setup = setUp();
+    const warnings = setup.events('warning');
+    const job = setup.job();
+    const batch = await batchOf(job);
+    let fail: (error: Error) => void = () => {};
+    batch.waitUntil(new Promise((_, reject) => (fail = reject)));
+    const over = job.end();
+    await setup.clock.settle();
+    expect(batch.isHeld()).toBe(true);
+    fail(new Error('work'));
+    await over;
+    expect(batch.isHeld()).toBe(false);
+    expect(warnings).toEqual([expect.objectContaining({ code: 'LOCK_WAIT_UNTIL', cause: new Error('work') })]);
+  });
+
+  it('outlives its job as far as it is held, and says that a part was released before', async () => {
+    const { job, clock } = setUp();
+    const own = job();
+    const batch = await batchOf(own);
+    await own.in(() => lock.release('a'));
+    const work = gate();
+    expect(() => batch.waitUntil(work)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_NOT_HELD', key: 'a' }));
+    await own.end();
+    expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, true, true]);
+    work.open();
+    await clock.settle();
+    expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, false, false]);
+  });
+
+  it('is given back with its job, newest first', async () => {
+    const setup = setUp();
+    const released = setup.events('released');
+    const job = setup.job();
+    const batch = await batchOf(job);
+    await job.end();
+    expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
+    expect(batch.isHeld()).toBe(false);
+    expect(() => batch.assertHeld()).toThrow(LockNotHeldError);
+  });
+
+  it('lets its holds go newest first, and listens to none of them from then on', async () => {
+    const setup = setUp();
+    const released = setup.events('released');
+    const job = setup.job();
+    const [before, after] = [await batchOf(job), await batchOf(job)];
+    const signals = [...before.holds.values()].map(({ signal }) => signal);
+    const listening = () => signals.map((signal) => getEventListeners(signal, 'abort').length);
+    expect(before.signal.aborted).toBe(false);
+    expect(listening()).toEqual([1, 1, 1]);
+    await before.release();
+    await after.release();
+    expect(after.signal.aborted).toBe(false);
+    expect(listening()).toEqual([0, 0, 0]);
+    expect(released.splice(0).map(({ key }) => key)).toEqual(['c', 'b', 'a']);
+    const ofRun = await job.in(() =>
+      lock.runAll(['a', 'b'], async (hold) => [hold.signal, ...[...hold.holds.values()].map(({ signal }) => signal)]),
+    );
+    expect(ofRun.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0, 0]);
+    expect(released.map(({ key }) => key)).toEqual(['b', 'a']);
+  });
+
+  it('has methods that can be taken off it', async () => {
+    const { job, store } = setUp();
+    const { isHeld, remainingMs, assertHeld, extend, waitUntil, release } = await batchOf(job());
+    expect([isHeld(), remainingMs() > 0]).toEqual([true, true]);
+    assertHeld();
+    await extend(1_000);
+    waitUntil(Promise.resolve());
+    await release();
+    expect(await store.remains()).toEqual([]);
+  });
+});
+
+describe('the release of a batch', () => {
+  it('may be called again, and by the end of a block', async () => {
+    const { job, store } = setUp();
+    const batch = await batchOf(job());
+    await Promise.all([batch.release(), batch.release()]);
+    await batch[Symbol.asyncDispose]();
+    expect(store.count('release')).toBe(3);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it.each([0, 1, 2])(
+    'gives the others back when one is refused by the store (%p), which is tried again',
+    async (nth) => {
+      const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
+      const batch = await batchOf(job());
+      for (let call = 0; call < 3; call++) {
+        if (call === nth) store.next('release', { kind: 'lostCall' });
+        else store.gate('release')();
+      }
+      const outcome = outcomeOf(batch.release());
+      await clock.settle();
+      expect(await store.remains()).toHaveLength(1);
+      await clock.advance(500);
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+      expect((outcome.error as Error).cause).not.toBeInstanceOf(AggregateError);
+      await clock.advance(1_000);
+      expect(await store.remains()).toEqual([]);
+    },
+  );
+
+  it('rejects with the loss, and names all that failed in its cause', async () => {
+    const setup = setUp();
+    const batch = await batchOf(setup.job());
+    await changeHands(setup, 'a', 'b');
+    // Newest first: c.
+    setup.store.next('release', { kind: 'lostCall' });
+    const outcome = outcomeOf(batch.release());
+    await setup.clock.advance(2_000);
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    const { cause } = outcome.error as { cause: AggregateError };
+    expect(cause).toBeInstanceOf(AggregateError);
+    const codes = (cause.errors as { code: string; key?: string }[]).map(({ code }) => code);
+    expect(codes.sort()).toEqual(['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 'ERR_LOCK_STORE']);
+  });
+
+  it('rejects with one LockStoreError, and all of them in its cause, when the store is down', async () => {
+    const setup = setUp();
+    const batch = await batchOf(setup.job());
+    setup.store.always('release', refused);
+    const outcome = outcomeOf(batch.release());
+    await setup.clock.advance(5_000);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    expect(outcome.error).toMatchObject({ key: 'c', outcome: 'unknown' });
+    const { cause } = outcome.error as { cause: AggregateError };
+    expect(cause.errors).toHaveLength(3);
+    for (const error of cause.errors) expect(error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('that fails and is awaited by nobody ends no process', async () => {
+    const setup = setUp();
+    const unhandled = jest.fn();
+    process.on('unhandledRejection', unhandled);
+    const batch = await batchOf(setup.job());
+    setup.store.always('release', refused);
+    void batch.release();
+    await setup.clock.advance(5_000);
+    await turn();
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+  });
+});
+
+describe('runAll', () => {
+  it('holds all keys while its routine runs, and answers its result', async () => {
+    const { job, store } = setUp();
+    let held: BatchHold | undefined;
+    const value = await job().in(() =>
+      lock.runAll(['b', 'a', 'b'], async (batch) => {
+        held = batch;
+        expect([...batch.holds.keys()]).toEqual(['b', 'a']);
+        await turn();
+        expect(batch.isHeld()).toBe(true);
+        return 42;
+      }),
+    );
+    expect(value).toBe(42);
+    expect(held!.isHeld()).toBe(false);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it.each([new Error('routine'), 'a string', undefined])(
+    'rejects with what its routine throws, as it is, and gives all back: %p',
+    async (thrown) => {
+      const { job, store } = setUp();
+      const routine = () => {
+        throw thrown;
+      };
+      const outcome = outcomeOf(job().in(() => lock.runAll(['a', 'b'], routine)));
+      await outcome.settled;
+      expect(outcome.state).toBe('rejected');
+      expect(outcome.error).toBe(thrown);
+      expect(await store.remains()).toEqual([]);
+    },
+  );
+
+  it('never begins its routine before it has all of them', async () => {
+    const setup = setUp();
+    const other = await setup.job().in(() => lock.acquire('b'));
+    const routine = jest.fn();
+    const outcome = outcomeOf(setup.job().in(() => lock.runAll(['a', 'b', 'c'], routine)));
+    await setup.clock.advance(1_000);
+    expect(routine).not.toHaveBeenCalled();
+    await other.release();
+    await outcome.settled;
+    expect(routine).toHaveBeenCalledTimes(1);
+  });
+
+  it('keeps them until its routine has settled, though its job has ended before', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const work = gate();
+    const outcome = outcomeOf(job.in(() => lock.runAll(['a', 'b'], () => work)));
+    await setup.clock.settle();
+    const over = job.end();
+    await setup.clock.settle();
+    expect(await setup.store.remains()).toEqual(['a', 'b']);
+    work.open();
+    await Promise.all([over, outcome.settled]);
+    expect(outcome.state).toBe('fulfilled');
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it.each([['a'], ['b'], ['a', 'b'], ['a', 'b', 'c']])(
+    'rejects when %s (and %s, and %s) was lost while the routine went well, with its value',
+    async (...lost) => {
+      const setup = setUp();
+      const keys = lost.filter((key) => key !== undefined);
+      const routine = async () => {
+        for (const key of keys) await force(setup, key);
+        return { id: 7 };
+      };
+      const outcome = outcomeOf(setup.job().in(() => lock.runAll(['a', 'b', 'c'], routine)));
+      await outcome.settled;
+      expect(outcome.error).toBeInstanceOf(LockLostError);
+      expect(outcome.error).toMatchObject({ value: { id: 7 } });
+      expect(keys).toContain((outcome.error as LockLostError).key);
+      const { cause } = outcome.error as { cause?: unknown };
+      expect(cause instanceof AggregateError ? cause.errors.length : 1).toBe(keys.length);
+      expect(await setup.store.remains()).toEqual([]);
+    },
+  );
+
+  it('masks its result by no store that does not answer to a release', async () => {
+    const { job, store, clock } = setUp();
+    store.always('release', refused);
+    const good = outcomeOf(job().in(() => lock.runAll(['a', 'b'], () => 'value')));
+    const bad = outcomeOf(job().in(() => lock.runAll(['c', 'd'], () => Promise.reject(new Error('routine')))));
+    await clock.advance(5_000);
+    expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
+    expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
+  });
+});

@@ -1,0 +1,441 @@
+import { inspect } from 'node:util';
+import {
+  type AcquireOptions,
+  currentTrace,
+  getLock,
+  type Hold,
+  LockStoreError,
+  lock,
+} from '../../../src/core/index.ts';
+import { acquire } from '../../../src/core/lock/acquire.ts';
+import { lockName } from '../../../src/core/model/key.ts';
+import type { AcquireReply } from '../../../src/core/model/store.ts';
+import type { Scope } from '../../../src/core/scope/scope.ts';
+import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const key = 'secret:key';
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED redis://user:secret@host') } as const;
+const short = { leaseMs: 1_000, renew: false } as const;
+
+afterEach(() => jest.restoreAllMocks());
+
+/** What may be told to clients: all that can be seen of an error, but for its cause and the places in its stack. */
+function shown(error: Error): string {
+  const { message, name } = error;
+  return `${name} ${message} ${String(error)} ${JSON.stringify(error)} ${inspect({ ...error }, { depth: 9 })} ${error.stack?.split('\n    at ')[0]}`;
+}
+
+const jobOf = (setup: Setup): Job => setup.job('secret-trace');
+
+/** Somebody else's hold on the key. */
+const taken = (setup: Setup, options?: AcquireOptions): Promise<Hold> =>
+  setup.job('secret-other').in(() => lock.acquire(key, options));
+
+/** An acquire of the key, as far as it comes in some time. */
+async function acquired(
+  setup: Setup,
+  options?: AcquireOptions,
+  { ms = 0, own = jobOf(setup) } = {},
+): Promise<Outcome<Hold>> {
+  const outcome = outcomeOf(own.in(() => lock.acquire(key, options)));
+  await setup.clock.advance(ms);
+  return outcome;
+}
+
+/** What an acquire fails with to which the store answers so. */
+async function answered(setup: Setup, reply: Pick<AcquireReply, 'status'>): Promise<unknown> {
+  const rest = { freeInMs: 1, ahead: 1, nowMs: 0, claims: [] };
+  jest.spyOn(setup.store, 'acquire').mockResolvedValueOnce({ ...rest, ...reply } as AcquireReply);
+  return (await acquired(setup)).error;
+}
+
+const thrown = (call: () => unknown): unknown => {
+  try {
+    return call();
+  } catch (error) {
+    return error;
+  }
+};
+
+const failed = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
+
+/** What fails in the core, what its error is, and how it comes to that. */
+const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unknown>][] = [
+  [
+    'an acquire that has waited',
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 100, retryAfterMs: 30_000 },
+    async (setup) => {
+      await taken(setup);
+      return (await acquired(setup, { waitMs: 100 }, { ms: 100 })).error;
+    },
+  ],
+  [
+    'an acquire that does not wait',
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 0, retryAfterMs: 30_000 },
+    async (setup) => {
+      await taken(setup);
+      return (await acquired(setup, { waitMs: 0 })).error;
+    },
+  ],
+  [
+    'a batch, by the key that was not free',
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 200, retryAfterMs: 30_000 },
+    async (setup) => {
+      await taken(setup);
+      const outcome = outcomeOf(jobOf(setup).in(() => lock.acquireAll(['another', key], { waitMs: 200 })));
+      await setup.clock.advance(200);
+      return outcome.error;
+    },
+  ],
+  [
+    'one too many in the queue of a key',
+    { code: 'ERR_LOCK_LIMIT', retryAfterMs: 2 },
+    (setup) => answered(setup, { status: 'full' }),
+  ],
+  [
+    'one too many in the queues of a process',
+    { code: 'ERR_LOCK_LIMIT', retryAfterMs: 1_000 },
+    async (setup) => {
+      const small = setup.sibling({ maxWaiters: 1 });
+      await taken(setup);
+      await acquired(small);
+      return (await acquired(small)).error;
+    },
+  ],
+  [
+    'one that re-enters too often',
+    { code: 'ERR_LOCK_LIMIT', retryAfterMs: 1_000 },
+    async (setup) => {
+      const own = jobOf(setup.sibling({ maxReentry: 1 }));
+      await acquired(setup, {}, { own });
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  [
+    'one that comes when its Locks is closed',
+    { code: 'ERR_LOCK_CLOSED' },
+    async (setup) => {
+      const own = jobOf(setup);
+      await setup.locks.close();
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  [
+    'one that waits when its Locks is closed',
+    { code: 'ERR_LOCK_CLOSED' },
+    async (setup) => {
+      const other = setup.sibling();
+      await taken(other);
+      const outcome = await acquired(setup);
+      await setup.locks.close();
+      return outcome.error;
+    },
+  ],
+  [
+    'one that is on its way when its Locks is closed',
+    { code: 'ERR_LOCK_CLOSED' },
+    async (setup) => {
+      setup.store.next('acquire', { kind: 'lateReply', ms: 100 });
+      const outcome = await acquired(setup);
+      void setup.locks.close();
+      await setup.clock.advance(100);
+      return outcome.error;
+    },
+  ],
+  [
+    'one with a signal that is aborted',
+    { code: 'ERR_LOCK_ABORTED', cause: 'why' },
+    async (setup) => (await acquired(setup, { signal: AbortSignal.abort('why') })).error,
+  ],
+  [
+    'that of a guard whose client has left',
+    { code: 'ERR_LOCK_ABORTED', cause: 'gone' },
+    async (setup) => {
+      const scope = jobOf(setup).in(currentTrace) as Scope;
+      scope.abort('gone');
+      return thrown(() => acquire(scope, lockName(key), {}, 'guard'));
+    },
+  ],
+  [
+    'one that waits in a job that is told to stop',
+    { code: 'ERR_LOCK_ABORTED', cause: 'stop' },
+    async (setup) => {
+      await taken(setup);
+      const own = jobOf(setup);
+      const outcome = await acquired(setup, {}, { own });
+      (own.in(currentTrace) as Scope).abort('stop');
+      await setup.clock.settle();
+      return outcome.error;
+    },
+  ],
+  [
+    'one in a scope that is over',
+    { code: 'ERR_LOCK_SCOPE' },
+    async (setup) => {
+      const own = jobOf(setup);
+      await own.end();
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  ['one in no scope', { code: 'ERR_LOCK_SCOPE' }, () => failed(lock.acquire(key))],
+  [
+    'one that reads beside others and asks to write',
+    { code: 'ERR_LOCK_DEADLOCK' },
+    async (setup) => {
+      await taken(setup, { mode: 'read' });
+      const own = jobOf(setup);
+      await acquired(setup, { mode: 'read' }, { own });
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  [
+    'the victim of a deadlock',
+    { code: 'ERR_LOCK_DEADLOCK' },
+    async (setup) => {
+      const [own, other] = [jobOf(setup), setup.job('secret-other')];
+      await own.in(() => lock.acquire('secret:own'));
+      await other.in(() => lock.acquire(key));
+      outcomeOf(other.in(() => lock.acquire('secret:own')));
+      await setup.clock.settle();
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  [
+    'one for the request alone, of a key that its trace holds',
+    { code: 'ERR_LOCK_CONFIG' },
+    async (setup) => {
+      const own = jobOf(setup);
+      await acquired(setup, {}, { own });
+      return (await acquired(setup, { owner: 'request' }, { own })).error;
+    },
+  ],
+  [
+    'one to read in a store without modes',
+    { code: 'ERR_LOCK_CONFIG' },
+    async (setup) => {
+      Object.assign(setup.store, { capabilities: { ...setup.store.capabilities, modes: false } });
+      return (await acquired(setup, { mode: 'read' })).error;
+    },
+  ],
+  [
+    'one on which the store fails',
+    { code: 'ERR_LOCK_STORE', outcome: 'unknown', cause: down.error },
+    async (setup) => {
+      setup.store.next('acquire', down);
+      return (await acquired(setup)).error;
+    },
+  ],
+  [
+    'one of which the store is certain that it had no effect',
+    { code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: down.error },
+    async (setup) => {
+      const error = new LockStoreError('No connection', { outcome: 'not-applied', cause: down.error });
+      setup.store.next('acquire', { kind: 'rejected', error });
+      return (await acquired(setup)).error;
+    },
+  ],
+  [
+    'one to which the store does not answer',
+    { code: 'ERR_LOCK_STORE', outcome: 'unknown' },
+    async (setup) => {
+      setup.store.next('acquire', { kind: 'lostCall' });
+      return (await acquired(setup, {}, { ms: 2_000 })).error;
+    },
+  ],
+  [
+    'one that the store had cancelled',
+    { code: 'ERR_LOCK_STORE', outcome: 'not-applied' },
+    (setup) => answered(setup, { status: 'cancelled' }),
+  ],
+  [
+    'one that was granted too late',
+    { code: 'ERR_LOCK_STORE', outcome: 'unknown' },
+    async (setup) => {
+      setup.store.next('acquire', { kind: 'lateReply', ms: 1_000 });
+      return (await acquired(setup, short, { ms: 1_000 })).error;
+    },
+  ],
+  [
+    'one that could not be sent in time',
+    { code: 'ERR_LOCK_STORE', outcome: 'not-applied' },
+    async (setup) => {
+      setup.store.next('subscribe', { kind: 'lateReply', ms: 10 });
+      const outcome = await acquired(setup, { waitMs: 10 });
+      setup.clock.skip(5_000);
+      await setup.clock.advance(100);
+      return outcome.error;
+    },
+  ],
+  [
+    'a release on which the store fails',
+    { code: 'ERR_LOCK_STORE', cause: down.error },
+    async (setup) => {
+      const hold = await taken(setup);
+      setup.store.always('release', down);
+      const outcome = outcomeOf(hold.release());
+      await setup.clock.advance(5_000);
+      return outcome.error;
+    },
+  ],
+  [
+    'an extension to which the store does not answer',
+    { code: 'ERR_LOCK_STORE', outcome: 'unknown' },
+    async (setup) => {
+      const hold = await taken(setup);
+      setup.store.next('renew', { kind: 'lostCall' });
+      const outcome = outcomeOf(hold.extend(60_000));
+      await setup.clock.advance(2_000);
+      return outcome.error;
+    },
+  ],
+  [
+    'a look at a key on which the store fails',
+    { code: 'ERR_LOCK_STORE', cause: down.error },
+    async (setup) => {
+      setup.store.next('inspect', down);
+      return failed(jobOf(setup).in(() => getLock(key).inspect()));
+    },
+  ],
+  [
+    'a forced release on which the store fails',
+    { code: 'ERR_LOCK_STORE', cause: down.error },
+    async (setup) => {
+      await taken(setup);
+      setup.store.next('forceRelease', down);
+      return failed(jobOf(setup).in(() => getLock(key).forceRelease()));
+    },
+  ],
+  [
+    'a hold whose lease ended',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup, short);
+      setup.clock.skip(1_000);
+      return thrown(() => hold.assertHeld());
+    },
+  ],
+  [
+    'a hold that has less left than it is asked for',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup);
+      return thrown(() => hold.assertHeld(60_000));
+    },
+  ],
+  [
+    'a hold that is not renewed any more',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup, { leaseMs: 1_000 });
+      await setup.store.forget();
+      await setup.clock.advance(1_000);
+      return hold.signal.reason;
+    },
+  ],
+  [
+    'a hold that is older than its limit',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup, { leaseMs: 1_000, maxHoldMs: 1_500 });
+      await setup.clock.advance(2_000);
+      return hold.signal.reason;
+    },
+  ],
+  [
+    'a hold that was taken by force',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup);
+      await jobOf(setup).in(() => getLock(key).forceRelease());
+      await setup.clock.settle();
+      return hold.signal.reason;
+    },
+  ],
+  [
+    'a hold that is left when its Locks is closed',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup);
+      void setup.locks.close({ drainMs: 0 });
+      await setup.clock.advance(10);
+      return hold.signal.reason;
+    },
+  ],
+  [
+    'the release of a hold whose key has changed hands',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
+    async (setup) => {
+      const hold = await taken(setup);
+      await setup.store.forget();
+      return failed(hold.release());
+    },
+  ],
+  [
+    'a routine whose hold was lost',
+    { code: 'ERR_LOCK_LOST', fence: expect.any(Number), value: 'secret' },
+    async (setup) =>
+      failed(
+        jobOf(setup).in(() =>
+          lock.run(
+            key,
+            () => {
+              setup.clock.skip(1_000);
+              return 'secret';
+            },
+            short,
+          ),
+        ),
+      ),
+  ],
+  [
+    'a release of what is not held',
+    { code: 'ERR_LOCK_NOT_HELD' },
+    (setup) => failed(jobOf(setup).in(() => lock.release(key))),
+  ],
+  [
+    'a hold that was released',
+    { code: 'ERR_LOCK_NOT_HELD' },
+    async (setup) => {
+      const hold = await taken(setup);
+      await hold.release();
+      return thrown(() => hold.assertHeld());
+    },
+  ],
+  [
+    'work that comes too late to keep a hold',
+    { code: 'ERR_LOCK_NOT_HELD' },
+    async (setup) => {
+      const hold = await taken(setup);
+      await hold.release();
+      return thrown(() => hold.waitUntil(Promise.resolve()));
+    },
+  ],
+  [
+    'an acquire whose hold was given back before it was told',
+    { code: 'ERR_LOCK_NOT_HELD' },
+    async (setup) => {
+      const own = jobOf(setup);
+      setup.locks.on('granted', () => void own.in(() => lock.release(key)));
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+  [
+    'an acquire whose scope ended before it was told',
+    { code: 'ERR_LOCK_SCOPE' },
+    async (setup) => {
+      const own = jobOf(setup);
+      setup.locks.on('granted', () => (own.in(currentTrace) as Scope).end());
+      return (await acquired(setup, {}, { own })).error;
+    },
+  ],
+];
+
+describe.each(failures)('the error of %s', (_, is, fail) => {
+  it('has the key, and shows neither that nor a trace nor what the store said', async () => {
+    const error = (await fail(setUp())) as Error & { key: unknown };
+    expect(error).toMatchObject(is);
+    expect(error.key).toBe(key);
+    expect(shown(error)).not.toContain('secret');
+  });
+});

@@ -1,0 +1,501 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import {
+  type AcquireOptions,
+  getLock,
+  LockConfigError,
+  Locked,
+  LockKeyError,
+  LockLostError,
+  LockScopeError,
+  LockTimeoutError,
+  lock,
+  type MethodKey,
+} from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+/** The holds of the calling scope on keys, in their order. */
+function counts(...keys: string[]): number[] {
+  return keys.map((key) => getLock(key).holdCount());
+}
+
+/** Whether another trace could have the key now. */
+async function isFree(setup: Setup, key: string, options?: AcquireOptions): Promise<boolean> {
+  const hold = await setup.job('another').in(() => lock.tryAcquire(key, options));
+  await hold?.release();
+  return hold !== null;
+}
+
+describe('a locked method', () => {
+  class Orders {
+    readonly prefix = 'order';
+    static readonly table = 'orders';
+
+    @Locked('report')
+    async constant(): Promise<number[]> {
+      return counts('report');
+    }
+
+    @Locked((id) => id)
+    async byArgument(id: string, _reason?: string): Promise<number[]> {
+      return counts(id);
+    }
+
+    @Locked(async (_first, second) => second)
+    async byLater(_first: string, second: bigint): Promise<number[]> {
+      return counts(String(second));
+    }
+
+    @Locked(function (id) {
+      return `${this.prefix}:${id}`;
+    })
+    async byThis(id: number): Promise<[string, number[]]> {
+      return [this.prefix, counts(`order:${id}`)];
+    }
+
+    @Locked(function () {
+      return this.table;
+    })
+    static async ofClass(): Promise<number[]> {
+      return [Orders.table === 'orders', Orders.#own === undefined].map(Number).concat(counts('orders'));
+    }
+
+    static #own: undefined;
+
+    @Locked((id) => id)
+    async #hidden(id: string): Promise<number[]> {
+      return counts(id);
+    }
+
+    callHidden(id: string): Promise<number[]> {
+      return this.#hidden(id);
+    }
+
+    @Locked((ids) => ids)
+    async all(_ids: readonly (string | undefined)[], inner: () => unknown = () => {}): Promise<unknown> {
+      return inner();
+    }
+  }
+
+  it.each<[string, (orders: Orders) => Promise<unknown>, unknown]>([
+    ['a constant', (orders) => orders.constant(), [1]],
+    ['an argument', (orders) => orders.byArgument('a'), [1]],
+    ['a promise of an argument', (orders) => orders.byLater('a', 7n), [1]],
+    ['a property of `this`', (orders) => orders.byThis(7), ['order', [1]]],
+    ['a static property of its class', () => Orders.ofClass(), [1, 1, 1]],
+    ['an argument of a private method', (orders) => orders.callHidden('a'), [1]],
+    ['a list', (orders) => orders.all(['b', 'a'], () => counts('a', 'b')), [1, 1]],
+  ])('runs while the key is held that is %s, and gives it back', async (_, call, value) => {
+    const { job, store } = setUp();
+    await job().in(async () => expect(await call(new Orders())).toEqual(value));
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('waits for the key, and never begins before it has it', async () => {
+    const setup = setUp();
+    const holder = await setup.job().in(() => lock.acquire('a'));
+    const outcome = outcomeOf(setup.job().in(() => new Orders().byArgument('a')));
+    await setup.clock.settle();
+    expect(outcome.state).toBe('pending');
+    await holder.release();
+    await outcome.settled;
+    expect(outcome.value).toEqual([1]);
+  });
+
+  it('re-enters below a caller that holds the key, and leaves it the key', async () => {
+    const { job, store } = setUp();
+    await job().in(() =>
+      lock.run('a', async (hold) => {
+        const calls = store.calls.length;
+        expect(await new Orders().byArgument('a')).toEqual([2]);
+        expect(store.calls).toHaveLength(calls);
+        expect(hold.isHeld()).toBe(true);
+      }),
+    );
+  });
+
+  it('takes each key of a list once, in one order whatever the order of the list', async () => {
+    const setup = setUp();
+    const granted = setup.events('granted');
+    const twice = () => expect(counts('a', 'b', '7')).toEqual([1, 1, 1]);
+    await setup.job().in(() => new Orders().all(['b', '7', 'a', 'b'], twice));
+    await setup.job().in(() => new Orders().all(['a', 'b', '7'], twice));
+    expect(granted.map(({ key }) => key)).toEqual(['7', 'a', 'b', '7', 'a', 'b']);
+  });
+
+  it('holds no key of a list when it does not get all of them', async () => {
+    const setup = setUp();
+    const holder = await setup.job().in(() => lock.acquire('b'));
+    const begun = jest.fn();
+    const outcome = outcomeOf(setup.job().in(() => new Orders().all(['a', 'b', 'c'], begun)));
+    await setup.clock.advance(10_000);
+    expect(outcome.error).toBeInstanceOf(LockTimeoutError);
+    expect(begun).not.toHaveBeenCalled();
+    expect([await isFree(setup, 'a'), await isFree(setup, 'c')]).toEqual([true, true]);
+    await holder.release();
+  });
+
+  it.each<[string, readonly (string | undefined)[]]>([
+    ['an empty list', []],
+    ['a list with a missing key', ['a', undefined]],
+    ['a list with an empty key', ['a', '']],
+  ])('rejects where its key is %s, without a store call', async (_, keys) => {
+    const { job, store } = setUp();
+    const begun = jest.fn();
+    await job().in(() => expect(new Orders().all(keys, begun)).rejects.toThrow(LockKeyError));
+    expect(begun).not.toHaveBeenCalled();
+    expect(store.calls).toEqual([]);
+  });
+
+  it.each([undefined, null, '', Number.NaN, {}, Symbol('a'), new Set(['a']), true])(
+    'rejects with LockKeyError where its key function answers %p',
+    async (key) => {
+      const begun = jest.fn();
+      class Odd {
+        @Locked((() => key) as () => string)
+        async method(): Promise<void> {
+          begun();
+        }
+      }
+      const { job, store } = setUp();
+      await job().in(() => expect(new Odd().method()).rejects.toThrow(LockKeyError));
+      expect(begun).not.toHaveBeenCalled();
+      expect(store.calls).toEqual([]);
+    },
+  );
+
+  it('rejects, and never throws, with what its key function throws', async () => {
+    const error = new Error('no key');
+    const keys: MethodKey<unknown, []>[] = [
+      () => {
+        throw error;
+      },
+      () => Promise.reject(error),
+    ];
+    const { job, store } = setUp();
+    for (const key of keys) {
+      class Failing {
+        @Locked(key)
+        async method(): Promise<void> {}
+      }
+      const outcome = outcomeOf(job().in(() => new Failing().method()));
+      await outcome.settled;
+      expect(outcome.error).toBe(error);
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it('rejects outside of a scope', async () => {
+    setUp();
+    await expect(new Orders().constant()).rejects.toThrow(LockScopeError);
+    await expect(new Orders().byArgument('a')).rejects.toThrow(LockScopeError);
+    await expect(new Orders().all(['a'])).rejects.toThrow(LockScopeError);
+  });
+
+  it('hands its object, its arguments and its result through as they are', async () => {
+    const result = { of: 'the method' };
+    const seen: unknown[] = [];
+    class Recorder {
+      @Locked(function (...args) {
+        seen.push(this, ...args);
+        return 'a';
+      })
+      async method(...args: unknown[]): Promise<unknown> {
+        seen.push(this, ...args);
+        return result;
+      }
+    }
+    const { job } = setUp();
+    const recorder = new Recorder();
+    const args = [{}, undefined, Symbol('b')];
+    expect(await job().in(() => recorder.method(...args))).toBe(result);
+    expect(seen).toHaveLength(8);
+    for (const [index, value] of [recorder, ...args, recorder, ...args].entries()) expect(seen[index]).toBe(value);
+  });
+
+  it.each([new Error('method'), 'a string', undefined, 0])(
+    'rejects with what it throws, as it is, and gives the key back: %p',
+    async (thrown) => {
+      class Failing {
+        @Locked('a')
+        async rejecting(): Promise<void> {
+          throw thrown;
+        }
+
+        @Locked('a')
+        throwing(): Promise<void> {
+          throw thrown;
+        }
+
+        @Locked(() => ['a', 'b'])
+        async ofList(): Promise<void> {
+          throw thrown;
+        }
+      }
+      const { job, store } = setUp();
+      const failing = new Failing();
+      for (const call of [() => failing.rejecting(), () => failing.throwing(), () => failing.ofList()]) {
+        const outcome = outcomeOf(job().in(call));
+        await outcome.settled;
+        expect(outcome.state).toBe('rejected');
+        expect(outcome.error).toBe(thrown);
+        expect(await store.remains()).toEqual([]);
+      }
+    },
+  );
+
+  it('rejects where its hold was lost though it went well, with its result in the error', async () => {
+    const setup = setUp();
+    const { clock, job } = setup;
+    class Slow {
+      @Locked('a', { leaseMs: 1_000, renew: false })
+      async one(): Promise<number> {
+        await clock.advance(2_000);
+        return 42;
+      }
+
+      @Locked(() => ['a', 'b'], { leaseMs: 1_000, renew: false })
+      async two(): Promise<number> {
+        return this.one();
+      }
+    }
+    for (const call of [() => new Slow().one(), () => new Slow().two()]) {
+      const outcome = outcomeOf(job().in(call));
+      await outcome.settled;
+      expect(outcome.error).toBeInstanceOf(LockLostError);
+      expect(outcome.error).toMatchObject({ value: 42 });
+    }
+  });
+
+  it('holds the key in its category, and goes by the other options', async () => {
+    const setup = setUp();
+    const ofOrders = async (key: string) => [await isFree(setup, key, { category: 'orders' })];
+    class Category {
+      @Locked('a', { category: 'orders' })
+      async one(): Promise<boolean[]> {
+        return [await isFree(setup, 'a'), await isFree(setup, 'a', { category: 'orders' })];
+      }
+
+      @Locked(() => ['a', 'b'], { category: 'orders' })
+      async list(): Promise<boolean[]> {
+        return [await isFree(setup, 'b'), ...(await ofOrders('a')), ...(await ofOrders('b'))];
+      }
+
+      @Locked(() => 'a', { category: 'orders', waitMs: 0 })
+      async once(): Promise<void> {}
+    }
+    const { job } = setup;
+    const category = new Category();
+    expect(await job().in(() => category.one())).toEqual([true, false]);
+    expect(await job().in(() => category.list())).toEqual([true, false, false]);
+    await job().in(() =>
+      lock.run('a', () => expect(job('another').in(() => category.once())).rejects.toThrow(LockTimeoutError), {
+        category: 'orders',
+      }),
+    );
+  });
+
+  it("excludes the branches of one request from each other with `owner: 'hold'`", async () => {
+    const { job } = setUp();
+    let inside = 0;
+    class Alone {
+      @Locked('a', { owner: 'hold' })
+      async method(): Promise<number> {
+        inside += 1;
+        await turn();
+        return inside--;
+      }
+    }
+    const alone = new Alone();
+    expect(await job().in(() => Promise.all([alone.method(), alone.method(), alone.method()]))).toEqual([1, 1, 1]);
+  });
+
+  it('is inherited, overridden and called by `super` as any other', async () => {
+    class Special extends Orders {
+      override readonly prefix = 'order';
+
+      @Locked((id) => id)
+      override async byArgument(id: string): Promise<number[]> {
+        return [...counts(id), ...(await super.byArgument(id)), ...counts(id)];
+      }
+    }
+    const { job, store } = setUp();
+    await job().in(async () => {
+      expect(await new Special().byThis(7)).toEqual(['order', [1]]);
+      expect(await new Special().byArgument('a')).toEqual([1, 2, 1]);
+      expect(await Special.ofClass()).toEqual([1, 1, 1]);
+    });
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('may be locked more than once, the upper decorator first', async () => {
+    const setup = setUp();
+    class Twice {
+      @Locked('outer')
+      @Locked('inner')
+      async method(): Promise<number[]> {
+        return counts('outer', 'inner');
+      }
+    }
+    const granted = setup.events('granted');
+    expect(await setup.job().in(() => new Twice().method())).toEqual([1, 1]);
+    expect(granted.map(({ key }) => key)).toEqual(['outer', 'inner']);
+  });
+
+  it('keeps its name, its length, its place and what others have put on it', () => {
+    const symbol = Symbol('name');
+    const marked = <M extends object>(method: M): M => Object.assign(method, { mark: 'below' });
+    class Named {
+      @Locked('a')
+      async first(_a: string, _b: number): Promise<void> {}
+
+      @Locked('a')
+      async [symbol](_a: string, ..._rest: string[]): Promise<void> {}
+
+      @Locked('a')
+      static async second(): Promise<void> {}
+
+      @Locked('a')
+      @marked
+      async third(): Promise<void> {}
+    }
+    const { first, [symbol]: bySymbol, third } = Named.prototype;
+    expect([first.name, bySymbol.name, Named.second.name]).toEqual(['first', '[name]', 'second']);
+    expect([first.length, bySymbol.length, Named.second.length]).toEqual([2, 1, 0]);
+    expect(Object.keys(Named.prototype)).toEqual([]);
+    expect(third).toHaveProperty('mark', 'below');
+    expect(third).toBeInstanceOf(Function);
+  });
+
+  it('answers a promise where JavaScript decorates a synchronous one', async () => {
+    const { job } = setUp();
+    class Plain {
+      method(): string {
+        return `held ${counts('a')}`;
+      }
+    }
+    const decorate = Locked('a') as unknown as LegacyDecorator;
+    const { value, ...place } = decorate(Plain.prototype, 'method', descriptorOf(Plain.prototype, 'method'));
+    expect(place).toEqual({ configurable: true, enumerable: false, writable: true });
+    const answer: unknown = job().in(() => Reflect.apply(value, new Plain(), []));
+    expect(answer).toBeInstanceOf(Promise);
+    expect(await answer).toBe('held 1');
+  });
+});
+
+type LegacyDecorator = (target: object, name?: string, descriptor?: unknown) => PropertyDescriptor;
+
+function descriptorOf(target: object, name: string): PropertyDescriptor {
+  return Object.getOwnPropertyDescriptor(target, name)!;
+}
+
+describe('@Locked, where the class is defined', () => {
+  const apply = Locked('a') as unknown as LegacyDecorator;
+  class Legacy {
+    method(): void {}
+    get getter(): number {
+      return 1;
+    }
+    set setter(_value: number) {}
+    *generator(): Generator<number> {
+      yield 1;
+    }
+    async *asyncGenerator(): AsyncGenerator<number> {
+      yield 1;
+    }
+  }
+
+  it.each<[string, () => unknown]>([
+    ['the getter `x`', () => define('getter')],
+    ['the setter `x`', () => define('setter')],
+    ['the field `x`', () => define('field')],
+    ['the accessor `x`', () => define('accessor')],
+    ['the class `C`', () => define('class')],
+    ['the generator `x`', () => define('generator')],
+    ['the getter or setter `getter`', () => apply(Legacy, 'getter', descriptorOf(Legacy.prototype, 'getter'))],
+    ['the getter or setter `setter`', () => apply(Legacy, 'setter', descriptorOf(Legacy.prototype, 'setter'))],
+    ['the generator `generator`', () => apply(Legacy, 'generator', descriptorOf(Legacy.prototype, 'generator'))],
+    [
+      'the generator `asyncGenerator`',
+      () => apply(Legacy, 'asyncGenerator', descriptorOf(Legacy.prototype, 'asyncGenerator')),
+    ],
+    ['the field `field`', () => apply(Legacy, 'field', undefined)],
+    ['the field `field`', () => apply(Legacy, 'field', { initializer: () => 1 })],
+    ['the parameter `method`', () => apply(Legacy, 'method', 0)],
+    ['the class', () => apply(Legacy)],
+  ])('refuses %s', (what, decorate) => {
+    expect(decorate).toThrow(
+      new LockConfigError(`Expected @Locked to decorate a method that returns a promise, got ${what}`),
+    );
+    expect(decorate).toThrow(LockConfigError);
+  });
+
+  it.each(['/orders/:id', '${id}', '{id}'])('refuses a constant key that looks like a template: %s', (key) => {
+    expect(() => Locked(key)).toThrow(LockConfigError);
+    expect(() => Locked(key)).toThrow(
+      /^Expected the key of @Locked to be a function of the method's arguments.* looks like a template.*`@Locked\(/,
+    );
+  });
+
+  it('refuses to decorate without being called', () => {
+    const bare = Locked as unknown as (...args: unknown[]) => unknown;
+    const uncalled = new LockConfigError(
+      'Expected @Locked to be called with a key. Write `@Locked((id: string) => id)`',
+    );
+    expect(() => bare(() => {}, { kind: 'method', name: 'x' })).toThrow(uncalled);
+    expect(() => bare(Legacy.prototype, 'method', descriptorOf(Legacy.prototype, 'method'))).toThrow(uncalled);
+    expect(() => bare(Legacy, 'method', undefined)).toThrow(uncalled);
+  });
+
+  it('refuses an empty constant key', () => {
+    expect(() => Locked('')).toThrow(LockKeyError);
+  });
+
+  it.each([
+    [undefined, '`undefined` (undefined)'],
+    [null, '`null` (null)'],
+    [42, '`42` (number)'],
+    [{}, 'a value of type object'],
+    [['a'], 'a value of type array'],
+  ])('refuses %p as the key', (key, got) => {
+    expect(() => Locked(key as unknown as string)).toThrow(
+      new LockConfigError(`Expected the key of @Locked to be a string or a function, got ${got}`),
+    );
+  });
+
+  it.each([
+    [{ waitMs: -1 }, /^Expected `waitMs` to be a whole number of milliseconds/],
+    [{ category: '' }, /^Expected `category` to be a string of 1 to 256 characters/],
+    [{ owner: 'nobody' }, /^Expected `owner` to be 'trace'/],
+    [{ timeout: 5 }, /^Expected the options of Locked to be among .*, got `timeout`$/],
+    [{ leaseMs: 2_000, maxHoldMs: 1_000 }, /^Expected `leaseMs` to be `maxHoldMs` \(1000\) at most/],
+    ['orders', /^Expected the options of Locked to be an object/],
+  ])('refuses the options %j', (options, message) => {
+    for (const key of ['a', () => 'a']) {
+      expect(() => Locked(key, options as AcquireOptions)).toThrow(LockConfigError);
+      expect(() => Locked(key, options as AcquireOptions)).toThrow(message);
+    }
+  });
+
+  it('does not see what becomes of the options object later', async () => {
+    const setup = setUp();
+    const options: { category: string } = { category: 'orders' };
+    class Kept {
+      @Locked(() => 'a', options)
+      async method(): Promise<boolean> {
+        return isFree(setup, 'a', { category: 'orders' });
+      }
+    }
+    options.category = 'users';
+    expect(await setup.job().in(() => new Kept().method())).toBe(false);
+  });
+
+  /** A class with something that @Locked does not take, as JavaScript would write it. */
+  function define(kind: 'getter' | 'setter' | 'field' | 'accessor' | 'class' | 'generator'): unknown {
+    const decorator = Locked('a') as unknown as (value: unknown, context: { kind: string; name: string }) => void;
+    if (kind === 'class') return decorator(class C {}, { kind, name: 'C' });
+    if (kind === 'generator') return decorator(Legacy.prototype.generator, { kind: 'method', name: 'x' });
+    return decorator(kind === 'field' ? undefined : () => {}, { kind, name: 'x' });
+  }
+});

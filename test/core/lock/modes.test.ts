@@ -1,0 +1,383 @@
+import { DeadlockError, getLock, type Hold, LockConfigError, LockLostError, lock } from '../../../src/core/index.ts';
+import {
+  coreTests,
+  type Job,
+  type Outcome,
+  outcomeOf,
+  queued,
+  type Setup,
+  taken,
+} from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+const read = { mode: 'read' } as const;
+
+/** An acquire of `key` in a job, as far as it comes without time passing. */
+async function asked(setup: Setup, { in: inJob }: Job, options: object = {}): Promise<Outcome<Hold>> {
+  const outcome = outcomeOf(inJob(() => lock.acquire('key', options)));
+  await setup.clock.settle();
+  return outcome;
+}
+
+const states = (outcomes: readonly Outcome<unknown>[]): string[] => outcomes.map(({ state }) => state);
+
+describe('readers', () => {
+  it('of any number hold the key at once, and a writer waits for the last of them', async () => {
+    const setup = setUp();
+    const readers = [await taken(setup, read), await taken(setup, read), await taken(setup, read)];
+    const writer = await queued(setup);
+    for (const reader of readers) {
+      expect(writer.state).toBe('pending');
+      expect(reader.isHeld()).toBe(true);
+      await reader.release();
+    }
+    await setup.clock.settle();
+    expect(writer.value?.isHeld()).toBe(true);
+  });
+
+  it('who come after a waiting writer wait behind it, so that it is not starved', async () => {
+    const setup = setUp();
+    const first = await taken(setup, read);
+    const writer = await queued(setup);
+    const late = [await queued(setup, read), await queued(setup, read)];
+    expect(states([writer, ...late])).toEqual(['pending', 'pending', 'pending']);
+    await first.release();
+    await setup.clock.settle();
+    expect(states([writer, ...late])).toEqual(['fulfilled', 'pending', 'pending']);
+    await writer.value?.release();
+    await setup.clock.settle();
+    expect(states(late)).toEqual(['fulfilled', 'fulfilled']);
+    expect(late[0]?.value?.fence).toBe(late[1]?.value?.fence);
+  });
+
+  it('who come behind a writer are not starved by the writers after them', async () => {
+    const setup = setUp();
+    const holder = await taken(setup);
+    const [reader, writer] = [await queued(setup, read), await queued(setup)];
+    await holder.release();
+    await setup.clock.settle();
+    expect(states([reader, writer])).toEqual(['fulfilled', 'pending']);
+  });
+
+  it('are refused by a try where a writer waits, and let in where only readers hold', async () => {
+    const setup = setUp();
+    await taken(setup, read);
+    const tried = () => setup.job().in(() => lock.tryAcquire('key', read));
+    expect(await tried()).not.toBeNull();
+    await queued(setup);
+    expect(await tried()).toBeNull();
+  });
+
+  it('are each renewed by themselves, and lost by themselves', async () => {
+    const setup = setUp();
+    const [fixed, renewed] = [await taken(setup, { ...read, renew: false }), await taken(setup, read)];
+    await setup.clock.advance(31_000);
+    expect([fixed.isHeld(), renewed.isHeld()]).toEqual([false, true]);
+    expect((await queued(setup)).state).toBe('pending');
+  });
+
+  it('are refused with a LockConfigError by a store that has no modes, before it is asked', async () => {
+    const setup = setUp();
+    Object.assign(setup.store, { capabilities: { ...setup.store.capabilities, modes: false } });
+    await expect(taken(setup, read)).rejects.toThrow(LockConfigError);
+    await expect(taken(setup, read)).rejects.toThrow(/lacks them \(`capabilities.modes`\)/);
+    expect(setup.store.count('acquire')).toBe(0);
+    expect((await taken(setup)).isHeld()).toBe(true);
+  });
+});
+
+describe('a scope that holds to write', () => {
+  it('re-enters to read without a store call, and shares the lease', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const writing = await asked(setup, job);
+    const calls = setup.store.calls.length;
+    const reading = await asked(setup, job, read);
+    expect(setup.store.calls).toHaveLength(calls);
+    expect(reading.value?.fence).toBe(writing.value?.fence);
+    await writing.value?.release();
+    // Its grant is to write until its last hold is released.
+    expect((await queued(setup, read)).state).toBe('pending');
+  });
+});
+
+describe('a scope that holds to read', () => {
+  it('re-enters to read without a store call', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, read);
+    const calls = setup.store.calls.length;
+    expect((await asked(setup, job, read)).state).toBe('fulfilled');
+    expect(setup.store.calls).toHaveLength(calls);
+  });
+
+  it('becomes the writer by a hold of its own, with a fence that no reader beside it ever had', async () => {
+    const setup = setUp();
+    const { events, store } = setup;
+    const entered = events('entered');
+    const job = setup.job('own');
+    const reading = await asked(setup, job, read);
+    const waiter = await queued(setup);
+    const writing = await asked(setup, job);
+    expect(store.count('acquire')).toBe(3);
+    expect(writing.value!.fence).toBeGreaterThan(reading.value!.fence);
+    expect(entered).toEqual([
+      { key: 'key', owner: 'own', holdId: expect.any(String), fence: writing.value!.fence, otherHolds: 1 },
+    ]);
+    expect(job.in(() => getLock('key').holdCount())).toBe(2);
+    expect(waiter.state).toBe('pending');
+  });
+
+  it('keeps both leases by renewals, each with the fence of its own grant', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const [reading, writing] = [await asked(setup, job, read), await asked(setup, job)];
+    await setup.clock.advance(65_000);
+    expect([reading.value?.isHeld(), writing.value?.isHeld()]).toEqual([true, true]);
+    const renewals = setup.store.calls.filter(({ operation }) => operation === 'renew');
+    const fences = new Set(renewals.map(({ terms }) => (terms as { fence: number }).fence));
+    expect(fences).toEqual(new Set([reading.value?.fence, writing.value?.fence]));
+  });
+
+  it('goes back to reading: the release of the write hold lets waiting readers in, and no writer', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const reading = await asked(setup, job, read);
+    const writing = await asked(setup, job);
+    const [reader, writer] = [await queued(setup, read), await queued(setup)];
+    await writing.value?.release();
+    await setup.clock.settle();
+    expect([reading.value?.isHeld(), reader.value?.isHeld(), writer.state]).toEqual([true, true, 'pending']);
+    expect(job.in(() => [getLock('key').isHeld(), getLock('key').holdCount()])).toEqual([true, 1]);
+  });
+
+  it('re-enters the hold of the mode that it asks for, where it has both', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, read);
+    const outer = await asked(setup, job);
+    const calls = setup.store.calls.length;
+    const [reading, writing] = [await asked(setup, job, read), await asked(setup, job)];
+    expect(setup.store.calls).toHaveLength(calls);
+    expect(writing.value?.fence).toBe(outer.value?.fence);
+    expect(reading.value?.fence).toBeLessThan(outer.value!.fence);
+    await outer.value?.release();
+    expect(setup.store.count('release')).toBe(0);
+    await writing.value?.release();
+    expect(setup.store.count('release')).toBe(1);
+    expect(reading.value?.isHeld()).toBe(true);
+  });
+
+  it('beside others gets a DeadlockError at once when it asks to write; nothing is queued, and it reads on', async () => {
+    const setup = setUp();
+    const other = await taken(setup, read);
+    const job = setup.job('own');
+    const reading = await asked(setup, job, read);
+    const upgrade = await asked(setup, job);
+    expect(upgrade.error).toBeInstanceOf(DeadlockError);
+    expect(upgrade.error).toMatchObject({ key: 'key', status: 409, cycle: [{ traceId: 'own', key: 'key' }] });
+    expect(await job.in(() => lock.tryAcquire('key'))).toBeNull();
+    expect((await setup.store.inspect('key')).waiters).toEqual([]);
+    expect([reading.value?.isHeld(), other.isHeld()]).toEqual([true, true]);
+    await other.release();
+    expect((await asked(setup, job)).state).toBe('fulfilled');
+  });
+
+  it('that two of do the same are both told, and the one whose other leaves gets it', async () => {
+    const setup = setUp();
+    const jobs = [setup.job(), setup.job()] as const;
+    const reading = [await asked(setup, jobs[0], read), await asked(setup, jobs[1], read)];
+    const upgrades = [await asked(setup, jobs[0]), await asked(setup, jobs[1])];
+    expect(upgrades.map(({ error }) => (error as DeadlockError).code)).toEqual([
+      'ERR_LOCK_DEADLOCK',
+      'ERR_LOCK_DEADLOCK',
+    ]);
+    await reading[0]?.value?.release();
+    expect((await asked(setup, jobs[1])).state).toBe('fulfilled');
+  });
+
+  it('and lost it is told so when it asks to write: nothing is built on a lost hold', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
+    setup.clock.skip(2_000);
+    const calls = setup.store.count('acquire');
+    expect((await asked(setup, job)).error).toBeInstanceOf(LockLostError);
+    expect(setup.store.count('acquire')).toBe(calls);
+  });
+
+  it('and lost, beside a write hold that is not, is what is told until it is released', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const reading = await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
+    const writing = await asked(setup, job);
+    await setup.clock.advance(1_000);
+    expect([reading.value?.isHeld(), writing.value?.isHeld()]).toEqual([false, true]);
+    expect(job.in(() => [getLock('key').holdCount(), getLock('key').isHeld()])).toEqual([1, true]);
+    expect((await asked(setup, job)).error).toBeInstanceOf(LockLostError);
+    await reading.value?.release();
+    expect((await asked(setup, job)).state).toBe('fulfilled');
+  });
+
+  it('and lost while it was to become the writer is told so, and the key is free: another had written in between', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, { ...read, renew: false, leaseMs: 300 });
+    setup.store.next('acquire', { kind: 'lateCall', ms: 500 }, { kind: 'lateCall', ms: 500 });
+    const upgrades = [await asked(setup, job), outcomeOf(job.in(() => lock.tryAcquire('key')))];
+    await setup.clock.advance(400);
+    await (await taken(setup)).release();
+    await setup.clock.advance(100);
+    for (const { error } of upgrades) expect(error).toBeInstanceOf(LockLostError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('and released while it was to become the writer becomes it all the same', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const reading = await asked(setup, job, read);
+    const open = setup.store.gate('acquire');
+    const upgrade = await asked(setup, job);
+    await reading.value?.release();
+    open();
+    await setup.clock.settle();
+    expect(upgrade.value?.isHeld()).toBe(true);
+  });
+
+  it('for itself alone becomes the writer for itself alone', async () => {
+    const setup = setUp();
+    const job = setup.job('own');
+    const reading = await asked(setup, job, { ...read, owner: 'request' });
+    const writing = await asked(setup, job);
+    expect(writing.value?.owner).toBe(reading.value?.owner);
+    expect(writing.value?.owner).not.toBe('own');
+  });
+
+  it('for its trace is refused to write for itself alone: it would wait for itself', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, read);
+    expect((await asked(setup, job, { owner: 'request' })).error).toBeInstanceOf(LockConfigError);
+  });
+
+  it('needs one release by key for each of its two, the newest first; a third is a LockNotHeldError', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    const [reading, writing] = [await asked(setup, job, read), await asked(setup, job)];
+    await job.in(() => lock.release('key'));
+    expect([reading.value?.isHeld(), writing.value?.isHeld()]).toEqual([true, false]);
+    await job.in(() => lock.release('key'));
+    await expect(job.in(() => lock.release('key'))).rejects.toMatchObject({ code: 'ERR_LOCK_NOT_HELD' });
+  });
+
+  it('gives back both at its end', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await asked(setup, job, read);
+    await asked(setup, job);
+    await job.end();
+    await setup.clock.settle();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});
+
+describe('scopes of one trace', () => {
+  it('in both modes are told of each other, by the process that was granted', async () => {
+    const here = setUp();
+    const there = here.sibling();
+    const [entered, elsewhere] = [here.events('entered'), there.events('entered')];
+    await asked(here, here.job('fan'));
+    expect((await asked(there, there.job('fan'), read)).state).toBe('fulfilled');
+    await asked(there, there.job('fan'));
+    expect(entered).toEqual([]);
+    expect(elsewhere).toMatchObject([
+      { key: 'key', owner: 'fan', otherHolds: 1 },
+      { key: 'key', owner: 'fan', otherHolds: 2 },
+    ]);
+  });
+
+  it('are no event where the key is free, in local re-entry, or beside other readers', async () => {
+    const setup = setUp();
+    const entered = setup.events('entered');
+    const job = setup.job();
+    await asked(setup, job, read);
+    await asked(setup, job, read);
+    await asked(setup, setup.job(), read);
+    expect(entered).toEqual([]);
+  });
+});
+
+describe('priority', () => {
+  it('puts a waiter before others; each degree counts like ten seconds of waiting', async () => {
+    const setup = setUp();
+    const holder = await taken(setup, { maxHoldMs: 100_000 });
+    const patient = { waitMs: 100_000 };
+    const early = await queued(setup, patient);
+    await setup.clock.advance(9_999);
+    const late = await queued(setup, patient);
+    const before = await queued(setup, { ...patient, priority: 1 });
+    await setup.clock.advance(2);
+    const behind = await queued(setup, { ...patient, priority: 1 });
+    const { waiters } = await setup.job().in(() => getLock('key').inspect());
+    expect(waiters.map(({ priority, waitedMs }) => [priority, waitedMs])).toEqual([
+      [1, 2],
+      [0, 10_001],
+      [1, 0],
+      [0, 2],
+    ]);
+    let last: Hold | undefined = holder;
+    for (const next of [before, early, behind, late]) {
+      await last?.release();
+      await setup.clock.settle();
+      last = next.value;
+      expect(last?.isHeld()).toBe(true);
+    }
+  });
+});
+
+describe('list', () => {
+  it('names locks by prefix and category, with their state, a page at a time', async () => {
+    const setup = setUp();
+    const job = setup.job('own');
+    const keys = ['order:1', 'order:2', 'order:3', 'stock 1', 'a|b', '{}%'];
+    for (const key of keys) await job.in(() => lock.acquire(key, read));
+    await job.in(() => lock.acquire('order:4', { category: 'shop|1' }));
+    const all: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await setup.locks.list({ limit: 2, cursor });
+      expect(page.locks.length).toBeLessThanOrEqual(2);
+      all.push(...page.locks.map(({ key }) => key));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(all.sort()).toEqual([...keys].sort());
+    const named = async (options: object) => (await setup.locks.list(options)).locks.map(({ key }) => key);
+    expect(await named({ prefix: 'order:' })).toEqual(['order:1', 'order:2', 'order:3']);
+    expect(await named({ prefix: 'stock ' })).toEqual(['stock 1']);
+    expect(await named({ prefix: 'a|' })).toEqual(['a|b']);
+    expect(await named({ category: 'shop|1' })).toEqual(['order:4']);
+    expect(await named({ category: 'shop' })).toEqual([]);
+    expect((await setup.locks.list({ prefix: 'order:1' })).locks[0]).toMatchObject({
+      holds: [{ owner: 'own', mode: 'read' }],
+      waiters: [],
+    });
+  });
+
+  it('refuses bad options, and a store that can not', async () => {
+    const setup = setUp();
+    for (const options of [{ limit: 0 }, { limit: 1001 }, { prefix: 5 }, { cursor: '' }, { all: true }]) {
+      await expect(setup.locks.list(options as object)).rejects.toThrow(LockConfigError);
+    }
+    Object.assign(setup.store, { list: undefined });
+    await expect(setup.locks.list()).rejects.toThrow(/one that lacks `list`/);
+  });
+
+  it('is a LockStoreError in time where the store never answers', async () => {
+    const setup = setUp();
+    setup.store.always('list', { kind: 'lostCall' });
+    const listed = outcomeOf(setup.locks.list());
+    await setup.clock.advance(2_100);
+    expect(listed.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+});

@@ -1,0 +1,285 @@
+import {
+  currentTrace,
+  getLock,
+  type Hold,
+  LockConfigError,
+  LockLostError,
+  LockStoreError,
+  lock,
+  runInTrace,
+  type Trace,
+} from '../../../src/core/index.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const short = { leaseMs: 1_000, renew: false } as const;
+
+describe('run', () => {
+  it.each([
+    ['a value', () => 42],
+    ['a promise', async () => 42],
+    // biome-ignore lint/suspicious/noThenProperty: another library's promise
+    ['a thenable', () => ({ then: (resolve: (value: number) => void) => resolve(42) }) as PromiseLike<number>],
+  ])('holds the key while its routine runs, and answers its result: %s', async (_, routine) => {
+    const { job, store } = setUp();
+    let hold: Hold | undefined;
+    const value = await job().in(() =>
+      getLock('key').run((own) => {
+        hold = own;
+        expect(own.isHeld()).toBe(true);
+        return routine();
+      }),
+    );
+    expect(value).toBe(42);
+    expect(hold?.isHeld()).toBe(false);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it.each([
+    [undefined, '`undefined` (undefined)'],
+    [{ waitMs: 5 }, 'a value of type object'],
+    [Promise.resolve(1), 'a value of type object'],
+  ])('refuses %p as its routine, before it asks for the key', async (value, got) => {
+    const { job, locks } = setUp();
+    const granted = jest.fn();
+    locks.on('granted', granted);
+    const routine = value as unknown as () => void;
+    const refusal = (where: string) =>
+      new LockConfigError(`Expected the routine of ${where} to be a function, got ${got}`);
+    await job().in(async () => {
+      await expect(lock.run('key', routine)).rejects.toThrow(refusal('run'));
+      await expect(getLock('key').run(routine)).rejects.toThrow(refusal('run'));
+      await expect(lock.runAll(['key'], routine)).rejects.toThrow(refusal('runAll'));
+    });
+    expect(granted).not.toHaveBeenCalled();
+  });
+
+  it.each([new Error('routine'), 'a string', undefined, null, 0])(
+    'rejects with what its routine throws, as it is, and releases: %p',
+    async (thrown) => {
+      const { job, store } = setUp();
+      for (const routine of [
+        () => {
+          throw thrown;
+        },
+        () => Promise.reject(thrown),
+      ]) {
+        const outcome = outcomeOf(job().in(() => lock.run('key', routine)));
+        await outcome.settled;
+        expect(outcome.state).toBe('rejected');
+        expect(outcome.error).toBe(thrown);
+        expect(await store.remains()).toEqual([]);
+      }
+    },
+  );
+
+  it('rejects with what its routine throws once the release was answered, and not before', async () => {
+    const { job, store, clock } = setUp();
+    const open = store.gate('release');
+    const outcome = outcomeOf(job().in(() => lock.run('key', () => Promise.reject(new Error('routine')))));
+    await clock.settle();
+    expect(store.count('release')).toBe(1);
+    expect(outcome.state).toBe('pending');
+    open();
+    await clock.settle();
+    expect(outcome.error).toEqual(new Error('routine'));
+  });
+
+  it('nests: the inner one re-enters, and the outer one still holds after it', async () => {
+    const { job, store } = setUp();
+    await job().in(() =>
+      lock.run('key', async (outer) => {
+        const calls = store.calls.length;
+        await lock.run('key', (inner) => expect(inner.fence).toBe(outer.fence));
+        expect(store.calls).toHaveLength(calls);
+        expect(outer.isHeld()).toBe(true);
+      }),
+    );
+  });
+
+  it('does not mind that its routine has released the hold', async () => {
+    const { job } = setUp();
+    expect(
+      await job().in(() =>
+        lock.run('key', async (hold) => {
+          await hold.release();
+          return 'value';
+        }),
+      ),
+    ).toBe('value');
+  });
+});
+
+describe('a store that does not answer to the release', () => {
+  it.each([
+    ['never answers', { kind: 'lostCall' }],
+    ['rejects', { kind: 'rejected', error: new Error('down') }],
+  ] as const)('and %s masks neither the result nor the error', async (_, fault) => {
+    const { job, store, clock } = setUp();
+    store.always('release', fault);
+    const good = outcomeOf(job().in(() => lock.run('a', () => 'value')));
+    const bad = outcomeOf(job().in(() => lock.run('b', () => Promise.reject(new Error('routine')))));
+    await clock.advance(5_000);
+    expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
+    expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
+  });
+
+  it('makes the result wait no longer than storeTimeoutMs', async () => {
+    const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
+    store.always('release', { kind: 'lostCall' });
+    const outcome = outcomeOf(job().in(() => lock.run('key', () => 'value')));
+    await clock.advance(500);
+    expect(outcome.value).toBe('value');
+  });
+});
+
+describe('a hold that was lost while its routine', () => {
+  it('went well is a LockLostError with the value', async () => {
+    const { job, clock } = setUp();
+    let hold: Hold | undefined;
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run(
+          'key',
+          async (own) => {
+            hold = own;
+            await clock.advance(1_000);
+            return { id: 7 };
+          },
+          short,
+        ),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ key: 'key', fence: hold?.fence, value: { id: 7 } });
+    expect((outcome.error as Error).cause).toBe(hold?.signal.reason);
+  });
+
+  it('went well is one also when nothing had noticed the end of the lease yet', async () => {
+    const { job, clock } = setUp();
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run(
+          'key',
+          () => {
+            clock.skip(1_000);
+            return 'value';
+          },
+          short,
+        ),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ value: 'value' });
+  });
+
+  it('went well is one also when only the release finds that the key had changed hands', async () => {
+    const { job, store } = setUp();
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run('key', async () => {
+          await store.forget();
+          return 'value';
+        }),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ value: 'value' });
+  });
+
+  it('outlived its scope is one also when nothing had noticed the end of the lease yet, and ends the scope', async () => {
+    const { locks, clock } = setUp();
+    let finish = (_: string): void => {};
+    const work = new Promise<string>((resolve) => {
+      finish = resolve;
+    });
+    let trace: Trace | undefined;
+    let running: Promise<string> | undefined;
+    await runInTrace(
+      async () => {
+        trace = currentTrace();
+        running = lock.run('key', () => work, { leaseMs: 3_000 });
+        await clock.settle();
+      },
+      { locks },
+    );
+    const outcome = outcomeOf(running as Promise<string>);
+    clock.skip(3_000);
+    expect(trace?.isOver).toBe(false);
+    finish('value');
+    await clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ value: 'value' });
+    expect(trace?.isOver).toBe(true);
+  });
+
+  it('threw is the routine’s own error', async () => {
+    const { job, clock } = setUp();
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run(
+          'key',
+          async () => {
+            await clock.advance(1_000);
+            throw new Error('routine');
+          },
+          short,
+        ),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toEqual(new Error('routine'));
+  });
+
+  it('asserted that it was held is that LockLostError, without a value', async () => {
+    const { job, clock } = setUp();
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run(
+          'key',
+          async (hold) => {
+            await clock.advance(1_000);
+            hold.assertHeld();
+          },
+          short,
+        ),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockLostError);
+    expect(outcome.error).toMatchObject({ value: undefined });
+  });
+
+  it('of a nested run was lost is lost for the outer run too', async () => {
+    const { job, clock } = setUp();
+    const outcome = outcomeOf(
+      job().in(() =>
+        lock.run(
+          'key',
+          async () => {
+            await lock.run('key', () => clock.advance(1_000), short).catch(() => {});
+            return 'value';
+          },
+          short,
+        ),
+      ),
+    );
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_LOST', value: 'value' });
+  });
+});
+
+describe('an acquire that fails', () => {
+  it('never runs the routine', async () => {
+    const { job, store, clock } = setUp();
+    store.always('acquire', { kind: 'lostCall' });
+    const routine = jest.fn();
+    const outcome = outcomeOf(job().in(() => lock.run('key', routine)));
+    await clock.advance(2_000);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    expect(routine).not.toHaveBeenCalled();
+  });
+});

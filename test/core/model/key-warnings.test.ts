@@ -1,0 +1,72 @@
+import { processState } from '../../../src/core/base/process-state.ts';
+import { getLock, LockConfigError } from '../../../src/core/index.ts';
+import { assertConstantKey } from '../../../src/core/model/key.ts';
+import { coreTests } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('a constant guard key', () => {
+  const place = { expected: 'the key to be a function', instead: '(id) => id' };
+
+  it.each([
+    ':id',
+    '/orders/:id',
+    'orders/:id',
+    '/:Id',
+    ':_id',
+    'order:${id}',
+    '${id}',
+    'order:${id',
+    '{id}',
+    'order:{id}',
+    '/{orderId}',
+    'a{}',
+  ])('that looks like a template is refused: %s', (key) => {
+    expect(() => assertConstantKey(key, place)).toThrow(LockConfigError);
+    expect(() => assertConstantKey(key, place)).toThrow(/looks like a template/);
+  });
+
+  it.each(['order:42', 'a::b', 'reports', 'nightly-report', 'order:', '42', 'a:1:b', '50%', '$5', 'cron:daily', '}x'])(
+    'that is one is taken: %s',
+    (key) => {
+      expect(() => assertConstantKey(key, place)).not.toThrow();
+    },
+  );
+});
+
+describe('a key made from a missing value', () => {
+  it.each([
+    ['order:undefined', 'undefined'],
+    ['undefined', 'undefined'],
+    ['null:7', 'null'],
+    ['a/NaN', 'NaN'],
+    ['order:[object Object]', '[object Object]'],
+    ['undefined|a', 'undefined'],
+    ['order:${id}', '${'],
+    ['${order.id}', '${'],
+  ])('warns once in a process, and names the part: %s', (key, part) => {
+    setUp();
+    processState().warned.clear();
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    getLock(key);
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining(`a part that reads "${part}": a value that it was made from was probably missing`),
+      expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
+    );
+    getLock(key);
+    getLock('another:undefined');
+    expect(warn).toHaveBeenCalledTimes(1);
+    warn.mockRestore();
+  });
+
+  it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1', '$5', '${', 'a{b}'])(
+    'is not suspected where it only sounds so: %s',
+    (key) => {
+      processState().warned.clear();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      getLock(key);
+      expect(warn).not.toHaveBeenCalled();
+      warn.mockRestore();
+    },
+  );
+});

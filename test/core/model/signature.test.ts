@@ -1,0 +1,150 @@
+import { createHmac } from 'node:crypto';
+import { LockConfigError, type Locks, runInTrace, traceHeaders } from '../../../src/core/index.ts';
+import { TraceSignatures } from '../../../src/core/model/signature.ts';
+import { coreTests } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+const oldest = 'the-oldest-secret-that-is-in-use';
+const older = 'an-older-secret-that-is-in-use-yet';
+const newest = 'the-newest-secret-that-everybody-has';
+const now = 1_700_000_000_000;
+const of = (secrets: readonly (string | Uint8Array)[], audience = 'shop') => new TraceSignatures({ secrets, audience });
+const ours = of([newest, older]);
+const signed = ours.sign('trace-1', now);
+
+describe('a signature', () => {
+  it('is of one form that services on other platforms can write, too', () => {
+    const digest = (text: string) => createHmac('sha256', newest).update(text).digest();
+    const keyId = digest('reenlock trace key v1').subarray(0, 8).toString('base64url');
+    const mac = digest('reenlock trace v1\nshop\n1700000030000\ntrace-1').toString('base64url');
+    expect(signed).toBe(`v1.${keyId}.1700000030000.${mac}`);
+    expect(of([Buffer.from(newest)]).sign('trace-1', now)).toBe(signed);
+    expect(ours.sign('trace-1', now + 0.75)).toBe(signed);
+  });
+
+  it.each<[string, number, boolean]>([
+    ['at once', now, true],
+    ['in its last millisecond', now + 29_999, true],
+    ['when it expires', now + 30_000, false],
+    ['long after', now + 3_600_000, false],
+    ['by a clock that is 30 s behind the signer’s', now - 30_000, true],
+    ['by a clock that is further behind', now - 30_001, false],
+    ['by a clock that is far behind', 0, false],
+    ['by a clock that has no time', Number.NaN, false],
+  ])('is good for 30 s, on clocks that differ by less than 30 s: %s', (_, at, isGood) => {
+    expect(ours.verify('trace-1', signed, at)).toBe(isGood);
+  });
+
+  const [, keyId, expiry, mac = ''] = signed.split('.');
+  const stranger = of(['a-secret-that-nobody-else-has-here']).sign('trace-1', now);
+  // The last letter carries two bits that no byte has: another one in its place would decode to the same bytes.
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  const sameBytes = mac.slice(0, -1) + alphabet[alphabet.indexOf(mac.slice(-1)) ^ 1];
+  it.each<[string, unknown, string?]>([
+    ['absent', undefined],
+    ['an array', [signed]],
+    ['empty', ''],
+    ['there twice', `${signed}, ${signed}`],
+    ['for another id', signed, 'trace-2'],
+    ['for an id that it begins with', signed, 'trace-'],
+    ['for another audience', ours.sign('trace-1', now, 'bank')],
+    ['by an unknown secret', stranger],
+    ['by an unknown secret, under a key id that is known', stranger.replace(/^v1\.[^.]+/, `v1.${keyId}`)],
+    [
+      'by a known secret, under the key id of another',
+      `v1.${of([older]).sign('x', now).split('.')[1]}.${expiry}.${mac}`,
+    ],
+    ['by a known secret, under a key id that is unknown', `v1.${'A'.repeat(11)}.${expiry}.${mac}`],
+    ['truncated by a letter', signed.slice(0, -1)],
+    ['longer by a letter', `${signed}A`],
+    ['without its MAC', `v1.${keyId}.${expiry}.`],
+    ['with a later expiry than was signed', `v1.${keyId}.1700000030001.${mac}`],
+    ['with its expiry written otherwise', `v1.${keyId}.01700000030000.${mac}`],
+    ['with an expiry that is no number', `v1.${keyId}.Infinity.${mac}`],
+    ['with a letter changed', `v1.${keyId}.${expiry}.${mac[0] === 'A' ? 'B' : 'A'}${mac.slice(1)}`],
+    ['of the same bytes in other letters', `v1.${keyId}.${expiry}.${sameBytes}`],
+    ['of another version', signed.replace('v1', 'v2')],
+    ['with white space', ` ${signed}`],
+    ['with a line break', `${signed}\n`],
+    ['8 KB long', 'v1.'.repeat(2_731)],
+  ])('is not taken: %s', (_, signature, traceId = 'trace-1') => {
+    expect(ours.verify(traceId, signature, now)).toBe(false);
+    expect(ours.verify('trace-1', signed, now)).toBe(true);
+  });
+
+  it('is taken from services that have the newest secret, or an older one that is known, or a newer one that was announced', () => {
+    const [before, during, after] = [of([older, newest]), of([newest, older]), of([newest])];
+    for (const [signer, verifier] of [
+      [before, during],
+      [during, before],
+      [during, after],
+      [after, during],
+    ] as const) {
+      expect(verifier.verify('trace-1', signer.sign('trace-1', now), now)).toBe(true);
+    }
+    expect(after.verify('trace-1', before.sign('trace-1', now), now)).toBe(false);
+    expect(of([newest, older, oldest]).verify('t', of([oldest]).sign('t', now), now)).toBe(true);
+  });
+
+  it('does not change with bytes that are overwritten later', () => {
+    const bytes = Buffer.from(newest);
+    const signatures = of([bytes]);
+    bytes.fill(0);
+    expect(signatures.sign('trace-1', now)).toBe(signed);
+  });
+});
+
+describe('traceHeaders', () => {
+  const trust = { secrets: [newest, older], audience: 'shop' };
+
+  it('signs the id, by the wall clock, for the audience of this service or the one that is named', () => {
+    const { job, clock } = setUp({ trust });
+    const { wallMs } = clock.now();
+    expect(job('trace-1').in(traceHeaders)).toEqual({
+      'X-Trace-Id': 'trace-1',
+      'X-Trace-Signature': ours.sign('trace-1', wallMs),
+    });
+    clock.jumpWall(5_000);
+    expect(job('trace-1').in(() => traceHeaders({ audience: 'bank' }))).toEqual({
+      'X-Trace-Id': 'trace-1',
+      'X-Trace-Signature': ours.sign('trace-1', wallMs + 5_000, 'bank'),
+    });
+  });
+
+  it('signs the id of a job within a job, and with the secrets of its own locks where it has others', async () => {
+    const { job, clock, locks } = setUp({ trust });
+    const other = setUp({ trust: { secrets: [oldest], audience: 'bank' } });
+    const unsigned = setUp();
+    const { wallMs } = clock.now();
+    const outer = job('outer');
+    const inner = (of: Locks) => outer.in(() => runInTrace(traceHeaders, { locks: of }));
+    expect(await inner(locks)).toHaveProperty('X-Trace-Signature', ours.sign('outer', wallMs));
+    expect(await inner(other.locks)).toHaveProperty('X-Trace-Signature', of([oldest], 'bank').sign('outer', wallMs));
+    expect(await inner(unsigned.locks)).toEqual({ 'X-Trace-Id': 'outer' });
+  });
+
+  it('has nothing to sign with where `trust` has no secrets, and nothing to sign outside a scope', () => {
+    expect(
+      setUp({ trust: 'internal' })
+        .job('trace-1')
+        .in(() => traceHeaders({ audience: 'bank' })),
+    ).toEqual({
+      'X-Trace-Id': 'trace-1',
+    });
+    setUp({ trust });
+    expect(traceHeaders({ audience: 'bank' })).toEqual({});
+  });
+
+  it.each<[unknown, string]>([
+    [{ audience: '' }, 'Expected `audience` to be 1 to 128 printable ASCII characters without spaces, got `` (string)'],
+    [
+      { audience: ['bank'] },
+      'Expected `audience` to be 1 to 128 printable ASCII characters without spaces, got a value of type array',
+    ],
+    [{ for: 'bank' }, 'Expected the options of traceHeaders to be among `audience`, got `for`'],
+    ['bank', 'Expected the options of traceHeaders to be an object, got `bank` (string)'],
+  ])('refuses %j', (options, message) => {
+    expect(() => traceHeaders(options as never)).toThrow(new LockConfigError(message));
+  });
+});

@@ -1,0 +1,188 @@
+import { LockConfigError, LockLostError, LocksClosedError, lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('close', () => {
+  it('waits for what is held, and no longer', async () => {
+    const { job, locks, clock, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const closed = outcomeOf(locks.close());
+    await clock.advance(9_999);
+    expect([closed.state, hold.isHeld()]).toEqual(['pending', true]);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+    expect(await store.remains()).toEqual([]);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('keeps what is held renewed while it drains', async () => {
+    const { job, locks, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    const closed = outcomeOf(locks.close());
+    await clock.advance(8_000);
+    expect(hold.isHeld()).toBe(true);
+    await hold.release();
+    await closed.settled;
+  });
+
+  it('does not wait for what was lost before', async () => {
+    const { job, locks, clock } = setUp();
+    await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    await clock.advance(1_000);
+    const closed = outcomeOf(locks.close());
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('waits for what is held beside what was lost and released before', async () => {
+    const { job, locks, clock } = setUp();
+    const own = job();
+    const lost = await own.in(() => lock.acquire('lost', { leaseMs: 1_000, renew: false }));
+    const hold = await own.in(() => lock.acquire('key'));
+    await clock.advance(1_000);
+    await lost.release();
+    const closed = outcomeOf(locks.close());
+    await clock.settle();
+    expect([closed.state, hold.isHeld()]).toEqual(['pending', true]);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('refuses who comes', async () => {
+    const { job, locks, clock, store } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const closed = outcomeOf(locks.close());
+    const calls = store.calls.length;
+    for (const call of [() => lock.acquire('other'), () => lock.tryAcquire('other'), () => lock.run('o', () => {})]) {
+      await expect(own.in<Promise<unknown>>(call)).rejects.toThrow(LocksClosedError);
+      await expect(job().in<Promise<unknown>>(call)).rejects.toThrow(LocksClosedError);
+    }
+    expect(store.calls).toHaveLength(calls);
+    await hold.release();
+    await clock.settle();
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('cancels who waits, and who is on the way to', async () => {
+    const { job, locks, clock, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
+    await clock.settle();
+    const open = store.gate('acquire');
+    const coming = outcomeOf(job().in(() => lock.acquire('free')));
+    await clock.settle();
+    const closed = outcomeOf(locks.close());
+    open();
+    await clock.settle();
+    expect(waiter.error).toBeInstanceOf(LocksClosedError);
+    expect(coming.error).toBeInstanceOf(LocksClosedError);
+    expect((await store.inspect('key')).waiters).toEqual([]);
+    expect((await store.inspect('free')).holds).toEqual([]);
+    await hold.release();
+    await closed.settled;
+  });
+
+  it('declares lost what is still held after drainMs, and gives it back', async () => {
+    const { job, locks, clock, store, events } = setUp();
+    const lost = events('lost');
+    const hold = await job().in(() => lock.acquire('key'));
+    const { signal } = hold;
+    const closed = outcomeOf(locks.close({ drainMs: 500 }));
+    await clock.advance(499);
+    expect(hold.isHeld()).toBe(true);
+    await clock.advance(1);
+    expect(closed.state).toBe('fulfilled');
+    expect(hold.isHeld()).toBe(false);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(lost).toHaveLength(1);
+    expect(await store.remains()).toEqual([]);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('takes its drainMs from the options of its Locks', async () => {
+    const { job, locks, clock } = setUp({ drainMs: 0 });
+    const hold = await job().in(() => lock.acquire('key'));
+    const closed = outcomeOf(locks.close());
+    await clock.advance(0);
+    expect(closed.state).toBe('fulfilled');
+    expect(hold.isHeld()).toBe(false);
+  });
+
+  it('is done once, however often it is called', async () => {
+    const { job, locks, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const first = locks.close({ drainMs: 5_000 });
+    expect(locks.close({ drainMs: 0 })).toBe(first);
+    await hold.release();
+    await first;
+    await locks.close();
+    expect(store.count('release')).toBe(1);
+  });
+
+  it('rejects, and never throws, for a drainMs that is none, and closes nothing', async () => {
+    const { job, locks } = setUp();
+    for (const drainMs of [-1, 0.5, Number.POSITIVE_INFINITY, '5' as unknown as number])
+      await expect(locks.close({ drainMs })).rejects.toThrow(LockConfigError);
+    expect(await job().in(() => lock.run('key', () => 'value'))).toBe('value');
+  });
+
+  it.each([
+    ['a release', 'release', { kind: 'lostCall' }],
+    ['a release, at once', 'release', { kind: 'rejected', error: new Error('down') }],
+    ['its stream', 'subscribe', { kind: 'lostCall' }],
+  ] as const)('ends although the store never answers to %s', async (_, operation, fault) => {
+    const { job, locks, clock, store } = setUp();
+    store.always(operation, fault);
+    outcomeOf(job().in(() => lock.acquire('key')));
+    await clock.advance(1_000);
+    const closed = outcomeOf(locks.close({ drainMs: 100 }));
+    await clock.advance(100 + 2 * 2_000);
+    expect(closed.state).toBe('fulfilled');
+  });
+
+  it('leaves no timer behind of a search for deadlocks that goes on', async () => {
+    const { job, locks, clock, store } = setUp();
+    const [one, two] = [job(), job()];
+    await one.in(() => lock.acquire('a'));
+    await two.in(() => lock.acquire('b'));
+    outcomeOf(one.in(() => lock.acquire('b')));
+    await clock.settle();
+    const open = store.gate('wait');
+    outcomeOf(two.in(() => lock.acquire('a')));
+    await clock.settle();
+    const closed = outcomeOf(locks.close({ drainMs: 0 }));
+    await clock.advance(0);
+    expect(closed.state).toBe('fulfilled');
+    open();
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('leaves no timer behind of a stream that was refused', async () => {
+    const { job, locks, clock, store } = setUp();
+    store.next('subscribe', { kind: 'rejected', error: new Error('down') });
+    await job().in(() => lock.run('key', () => {}));
+    await locks.close();
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('ends the stream of its process', async () => {
+    const { job, locks, store } = setUp();
+    await job().in(() => lock.run('key', () => {}));
+    await locks.close();
+    const heard = jest.fn();
+    store.onMessage = heard;
+    store.broadcast({ kind: 'resubscribed' });
+    expect(heard).not.toHaveBeenCalled();
+  });
+
+  it('of Locks that were never used does nothing to the store', async () => {
+    const { locks, store } = setUp();
+    await locks.close();
+    expect(store.calls).toEqual([]);
+  });
+});

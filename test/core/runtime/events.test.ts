@@ -1,0 +1,305 @@
+import { processState } from '../../../src/core/base/process-state.ts';
+import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('the events of a lock', () => {
+  it('tell a hold from its grant to its release, and not its re-entries', async () => {
+    const { job, clock, events } = setUp();
+    const [granted, renewed, released, waiting] = [
+      events('granted'),
+      events('renewed'),
+      events('released'),
+      events('waiting'),
+    ];
+    const { in: inJob } = job('owner');
+    const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
+    const inner = await inJob(() => lock.acquire('key'));
+    await inner.release();
+    const holdId = granted[0]?.holdId;
+    expect(holdId).toEqual(expect.any(String));
+    const event = { key: 'key', owner: 'owner', holdId };
+    expect(granted).toEqual([{ ...event, fence: hold.fence, waitedMs: 0 }]);
+    await hold.extend(10_000);
+    expect(renewed).toContainEqual({ ...event, remainingMs: 9_898 });
+    expect(released).toEqual([]);
+    await clock.advance(70);
+    await hold.release();
+    expect(released).toEqual([{ ...event, heldMs: 70 }]);
+    expect(waiting).toEqual([]);
+  });
+
+  it('tell how long an acquire waited', async () => {
+    const { job, clock, events } = setUp();
+    const [granted, waiting] = [events('granted'), events('waiting')];
+    const first = await job().in(() => lock.acquire('key'));
+    const second = outcomeOf(job('owner').in(() => lock.acquire('key')));
+    await clock.advance(123);
+    expect(waiting).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String) }]);
+    await first.release();
+    await clock.settle();
+    expect(granted[1]).toMatchObject({ ...waiting[0], waitedMs: 123, fence: second.value?.fence });
+  });
+
+  it('tell what an acquire waited and a hold lasted without what the wall clock was set by meanwhile', async () => {
+    const { job, clock, events } = setUp();
+    const [granted, released, timeout] = [events('granted'), events('released'), events('timeout')];
+    const aborted = events('aborted');
+    const controller = new AbortController();
+    const first = await job().in(() => lock.acquire('key'));
+    const second = outcomeOf(job().in(() => lock.acquire('key')));
+    const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 500 })));
+    outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
+    await clock.advance(100);
+    clock.jumpWall(86_400_000);
+    await clock.advance(100);
+    controller.abort();
+    await first.release();
+    await clock.advance(400);
+    expect(released).toMatchObject([{ heldMs: 200 }]);
+    expect(granted).toMatchObject([{ waitedMs: 0 }, { waitedMs: 200 }]);
+    expect(aborted).toMatchObject([{ waitedMs: 200 }]);
+    expect(timeout).toMatchObject([{ waitedMs: 500 }]);
+    expect(late.error).toMatchObject({ waitedMs: 500 });
+    await second.value?.release();
+  });
+
+  it('tell of a grant before they tell that it was one beside others of its owner', async () => {
+    const { job, locks } = setUp();
+    const order: string[] = [];
+    for (const name of ['granted', 'entered'] as const) locks.on(name, () => void order.push(name));
+    await job('owner').in(() => lock.acquire('key'));
+    await job('owner').in(() => lock.acquire('key'));
+    expect(order).toEqual(['granted', 'granted', 'entered']);
+  });
+
+  it('come in the order in which things happen', async () => {
+    const { job, clock, locks } = setUp();
+    const order: string[] = [];
+    for (const name of ['granted', 'waiting', 'released', 'lost', 'timeout'] as const)
+      locks.on(name, ({ owner }) => void order.push(`${owner} ${name}`));
+    const first = await job('a').in(() => lock.acquire('key'));
+    outcomeOf(job('b').in(() => lock.acquire('key', { leaseMs: 1_000, renew: false })));
+    outcomeOf(job('c').in(() => lock.acquire('key', { waitMs: 100 })));
+    await clock.advance(100);
+    await first.release();
+    await clock.advance(1_000);
+    expect(order).toEqual(['a granted', 'b waiting', 'c waiting', 'c timeout', 'a released', 'b granted', 'b lost']);
+  });
+
+  it('tell of a loss also where only the release finds that the key had changed hands', async () => {
+    const { job, clock, events } = setUp();
+    const [lost, released] = [events('lost'), events('released')];
+    const owner = job('owner');
+    const hold = await owner.in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    // A process that stood still: its work goes on, and ends, before any timer runs.
+    clock.skip(1_100);
+    const next = await job('next').in(() => lock.acquire('key'));
+    await owner.end();
+    await clock.settle();
+    await expect(hold.release()).rejects.toBe(lost[0]?.error);
+    expect(lost).toEqual([
+      { key: 'key', owner: 'owner', holdId: expect.any(String), error: expect.any(LockLostError) },
+    ]);
+    expect(released).toEqual([]);
+    expect(next.isHeld()).toBe(true);
+  });
+
+  it('tell of no loss where the key changed hands after a release that the store did not answer in time', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 2_500, renew: false }));
+    store.next('release', { kind: 'lostCall' }, { kind: 'lateCall', ms: 800 });
+    const released = outcomeOf(hold.release());
+    await clock.advance(2_510);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    const next = await job('next').in(() => lock.acquire('key'));
+    await clock.advance(1_000);
+    expect([store.count('release'), next.isHeld(), lost]).toEqual([2, true, []]);
+  });
+
+  it.each(['grant', 'error', '__proto__', undefined, 5])('that there are not, %p, are refused', (name) => {
+    const { locks } = setUp();
+    expect(() => locks.on(name as 'granted', () => {})).toThrow(LockConfigError);
+    expect(() => locks.on(name as 'granted', () => {})).toThrow(/^Expected the event to be 'granted' or .*, got `/);
+  });
+
+  it.each([undefined, null, {}])('refuse %p as their listener', (listener) => {
+    const { locks } = setUp();
+    expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(LockConfigError);
+    expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(/the listener to be a function, got /);
+  });
+
+  it('of one Locks are not heard at another', async () => {
+    const [a, b] = [setUp(), setUp()];
+    const heard = b.events('granted');
+    await a.job().in(() => lock.acquire('key'));
+    expect(heard).toEqual([]);
+  });
+
+  it('stop when the listener is taken off, at once and safely twice', async () => {
+    const { job, locks } = setUp();
+    const listener = jest.fn();
+    const off = locks.on('granted', listener);
+    await job().in(() => lock.acquire('a'));
+    off();
+    off();
+    await job().in(() => lock.acquire('b'));
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+
+  it('are still told to a listener that was added twice, until each of the two is taken off', async () => {
+    const { job, locks } = setUp();
+    const listener = jest.fn();
+    const off = locks.on('granted', listener);
+    const offToo = locks.on('granted', listener);
+    off();
+    off();
+    await job().in(() => lock.acquire('a'));
+    expect(listener).toHaveBeenCalledTimes(1);
+    offToo();
+    await job().in(() => lock.acquire('b'));
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+
+  it('keep the store’s own errors for listeners', async () => {
+    const { job, store, clock, events } = setUp();
+    const errors = events('storeError');
+    store.next('release', { kind: 'rejected', error: new Error('down') });
+    const hold = await job().in(() => lock.acquire('key'));
+    outcomeOf(hold.release());
+    await clock.advance(200);
+    expect(errors).toMatchObject([
+      { operation: 'release', key: 'key', error: { code: 'ERR_LOCK_STORE', key: 'key', cause: new Error('down') } },
+    ]);
+  });
+
+  it('are not what a warning of the stream comes as: that is one of the process, once', async () => {
+    const { job, store } = setUp();
+    processState().warned.clear();
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    await job().in(() => lock.acquire('key'));
+    const warning = { kind: 'warning', code: 'LOCK_EVICTION', message: 'It evicts' } as const;
+    store.broadcast(warning);
+    store.broadcast(warning);
+    expect(warned.mock.calls).toEqual([['It evicts', expect.objectContaining({ code: 'LOCK_EVICTION' })]]);
+    warned.mockRestore();
+    processState().warned.clear();
+  });
+
+  it('tell a fault of the stream to whoever has one', async () => {
+    const { job, store, events } = setUp();
+    const errors = events('storeError');
+    await job().in(() => lock.acquire('key'));
+    const error = new Error('half open');
+    store.broadcast({ kind: 'fault', error });
+    expect(errors).toEqual([{ operation: 'subscribe', error }]);
+  });
+});
+
+describe('a listener that fails', () => {
+  const names: readonly (keyof LockEvents)[] = [
+    'granted',
+    'waiting',
+    'renewed',
+    'released',
+    'lost',
+    'timeout',
+    'aborted',
+    'storeError',
+    'warning',
+  ];
+  const failing: readonly (readonly [string, () => void])[] = [
+    [
+      'throws',
+      () => {
+        throw new Error('listener');
+      },
+    ],
+    [
+      'throws nothing',
+      () => {
+        throw undefined;
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('listener');
+      },
+    ],
+    [
+      'answers a thenable that rejects',
+      // biome-ignore lint/suspicious/noThenProperty: another library's promise
+      () => ({ then: (_: unknown, no: (error: Error) => void) => no(new Error('listener')) }) as unknown as undefined,
+    ],
+  ];
+
+  it.each(failing)('%s: every lock works on, the others hear, and the process is warned', async (_, listener) => {
+    const { job, clock, locks, store } = setUp();
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    const heard = new Set<string>();
+    for (const name of names) {
+      locks.on(name, listener);
+      locks.on(name, () => void heard.add(name));
+    }
+    const own = job();
+    const first = await own.in(() => lock.acquire('key', { leaseMs: 1_000 }));
+    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
+    const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 50 })));
+    const controller = new AbortController();
+    const gone = outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
+    await clock.advance(100);
+    controller.abort();
+    store.next('renew', { kind: 'rejected', error: new Error('down') });
+    await clock.advance(1_000);
+    first.waitUntil(Promise.reject(new Error('work')));
+    await clock.settle();
+    await first.release();
+    await clock.settle();
+    expect([waiter.state, late.state, gone.state]).toEqual(['fulfilled', 'rejected', 'rejected']);
+    expect(await job().in(() => getLock('key').forceRelease())).toBe(true);
+    await clock.settle();
+    expect(waiter.value?.isHeld()).toBe(false);
+    expect([...heard].sort()).toEqual([...names].sort());
+    expect(warn).toHaveBeenCalledWith(
+      expect.stringContaining('A listener of lock events threw'),
+      expect.objectContaining({ code: 'LOCK_LISTENER' }),
+    );
+    warn.mockRestore();
+  });
+
+  it.each([
+    ['a value', 5],
+    ['a promise that is kept', Promise.resolve('value')],
+    // biome-ignore lint/suspicious/noThenProperty: another library's promise
+    ['a thenable that is kept', { then: (yes: (value: number) => void) => yes(5) }],
+  ])('is none where it answers %s', async (_, answer) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { job, clock, locks } = setUp();
+    locks.on('granted', () => answer as unknown as undefined);
+    await job().in(() => lock.acquire('key'));
+    await clock.settle();
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
+  });
+
+  it.each([
+    ['cannot be made a string', Object.create(null)],
+    ['is nothing', undefined],
+    ['is a string', 'words'],
+    ['has a message that is none', { message: Symbol('message') }],
+  ])('break nothing either where what they throw %s', async (_, thrown) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { job, locks } = setUp();
+    locks.on('granted', () => {
+      throw thrown;
+    });
+    locks.on('released', () => Promise.reject(thrown));
+    const hold = await job().in(() => lock.acquire('key'));
+    await hold.release();
+    expect(warn).toHaveBeenCalledTimes(2);
+    warn.mockRestore();
+  });
+});

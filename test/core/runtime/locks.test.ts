@@ -1,0 +1,129 @@
+import { processState } from '../../../src/core/base/process-state.ts';
+import {
+  configureLocks,
+  createLocks,
+  getLock,
+  LockConfigError,
+  type Locks,
+  LocksClosedError,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from '../../../src/core/index.ts';
+import { gate } from '../../support/gate.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describe('the default Locks', () => {
+  const { NODE_ENV } = process.env;
+  const built: Locks[] = [];
+  const keep = (locks: Locks): Locks => {
+    built.push(locks);
+    return locks;
+  };
+  afterEach(async () => {
+    process.env.NODE_ENV = NODE_ENV;
+    const { configured } = processState();
+    for (const locks of [...built.splice(0), ...(configured === undefined ? [] : [configured])]) await locks.close();
+    processState().configured = undefined;
+    jest.restoreAllMocks();
+  });
+
+  it('are those that were configured last', async () => {
+    const [first, second] = [keep(configureLocks()), keep(configureLocks())];
+    const granted: string[] = [];
+    first.on('granted', () => void granted.push('first'));
+    second.on('granted', () => void granted.push('second'));
+    await runInTrace(() => lock.run('key', () => {}));
+    expect(granted).toEqual(['second']);
+  });
+
+  it('are not kept once others were configured, though nobody has closed them', () => {
+    keep(createLocks());
+    for (const _ of [1, 2, 3]) keep(configureLocks());
+    keep(createLocks());
+    expect(processState().created.size).toBe(0);
+  });
+
+  it('are not those that were only created: locking beside an unused Redis is an error', async () => {
+    keep(createLocks({ store: new MemoryStore() }));
+    await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
+    await expect(getLock('key').inspect()).rejects.toThrow(
+      /created with `createLocks` and none configured.* `\{ locks \}` to `traceContext` or `runInTrace`/,
+    );
+  });
+
+  it('are in memory again once those that were only created are closed', async () => {
+    await createLocks().close();
+    expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
+  });
+
+  it('may be named where others were created', async () => {
+    keep(createLocks());
+    const locks = keep(createLocks());
+    expect(await runInTrace(() => lock.run('key', () => 'value'), { locks })).toBe('value');
+  });
+
+  it('have methods that can be taken off them', async () => {
+    const { on, list, close } = keep(configureLocks());
+    const off = on('granted', () => {});
+    expect((await list()).locks).toEqual([]);
+    off();
+    await close();
+  });
+
+  it('are in memory where there are none, without a word in tests', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    process.env.NODE_ENV = 'test';
+    expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  it.each(['production', 'development', ''])(
+    'warn once that they exclude no other process: NODE_ENV=%s',
+    async (env) => {
+      processState().warned.clear();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      process.env.NODE_ENV = env;
+      for (let n = 0; n < 3; n++) await runInTrace(() => lock.run('key', () => {}));
+      expect(warn).toHaveBeenCalledTimes(1);
+      expect(warn).toHaveBeenCalledWith(
+        expect.stringContaining('exclude no other process'),
+        expect.objectContaining({ code: 'LOCK_MEMORY' }),
+      );
+    },
+  );
+
+  it('are still those that were configured when these are closed: what begins then is not let in beside', async () => {
+    const locks = configureLocks();
+    const granted = new Promise((resolve) => locks.on('granted', resolve));
+    const work = gate();
+    const job = runInTrace(() => lock.run('key', () => work));
+    await granted;
+
+    const closed = locks.close();
+    const late = () => runInTrace(() => lock.run('key', () => 'inside'));
+    await expect(late()).rejects.toThrow(LocksClosedError);
+    work.open();
+    await Promise.all([job, closed]);
+    await expect(late()).rejects.toThrow(LocksClosedError);
+    keep(configureLocks());
+    expect(await late()).toBe('inside');
+  });
+
+  it('exclude scopes that share them, and not those of another store', async () => {
+    const store = new MemoryStore();
+    const [a, b, other] = [keep(createLocks({ store })), keep(createLocks({ store })), keep(createLocks())];
+    const isFree = (locks: Locks) =>
+      runInTrace(async () => (await lock.tryAcquire('key')) !== null, { locks, traceId: 'another' });
+    await runInTrace(
+      async () => {
+        await lock.acquire('key');
+        expect([await isFree(a), await isFree(b), await isFree(other)]).toEqual([false, false, true]);
+      },
+      { locks: a },
+    );
+    expect(await isFree(b)).toBe(true);
+  });
+});

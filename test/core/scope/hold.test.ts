@@ -1,0 +1,244 @@
+import {
+  getLock,
+  LockConfigError,
+  LockLostError,
+  LockNotHeldError,
+  LockStoreError,
+  lock,
+} from '../../../src/core/index.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('a hold', () => {
+  it('says what it holds, for whom, and since which change of owner', async () => {
+    const { job } = setUp();
+    const first = await job('trace-1').in(() => lock.acquire(42, { category: 'order' }));
+    expect(first).toMatchObject({ key: '42', owner: 'trace-1' });
+    expect(Number.isSafeInteger(first.fence)).toBe(true);
+    await first.release();
+    const second = await job('trace-2').in(() => lock.acquire('42', { category: 'order' }));
+    expect(second.fence).toBeGreaterThan(first.fence);
+  });
+
+  it('is released once, however often it is asked to, and every call answers the same', async () => {
+    const { job, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const first = hold.release();
+    expect(hold.isHeld()).toBe(false);
+    await Promise.all([first, hold.release(), hold[Symbol.asyncDispose]()]);
+    await hold.release();
+    expect(store.count('release')).toBe(1);
+  });
+
+  it('gives the key to the next as soon as it is released', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const next = job().in(() => lock.acquire('key'));
+    await clock.settle();
+    await hold.release();
+    expect((await next).isHeld()).toBe(true);
+  });
+
+  it('is disposed of at the end of its block', async () => {
+    const { job, store } = setUp();
+    await job().in(async () => {
+      const hold = await lock.acquire('key');
+      await using own = hold;
+      expect(own.isHeld()).toBe(true);
+    });
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('is not held after its release, and asserting it says why', async () => {
+    const { job } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    expect(() => hold.assertHeld()).not.toThrow();
+    await hold.release();
+    expect(hold.isHeld()).toBe(false);
+    expect(hold.remainingMs()).toBe(0);
+    expect(() => hold.assertHeld()).toThrow(LockNotHeldError);
+    await expect(hold.extend(1_000)).rejects.toThrow(LockNotHeldError);
+    expect(hold.signal.aborted).toBe(false);
+  });
+
+  it('can be asked for a least remaining time', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    expect(() => hold.assertHeld(988)).not.toThrow();
+    expect(() => hold.assertHeld(989)).toThrow(LockLostError);
+    expect(() => hold.assertHeld(989)).toThrow('it has 988 ms left, 989 were asked for');
+    clock.skip(988);
+    expect(() => hold.assertHeld()).toThrow('its lease has ended');
+  });
+
+  it.each([
+    [Number.NaN, '`NaN` (number)'],
+    ['500', '`500` (string)'],
+    [null, '`null` (null)'],
+    [{ leaseMs: 5 }, 'a value of type object'],
+  ])('refuses to be asked for %p, which says nothing of the lease', async (least, got) => {
+    const { job } = setUp();
+    const refusal = new LockConfigError(`Expected \`minRemainingMs\` to be a number of milliseconds, got ${got}`);
+    await job().in(async () => {
+      for (const hold of [await lock.acquire('key'), await lock.acquireAll(['other'])]) {
+        expect(() => hold.assertHeld(least as number)).toThrow(refusal);
+        expect(() => hold.assertHeld(0.5)).not.toThrow();
+      }
+    });
+  });
+
+  it.each([0, -1, 1.5, Number.NaN, '5', null, 2 ** 31])('refuses to be extended by %p', async (leaseMs) => {
+    const { job, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    const refused = hold.extend(leaseMs as number);
+    await expect(refused).rejects.toThrow(LockConfigError);
+    await expect(refused).rejects.toThrow(
+      /^Expected `leaseMs` to be a whole number of milliseconds, 1 to 2147483647, got `.*` \(\w+\)$/,
+    );
+    expect(store.count('renew')).toBe(0);
+  });
+
+  it('works when its methods are taken off it', async () => {
+    const { job } = setUp();
+    const { isHeld, remainingMs, assertHeld, extend, waitUntil, release } = await job().in(() => lock.acquire('key'));
+    expect(isHeld()).toBe(true);
+    expect(remainingMs()).toBeGreaterThan(0);
+    assertHeld();
+    await extend(40_000);
+    expect(remainingMs()).toBeGreaterThan(30_000);
+    waitUntil(Promise.resolve());
+    await release();
+    expect(isHeld()).toBe(false);
+  });
+
+  it('rejects its release when the key had changed hands, and the next holder keeps it', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    clock.skip(1_100);
+    const next = await job().in(() => lock.acquire('key'));
+    await expect(hold.release()).rejects.toThrow(LockLostError);
+    expect(await next.extend(5_000)).toBeUndefined();
+  });
+
+  it('rejects its release, too, where the store had forgotten it and has queued a copy of its acquire', async () => {
+    const { job, clock, store } = setUp();
+    store.next('acquire', { kind: 'duplicate', ms: 500 });
+    const hold = await job().in(() => lock.acquire('key'));
+    await store.forget();
+    await job().in(() => lock.acquire('key'));
+    await clock.advance(500);
+    expect((await store.inspect('key')).waiters).toHaveLength(1);
+    await expect(hold.release()).rejects.toThrow(LockLostError);
+    expect((await store.inspect('key')).waiters).toEqual([]);
+  });
+
+  it('is released without complaint when its lease had ended and nobody had taken the key', async () => {
+    const { job, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    clock.skip(1_100);
+    await expect(hold.release()).resolves.toBeUndefined();
+  });
+
+  it('tells when the store did not answer to its release, and goes on trying', async () => {
+    const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
+    const hold = await job().in(() => lock.acquire('key'));
+    store.next('release', { kind: 'lostCall' });
+    const release = outcomeOf(hold.release());
+    await clock.advance(500);
+    expect(release).toMatchObject({ state: 'rejected', error: expect.any(LockStoreError) });
+    expect(hold.isHeld()).toBe(false);
+    await clock.advance(100);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('ends well when the store took the release, and only its first answer was lost on the way', async () => {
+    const { job, store, clock, events } = setUp();
+    const storeErrors = events('storeError');
+    const hold = await job().in(() => lock.acquire('key'));
+    store.next('release', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
+    const release = outcomeOf(hold.release());
+    await clock.advance(100);
+    expect(release.state).toBe('fulfilled');
+    expect(storeErrors).toMatchObject([{ operation: 'release' }]);
+  });
+
+  it('that nobody awaits the release of never ends the process', async () => {
+    const { job, store, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    store.always('release', { kind: 'rejected', error: new Error('down') });
+    void hold.release();
+    await clock.advance(40_000);
+    expect(hold.isHeld()).toBe(false);
+  });
+
+  it('that nobody awaits the release of never ends the process, also where it was over when that was asked for', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    store.always('release', { kind: 'rejected', error: new Error('down') });
+    await own.end();
+    await clock.advance(40_000);
+    void hold.release();
+    await clock.settle();
+    expect(hold.isHeld()).toBe(false);
+  });
+});
+
+describe('lock.release', () => {
+  it('waits for the answer, and rejects as the release of the hold does', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    await own.in(() => lock.acquire('key'));
+    store.always('release', { kind: 'lostCall' });
+    const released = outcomeOf(own.in(() => lock.release('key')));
+    await clock.advance(1_999);
+    expect(released.state).toBe('pending');
+    await clock.advance(1);
+    expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key' });
+  });
+});
+
+describe('getLock', () => {
+  it('binds neither scope nor Locks, so that it may be kept', async () => {
+    const [a, b] = [setUp(), setUp()];
+    const { acquire, isHeld, isLocked, holdCount, release, inspect, tryAcquire, run } = getLock('key');
+    const [jobA, jobB] = [a.job(), b.job()];
+    await jobA.in(() => acquire());
+    expect(jobA.in(() => [isHeld(), holdCount()])).toEqual([true, 1]);
+    expect(jobB.in(() => [isHeld(), holdCount()])).toEqual([false, 0]);
+    expect(await jobA.in(() => isLocked())).toBe(true);
+    expect(await jobB.in(() => isLocked())).toBe(false);
+    expect((await jobA.in(() => inspect())).holds).toHaveLength(1);
+    expect(await a.job().in(() => tryAcquire())).toBeNull();
+    expect(await jobB.in(() => run(() => 'value'))).toBe('value');
+    await jobA.in(() => release());
+    expect(await jobA.in(() => isLocked())).toBe(false);
+  });
+
+  it('inspects holders and waiters in order, with what is left and how long they wait', async () => {
+    const { job, clock } = setUp();
+    const hold = await job('a').in(() => lock.acquire('key', { leaseMs: 10_000 }));
+    outcomeOf(job('b').in(() => lock.acquire('key')));
+    await clock.advance(100);
+    outcomeOf(job('c').in(() => lock.acquire('key')));
+    await clock.advance(50);
+    expect(await job().in(() => getLock('key').inspect())).toEqual({
+      key: 'key',
+      holds: [{ holdId: expect.any(String), owner: 'a', fence: hold.fence, mode: 'write', remainingMs: 9_850 }],
+      waiters: [
+        { holdId: expect.any(String), owner: 'b', mode: 'write', priority: 0, waitedMs: 150 },
+        { holdId: expect.any(String), owner: 'c', mode: 'write', priority: 0, waitedMs: 50 },
+      ],
+    });
+  });
+
+  it('says at once where the key is not free, when it is only tried', async () => {
+    const { job, store } = setUp();
+    const hold = await job().in(() => lock.acquire('key'));
+    expect(await job().in(() => lock.tryAcquire('key'))).toBeNull();
+    expect(await job().in(() => lock.tryAcquire('another'))).not.toBeNull();
+    await hold.release();
+    expect(await store.remains()).toEqual(['another']);
+  });
+});

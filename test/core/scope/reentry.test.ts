@@ -1,0 +1,184 @@
+import {
+  getLock,
+  LockConfigError,
+  LockLimitError,
+  LockLostError,
+  LockNotHeldError,
+  lock,
+} from '../../../src/core/index.ts';
+import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('re-entry in one scope', () => {
+  it('makes no store call, and has the same owner and fence', async () => {
+    const { job, store } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key'));
+    const calls = store.calls.length;
+    const inner = await inJob(() => lock.acquire('key'));
+    const tried = await inJob(() => lock.tryAcquire('key'));
+    expect(store.calls).toHaveLength(calls);
+    expect(inner).not.toBe(outer);
+    expect([inner.fence, tried?.fence]).toEqual([outer.fence, outer.fence]);
+    expect(inner.owner).toBe(outer.owner);
+  });
+
+  it('needs as many releases as there were acquires, and the store hears of the last', async () => {
+    const { job, store } = setUp();
+    const { in: inJob } = job();
+    const holds = [];
+    for (let n = 1; n <= 5; n++) {
+      holds.push(await inJob(() => lock.acquire('key')));
+      expect(inJob(() => getLock('key').holdCount())).toBe(n);
+    }
+    const [first, ...others] = holds;
+    await first!.release();
+    await first!.release();
+    for (const hold of others) {
+      expect(hold.isHeld()).toBe(true);
+      expect(store.count('release')).toBe(0);
+      await hold.release();
+    }
+    expect(store.count('release')).toBe(1);
+    expect(inJob(() => getLock('key').holdCount())).toBe(0);
+    expect(await job().in(() => lock.tryAcquire('key'))).not.toBeNull();
+  });
+
+  it('one release too many is a LockNotHeldError', async () => {
+    const { job } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('key'));
+    await inJob(() => lock.acquire('key'));
+    await inJob(() => lock.release('key'));
+    await inJob(() => getLock('key').release());
+    await expect(inJob(() => lock.release('key'))).rejects.toThrow(LockNotHeldError);
+    await expect(inJob(() => getLock('key').release())).rejects.toThrow(LockNotHeldError);
+    await expect(job().in(() => lock.release('never'))).rejects.toThrow(LockNotHeldError);
+  });
+
+  it('releases the newest hold first, by key and category', async () => {
+    const { job } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key'));
+    const inner = await inJob(() => lock.acquire('key'));
+    const other = await inJob(() => lock.acquire('key', { category: 'c' }));
+    await inJob(() => lock.release('key'));
+    expect([outer.isHeld(), inner.isHeld(), other.isHeld()]).toEqual([true, false, true]);
+    await inJob(() => lock.release('key', { category: 'c' }));
+    expect([outer.isHeld(), other.isHeld()]).toEqual([true, false]);
+  });
+
+  it('is over once the last release has begun: the next acquire is a new hold, sent after it', async () => {
+    const { job, store, clock } = setUp();
+    const { in: inJob } = job();
+    const first = await inJob(() => lock.acquire('key'));
+    const open = store.gate('release');
+    const release = first.release();
+    const second = outcomeOf(inJob(() => lock.acquire('key')));
+    await clock.settle();
+    expect(store.calls.map((call) => call.operation).slice(-2)).toEqual(['release', 'acquire']);
+    expect(store.calls.at(-1)?.holdId).not.toBe(store.calls.at(-2)?.holdId);
+    open();
+    await release;
+    await clock.settle();
+    expect(second.state).toBe('fulfilled');
+    expect(second.value?.fence).toBeGreaterThan(first.fence);
+  });
+
+  it('on a lost hold throws, and never starts a new one', async () => {
+    const { job, clock, store } = setUp();
+    const { in: inJob } = job();
+    const hold = await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    clock.skip(1_000);
+    const calls = store.count('acquire');
+    await expect(inJob(() => lock.acquire('key'))).rejects.toThrow(LockLostError);
+    await expect(inJob(() => lock.tryAcquire('key'))).rejects.toThrow(LockLostError);
+    expect(store.count('acquire')).toBe(calls);
+    expect(hold.signal.aborted).toBe(true);
+    await hold.release().catch(() => {});
+    expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
+  });
+
+  it('stops at maxReentry', async () => {
+    const { job } = setUp({ maxReentry: 3 });
+    const { in: inJob } = job();
+    const newest = [];
+    for (let n = 0; n < 3; n++) newest.push(await inJob(() => lock.acquire('key')));
+    await expect(inJob(() => lock.acquire('key'))).rejects.toThrow(LockLimitError);
+    await newest.pop()!.release();
+    expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
+  });
+
+  it('also works while Locks are being closed: the outer work must be able to end', async () => {
+    const { job, locks, clock } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key'));
+    const closing = locks.close({ drainMs: 1_000 });
+    const inner = await inJob(() => lock.acquire('key'));
+    await inner.release();
+    await outer.release();
+    await clock.settle();
+    await closing;
+  });
+});
+
+describe('who may re-enter', () => {
+  it('another scope of the same trace enters, with a hold of its own in the store', async () => {
+    const { job, store } = setUp();
+    const outer = await job('trace').in(() => lock.acquire('key'));
+    const inner = await job('trace').in(() => lock.acquire('key'));
+    expect(inner.fence).toBe(outer.fence);
+    expect(store.count('acquire')).toBe(2);
+    await outer.release();
+    expect(inner.isHeld()).toBe(true);
+    expect(await job('other').in(() => lock.tryAcquire('key'))).toBeNull();
+    await inner.release();
+    expect(await job('other').in(() => lock.tryAcquire('key'))).not.toBeNull();
+  });
+
+  it("owner 'request': only the same scope, not another one of the trace", async () => {
+    const { job } = setUp();
+    const own = job('trace');
+    const outer = await own.in(() => lock.acquire('key', { owner: 'request' }));
+    const inner = await own.in(() => lock.acquire('key', { owner: 'request' }));
+    const plain = await own.in(() => lock.acquire('key'));
+    expect([inner.fence, plain.fence]).toEqual([outer.fence, outer.fence]);
+    expect(outer.owner).not.toBe('trace');
+    expect(await job('trace').in(() => lock.tryAcquire('key'))).toBeNull();
+    expect(await job('trace').in(() => lock.tryAcquire('key', { owner: 'request' }))).toBeNull();
+  });
+
+  it("owner 'request' can't narrow what the trace already holds", async () => {
+    const { job } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('key'));
+    await expect(inJob(() => lock.acquire('key', { owner: 'request' }))).rejects.toThrow(LockConfigError);
+  });
+
+  it("owner 'hold': nobody, so that branches of one request exclude each other", async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    let inside = 0;
+    let most = 0;
+    const branch = () =>
+      inJob(() =>
+        lock.run(
+          'key',
+          async () => {
+            inside += 1;
+            most = Math.max(most, inside);
+            await clock.settle();
+            inside -= 1;
+          },
+          { owner: 'hold' },
+        ),
+      );
+    await Promise.all([branch(), branch(), branch()]);
+    expect(most).toBe(1);
+    const hold = await inJob(() => lock.acquire('key', { owner: 'hold' }));
+    expect(await inJob(() => lock.tryAcquire('key'))).toBeNull();
+    expect(await inJob(() => lock.tryAcquire('key', { owner: 'hold' }))).toBeNull();
+    await hold.release();
+  });
+});

@@ -1,0 +1,425 @@
+import {
+  currentTrace,
+  getLock,
+  type Hold,
+  LockAbortedError,
+  LockNotHeldError,
+  LockScopeError,
+  lock,
+  runInTrace,
+  traceHeaders,
+} from '../../../src/core/index.ts';
+import { acquire } from '../../../src/core/lock/acquire.ts';
+import { lockName } from '../../../src/core/model/key.ts';
+import { runtimeOf } from '../../../src/core/runtime/locks.ts';
+import { Scope } from '../../../src/core/scope/scope.ts';
+import { gate } from '../../support/gate.ts';
+import { coreTests, type Job, outcomeOf, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+const scopeOf = (job: Job) => job.in(currentTrace) as Scope;
+
+describe('runInTrace', () => {
+  it('answers what its routine does, in the trace it was given', async () => {
+    const { locks } = setUp();
+    const value = await runInTrace(
+      async () => {
+        await Promise.resolve();
+        return currentTrace()?.traceId;
+      },
+      { locks, traceId: 'job-7' },
+    );
+    expect(value).toBe('job-7');
+  });
+
+  it('mints an id where there is none to inherit', async () => {
+    const { locks } = setUp();
+    const id = () => runInTrace(() => currentTrace()?.traceId, { locks });
+    const [a, b] = [await id(), await id()];
+    expect(a).toMatch(/^[0-9a-f]{32}$/);
+    expect(b).not.toBe(a);
+  });
+
+  it('inherits trace and Locks from the surrounding scope, in a scope of its own', async () => {
+    const { job } = setUp();
+    await job('outer').in(async () => {
+      const hold = await lock.acquire('key');
+      const outer = currentTrace();
+      await runInTrace(async () => {
+        expect(currentTrace()).not.toBe(outer);
+        expect(currentTrace()?.traceId).toBe('outer');
+        const inner = await lock.acquire('key');
+        expect(inner.fence).toBe(hold.fence);
+      });
+      expect(currentTrace()).toBe(outer);
+      expect(hold.isHeld()).toBe(true);
+    });
+  });
+
+  it('inherits no trace that is over, and none where one is named', async () => {
+    const { job } = setUp();
+    const outer = job('outer');
+    expect(await outer.in(() => runInTrace(() => currentTrace()?.traceId, { traceId: 'own' }))).toBe('own');
+    await outer.end();
+    expect(await outer.in(() => runInTrace(() => currentTrace()?.traceId))).not.toBe('outer');
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('routine');
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('routine');
+      },
+    ],
+  ])('rejects as its routine does, when it %s, and still gives back what was held', async (_, fail) => {
+    const { locks, store, clock } = setUp();
+    const failed = runInTrace(
+      async () => {
+        await lock.acquire('key');
+        return fail();
+      },
+      { locks },
+    );
+    await expect(failed).rejects.toThrow('routine');
+    await clock.settle();
+    expect(await store.remains()).toEqual([]);
+    await expect(runInTrace(fail, { locks })).rejects.toThrow('routine');
+  });
+
+  it('gives back what its routine left, newest first, and nothing twice', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    const released = await own.in(() => lock.acquire('released'));
+    for (const key of ['a', 'b', 'c']) await own.in(() => lock.acquire(key));
+    await own.in(() => lock.acquire('b'));
+    await released.release();
+    const ids = store.calls.filter((call) => call.operation === 'acquire').map((call) => call.holdId);
+    await own.end();
+    await clock.settle();
+    const gone = store.calls.filter((call) => call.operation === 'release').map((call) => call.holdId);
+    // 'b' goes with the first acquire of it, since the store hears of the last release only.
+    expect(gone).toEqual([ids[0], ids[3], ids[2], ids[1]]);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('ends its trace: the signal is aborted, and says what it is', async () => {
+    const { job } = setUp();
+    const own = job();
+    const trace = own.in(() => currentTrace())!;
+    const { signal } = trace;
+    expect([signal.aborted, trace.isOver]).toEqual([false, false]);
+    await own.end();
+    expect([signal.aborted, trace.isOver]).toEqual([true, true]);
+    expect(signal.reason).toMatchObject({ name: 'AbortError' });
+  });
+
+  it('that runs beside another has nothing to do with it', async () => {
+    const { locks, clock } = setUp();
+    const seen: string[] = [];
+    const run = (traceId: string) =>
+      runInTrace(
+        async () => {
+          const hold = await lock.acquire('key');
+          seen.push(`${traceId} in`);
+          await clock.settle();
+          expect(hold.owner).toBe(currentTrace()?.traceId);
+          seen.push(`${traceId} out`);
+        },
+        { locks, traceId },
+      );
+    await Promise.all([run('a'), run('b'), run('c')]);
+    expect(seen).toEqual(['a in', 'a out', 'b in', 'b out', 'c in', 'c out']);
+  });
+});
+
+describe('outside a scope', () => {
+  it('there is no trace, and nothing to put on an outgoing call', () => {
+    expect(currentTrace()).toBeUndefined();
+    expect(traceHeaders()).toEqual({});
+  });
+
+  it('acquire, try, run and release say what is missing; an owner is never invented', async () => {
+    const { store } = setUp();
+    const calls = [
+      () => lock.acquire('key'),
+      () => lock.tryAcquire('key'),
+      () => lock.run('key', () => {}),
+      () => lock.release('key'),
+      () => getLock('key').acquire(),
+      () => getLock('key').tryAcquire(),
+      () => getLock('key').run(() => {}),
+      () => getLock('key').release(),
+    ];
+    for (const call of calls) {
+      await expect(call()).rejects.toThrow(LockScopeError);
+      await expect(call()).rejects.toThrow(/`traceContext\(\)` is not mounted.*runInTrace/);
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it('nothing is held', () => {
+    expect([getLock('key').isHeld(), getLock('key').holdCount()]).toEqual([false, 0]);
+  });
+});
+
+describe('in a scope that has ended', () => {
+  it('nothing is acquired, and the message names the likely causes', async () => {
+    const { job, store } = setUp();
+    const own = job();
+    await own.end();
+    for (const call of [() => lock.acquire('key'), () => lock.tryAcquire('key'), () => lock.run('key', () => {})]) {
+      const refused = own.in<Promise<unknown>>(call);
+      await expect(refused).rejects.toThrow(LockScopeError);
+      await expect(refused).rejects.toThrow(/not awaited.*waitUntil.*runInTrace/);
+    }
+    expect(store.calls).toEqual([]);
+  });
+
+  it('an acquire that was under way gives back what it got', async () => {
+    const { job, store, clock } = setUp();
+    const own = job();
+    const open = store.gate('acquire');
+    const outcome = outcomeOf(own.in(() => lock.acquire('key')));
+    await clock.settle();
+    await own.end();
+    open();
+    await clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockScopeError);
+    expect(await store.remains()).toEqual([]);
+  });
+});
+
+describe('a scope that is abandoned', () => {
+  it('has lost what it holds, newest first, and is told of once, also of what was lost before', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const own = job();
+    const short = await own.in(() => lock.acquire('short', { leaseMs: 1_000, renew: false }));
+    await own.in(() => lock.acquire('a'));
+    await own.in(() => lock.acquire('b'));
+    await clock.advance(1_000);
+    scopeOf(own).abandon('it took too long');
+    scopeOf(own).abandon('it took too long');
+    await clock.settle();
+    expect(lost.map(({ key }) => key)).toEqual(['short', 'b', 'a']);
+    expect(short.signal.aborted).toBe(true);
+    expect(await store.remains()).toEqual([]);
+  });
+
+  it('gives back, too, what was to be kept for other work, which settles later', async () => {
+    const { job, clock, store, events } = setUp();
+    const lost = events('lost');
+    const own = job();
+    const hold = await own.in(() => lock.acquire('key'));
+    const work = gate();
+    hold.waitUntil(work);
+    scopeOf(own).end();
+    scopeOf(own).abandon('it took too long');
+    await clock.settle();
+    expect(lost).toHaveLength(1);
+    expect(await store.remains()).toEqual([]);
+    scopeOf(own).end();
+    expect(scopeOf(own).isOver).toBe(true);
+    work.open();
+    await clock.settle();
+    expect(store.count('release')).toBe(1);
+  });
+});
+
+it('a scope says first what aborted it; its end alone is nobody leaving', async () => {
+  const { job } = setUp();
+  const [left, ended] = [scopeOf(job()), scopeOf(job())];
+  left.abort('first');
+  left.abort('second');
+  left.end();
+  expect([left.signal.reason, left.abortReason, left.hasClientLeft]).toEqual(['first', 'first', true]);
+  ended.end();
+  ended.abort('late');
+  expect([ended.signal.aborted, ended.hasClientLeft]).toEqual([true, false]);
+});
+
+describe('whenever a job ends as it is granted what it asked for', () => {
+  /** Whether what is told is held. An `await` takes one turn more, in which it may have ended: only `run` has none. */
+  const kinds: readonly (readonly [string, () => Promise<boolean>, keys: number, late: number])[] = [
+    ['acquire', async () => (await lock.acquire('a')).isHeld(), 1, 1],
+    ['tryAcquire', async () => (await lock.tryAcquire('a'))?.isHeld() ?? true, 1, 1],
+    ['acquireAll', async () => (await lock.acquireAll(['a', 'b'])).isHeld(), 2, 1],
+    ['run', () => lock.run('a', (hold) => hold.isHeld()), 1, 0],
+    ['runAll', () => lock.runAll(['a', 'b'], (hold) => hold.isHeld()), 2, 0],
+  ];
+
+  it.each(kinds)('%s tells of no hold that was given back', async (_, call, keys, late) => {
+    const told: unknown[] = [];
+    for (let turns = 0; turns < 20; turns++) {
+      const setup = setUp();
+      const own = setup.job();
+      const granted = setup.events('granted');
+      setup.locks.on('granted', () => {
+        let left = turns;
+        const endLater = (): void => {
+          if (left === 0) scopeOf(own).end();
+          else queueMicrotask(endLater);
+          left -= 1;
+        };
+        if (granted.length === keys) endLater();
+      });
+      const outcome = outcomeOf(own.in(call));
+      await setup.clock.settle();
+      told.push(outcome.state === 'fulfilled' ? outcome.value : (outcome.error as { code: string }).code);
+      expect(await setup.store.remains()).toEqual([]);
+    }
+    expect(told[0]).toBe('ERR_LOCK_SCOPE');
+    expect(told.at(-1)).toBe(true);
+    expect(told.filter((one) => one === false).length).toBeLessThanOrEqual(late);
+  });
+});
+
+it.each<readonly [string, () => Promise<unknown>]>([
+  ['run', () => lock.run('a', () => 'done')],
+  ['run, whose routine fails', () => lock.run('a', () => Promise.reject(new Error('routine')))],
+  ['runAll', () => lock.runAll(['a', 'b'], () => 'done')],
+  ['runAll, whose routine fails', () => lock.runAll(['a', 'b'], () => Promise.reject(new Error('routine')))],
+])('the end of a job is not put off by a %s that has ended', async (_, call) => {
+  const own = setUp().job();
+  await own.in(call).catch(() => {});
+  scopeOf(own).end();
+  expect(scopeOf(own).isOver).toBe(true);
+});
+
+describe('who waits in a scope', () => {
+  const name = lockName('key');
+
+  it('for a handler gives up when the client leaves; the handler itself waits on', async () => {
+    const setup = setUp();
+    await taken(setup);
+    const scope = new Scope(runtimeOf(setup.locks), 'request', {});
+    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    await setup.clock.settle();
+    scope.abort(new Error('gone'));
+    await setup.clock.settle();
+    expect(guard.error).toBeInstanceOf(LockAbortedError);
+    expect(guard.error).toMatchObject({ cause: new Error('gone') });
+    expect(code.state).toBe('pending');
+    scope.end();
+    await setup.clock.settle();
+    expect(code.error).toBeInstanceOf(LockScopeError);
+  });
+
+  it('for a handler gives up at the end of the work, though something is kept beyond it; other work waits on', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const own = setup.job();
+    const kept = await own.in(() => lock.acquire('kept'));
+    const work = gate();
+    kept.waitUntil(work);
+    const scope = scopeOf(own);
+    const guard = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'guard')));
+    const code = outcomeOf(Promise.resolve(acquire(scope, name, {}, 'code')));
+    await setup.clock.settle();
+    scope.end();
+    await setup.clock.settle();
+    expect(guard.error).toBeInstanceOf(LockScopeError);
+    expect(code.state).toBe('pending');
+    await first.release();
+    await setup.clock.settle();
+    expect(code.value?.isHeld()).toBe(true);
+    work.open();
+    await setup.clock.settle();
+    expect(code.value?.isHeld()).toBe(false);
+  });
+
+  it('leaves nothing in it that is asked to look again, once the wait is over', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const own = setup.job();
+    const scope = scopeOf(own);
+    let watching = 0;
+    const onChange = scope.onChange.bind(scope);
+    scope.onChange = (look) => {
+      watching += 1;
+      const unwatch = onChange(look);
+      return () => {
+        watching -= 1;
+        unwatch();
+      };
+    };
+    const waiter = outcomeOf(own.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    expect(watching).toBe(1);
+    await first.release();
+    await setup.clock.settle();
+    expect([waiter.state, watching]).toEqual(['fulfilled', 0]);
+    const look = jest.fn();
+    scope.onChange(look)();
+    scope.end();
+    expect(look).not.toHaveBeenCalled();
+  });
+
+  it('is told that the hold was given back, where another branch did that in the turn of the grant', async () => {
+    const setup = setUp();
+    const own = setup.job();
+    setup.locks.on('granted', () => void scopeOf(own).newestHold(name.id)?.release());
+    const acquired = outcomeOf(own.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    expect(acquired.error).toBeInstanceOf(LockNotHeldError);
+  });
+});
+
+describe('branches of one scope', () => {
+  it('share the owner, and are not isolated from each other', async () => {
+    const { job } = setUp();
+    const holds = await job('trace').in(() => Promise.all([1, 2, 3].map(() => lock.acquire('key'))));
+    expect(new Set(holds.map((hold) => hold.fence)).size).toBe(1);
+    expect(new Set(holds.map((hold) => hold.owner))).toEqual(new Set(['trace']));
+  });
+
+  it('that race for a free key all hold it, and it is free after all their releases', async () => {
+    const { job, store } = setUp();
+    const { in: inJob } = job();
+    const holds = await inJob(() => Promise.all([lock.acquire('key'), lock.acquire('key')]));
+    await holds[0].release();
+    expect(holds[1].isHeld()).toBe(true);
+    expect(await job().in(() => lock.tryAcquire('key'))).toBeNull();
+    await holds[1].release();
+    expect(await store.remains()).toEqual([]);
+  });
+});
+
+describe('the async context', () => {
+  it('follows timers, promises and callbacks, and a hold needs none', async () => {
+    const { job } = setUp();
+    let hold: Hold | undefined;
+    const id = await job('trace').in(
+      () =>
+        new Promise((resolve) => {
+          setImmediate(() =>
+            process.nextTick(async () => {
+              hold = await lock.acquire('key');
+              resolve(currentTrace()?.traceId);
+            }),
+          );
+        }),
+    );
+    expect(id).toBe('trace');
+    expect(currentTrace()).toBeUndefined();
+    await hold?.release();
+    expect(hold?.isHeld()).toBe(false);
+  });
+});
+
+describe('traceHeaders', () => {
+  it('makes the callee work for this trace, under the header of its Locks', () => {
+    expect(setUp().job('trace-1').in(traceHeaders)).toEqual({ 'X-Trace-Id': 'trace-1' });
+    expect(setUp({ headerName: 'x-request-id' }).job('trace-2').in(traceHeaders)).toEqual({
+      'x-request-id': 'trace-2',
+    });
+  });
+});

@@ -1,0 +1,235 @@
+import { getEventListeners } from 'node:events';
+import { onAbort } from '../../../src/core/base/abort-signals.ts';
+import { LockAbortedError, LockScopeError, LocksClosedError, lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('a signal', () => {
+  it('that is aborted already refuses even a free key, without a store call', async () => {
+    const setup = setUp();
+    const reason = new Error('too late');
+    const outcome = await queued(setup, { signal: AbortSignal.abort(reason) });
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(outcome.error).toMatchObject({ cause: reason });
+    expect(setup.store.calls).toEqual([]);
+  });
+
+  it.each<[string, (signal: AbortSignal) => Promise<unknown>]>([
+    ['acquire', (signal) => lock.acquire('key', { signal })],
+    ['acquire of what it holds', (signal) => lock.acquire('held', { signal })],
+    ['run', (signal) => lock.run('key', () => {}, { signal })],
+    ['acquireAll', (signal) => lock.acquireAll(['key', 'later'], { signal })],
+  ])('that is aborted already is told of by the event, once, as one that ends a wait (%s)', async (_, call) => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const job = setup.job('owner');
+    await job.in(() => lock.acquire('held'));
+    const outcome = outcomeOf(job.in(() => call(AbortSignal.abort())));
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    const { key } = outcome.error as LockAbortedError;
+    expect(aborted).toEqual([{ key, owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+    expect(setup.store.count('acquire')).toBe(1);
+  });
+
+  it('ends the wait, and its waiter leaves the queue', async () => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const outcome = await queued(setup, { signal: controller.signal });
+    await setup.clock.advance(300);
+    controller.abort();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(aborted).toMatchObject([{ key: 'key', waitedMs: 300 }]);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted while the store is asked gives back what it granted', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it.each(['subscribe', 'acquire'] as const)(
+    'that is aborted before the store has answered to %s is told of by the event, as one that ends a wait',
+    async (operation) => {
+      const setup = setUp();
+      const [aborted, granted] = [setup.events('aborted'), setup.events('granted')];
+      const controller = new AbortController();
+      const open = setup.store.gate(operation);
+      await queued(setup, { signal: controller.signal });
+      await setup.clock.advance(30);
+      controller.abort();
+      open();
+      await setup.clock.settle();
+      expect(aborted).toEqual([{ key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 }]);
+      expect(granted).toEqual([]);
+    },
+  );
+
+  it('of a call that a close refuses is told of by no event', async () => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    const closing = setup.locks.close({ drainMs: 0 });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    await closing;
+    expect(outcome.error).toBeInstanceOf(LocksClosedError);
+    expect(aborted).toEqual([]);
+  });
+
+  it('that is aborted while the store puts the waiter into the queue ends the wait at once', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const open = setup.store.gate('acquire');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('that is aborted in the turn of the grant leaves nothing held', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const controller = new AbortController();
+    const outcome = await queued(setup, { signal: controller.signal });
+    const released = hold.release();
+    controller.abort();
+    await released;
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it.each(['waiting', 'aborted', 'timeout'] as const)(
+    'that a listener of `%s` aborts ends the wait once',
+    async (event) => {
+      const setup = setUp();
+      const hold = await taken(setup);
+      const [own, told] = [new AbortController(), [] as string[]];
+      for (const name of ['waiting', 'aborted', 'timeout'] as const) {
+        setup.locks.on(name, () => {
+          told.push(name);
+          if (name === event) own.abort();
+        });
+      }
+      const job = setup.job();
+      const outcome = outcomeOf(job.in(() => lock.acquire('key', { signal: own.signal, waitMs: 300 })));
+      await setup.clock.settle();
+      if (event === 'aborted') await job.end();
+      await setup.clock.advance(300);
+      expect(outcome.state).toBe('rejected');
+      expect(told).toEqual(['waiting', event === 'timeout' ? 'timeout' : 'aborted']);
+      expect(setup.store.count('release')).toBe(1);
+      await hold.release();
+      expect(await setup.store.remains()).toEqual([]);
+    },
+  );
+
+  it('that is aborted while its process subscribes lets nothing be sent', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const open = setup.store.gate('subscribe');
+    const outcome = await queued(setup, { signal: controller.signal });
+    controller.abort();
+    open();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockAbortedError);
+    expect(setup.store.calls.map(({ operation }) => operation)).toEqual(['subscribe']);
+  });
+
+  it('that is aborted after the grant takes nothing away, and no listener is left on it', async () => {
+    const setup = setUp();
+    const controller = new AbortController();
+    const added = jest.spyOn(controller.signal, 'addEventListener');
+    const removed = jest.spyOn(controller.signal, 'removeEventListener');
+    const first = await taken(setup);
+    const outcome = await queued(setup, { signal: controller.signal });
+    await first.release();
+    await setup.clock.settle();
+    controller.abort();
+    expect(outcome.value?.isHeld()).toBe(true);
+    expect(removed.mock.calls.length).toBe(added.mock.calls.length);
+    expect(added).toHaveBeenCalled();
+  });
+
+  it.each([['acquire' as const], ['tryAcquire' as const]])(
+    'of a job that is over already refuses even a free key, and the event tells of it (%s)',
+    async (call) => {
+      const setup = setUp();
+      const aborted = setup.events('aborted');
+      const job = setup.job('owner');
+      await job.end();
+      const outcome = outcomeOf<unknown>(job.in(() => lock[call]('key')));
+      await setup.clock.settle();
+      expect(outcome.error).toBeInstanceOf(LockScopeError);
+      expect(aborted).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+      expect(setup.store.calls).toEqual([]);
+    },
+  );
+
+  it('of the job ends the wait, when the job is over', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const job = setup.job();
+    const outcome = outcomeOf(job.in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    await job.end();
+    await setup.clock.settle();
+    expect(outcome.error).toBeInstanceOf(LockScopeError);
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});
+
+describe('many who listen to one signal', () => {
+  const count = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
+
+  it('are told by one listener, which stays until the last of them has gone, and comes again with the next one', () => {
+    const { signal } = new AbortController();
+    const [first, second] = [onAbort(signal, jest.fn()), onAbort(signal, jest.fn())];
+    expect(count(signal)).toBe(1);
+    first();
+    expect(count(signal)).toBe(1);
+    second();
+    expect(count(signal)).toBe(0);
+    const third = onAbort(signal, jest.fn());
+    first();
+    const fourth = onAbort(signal, jest.fn());
+    expect(count(signal)).toBe(1);
+    third();
+    fourth();
+    expect(count(signal)).toBe(0);
+  });
+
+  it('are told though others have gone, those too who came after all had gone', () => {
+    const [controller, told, gone] = [new AbortController(), jest.fn(), jest.fn()];
+    const { signal } = controller;
+    onAbort(signal, gone)();
+    onAbort(signal, told);
+    onAbort(signal, gone)();
+    const again = onAbort(signal, told);
+    onAbort(signal, () => told('another'));
+    again();
+    controller.abort();
+    expect([gone.mock.calls, told.mock.calls]).toEqual([[], [[], ['another']]]);
+  });
+});

@@ -1,0 +1,322 @@
+import { LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+describe('a grant', () => {
+  it('at the instant of the timeout is handed on, and nobody holds two', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const late = await queued(setup, { waitMs: 1_000 });
+    const next = await queued(setup);
+    setup.clock.after(1_000, () => void first.release());
+    await setup.clock.advance(1_000);
+    await setup.clock.settle();
+    expect(late.error).toBeInstanceOf(LockTimeoutError);
+    expect(next.state).toBe('fulfilled');
+  });
+
+  it('whose message comes after the timeout is handed on', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const late = await queued(setup, { waitMs: 100 });
+    const next = await queued(other);
+    setup.store.isMute = true;
+    setup.clock.after(99, () => void first.release());
+    await setup.clock.advance(100);
+    setup.store.isMute = false;
+    await setup.clock.settle();
+    expect(late.state).toBe('rejected');
+    await setup.clock.advance(1_500);
+    expect(next.state).toBe('fulfilled');
+  });
+
+  it('that overtakes the reply to its own acquire is kept until that reply', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const open = setup.store.gate('acquire');
+    const waiter = await queued(setup);
+    await first.release();
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    const acquires = setup.store.count('acquire');
+    open();
+    await setup.clock.settle();
+    expect(waiter.value?.isHeld()).toBe(true);
+    expect(setup.store.count('acquire')).toBe(acquires);
+  });
+
+  it('that overtakes the reply to its own acquire is kept, though one of another key overtakes its own later', async () => {
+    const setup = setUp();
+    const own = setup.sibling().job();
+    const keys = ['a', 'b'] as const;
+    const holds = await Promise.all(keys.map((key) => own.in(() => lock.acquire(key))));
+    const opens = keys.map(() => setup.store.gate('acquire'));
+    const waiters = keys.map((key) => outcomeOf(setup.job().in(() => lock.acquire(key))));
+    await setup.clock.settle();
+    const acquires = setup.store.count('acquire');
+    for (const hold of holds) {
+      await hold.release();
+      await setup.clock.advance(500);
+    }
+    for (const open of opens) open();
+    await setup.clock.settle();
+    expect(waiters.map(({ value }) => value?.isHeld())).toEqual([true, true]);
+    expect(setup.store.count('acquire')).toBe(acquires);
+  });
+
+  it('in the late answer to a release is used', async () => {
+    const setup = setUp({ claimMs: 9_000, pollMs: 60_000 });
+    const first = await taken(setup);
+    const waiter = await queued(setup, { waitMs: 60_000 });
+    setup.store.next('release', { kind: 'lateReply', ms: 2_500 });
+    setup.store.always('release', down);
+    const released = outcomeOf(first.release());
+    await setup.clock.advance(2_499);
+    expect(released.error).toBeInstanceOf(LockStoreError);
+    expect(waiter.state).toBe('pending');
+    await setup.clock.advance(1);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
+  it('that overtook a reply which never comes is given back', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    setup.store.next('acquire', { kind: 'lostReply' });
+    const waiter = await queued(setup);
+    await first.release();
+    await setup.clock.advance(2_000);
+    expect(waiter.error).toBeInstanceOf(LockStoreError);
+    expect(await setup.store.remains()).toEqual([]);
+  });
+
+  it('to who gave up long ago, of which the store never heard, is given back at once', async () => {
+    const setup = setUp({ leaseMs: 1_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const late = await queued(setup, { waitMs: 100 });
+    const next = await queued(setup, { waitMs: 60_000 });
+    setup.store.always('release', down);
+    await setup.clock.advance(20_000);
+    expect(late.error).toBeInstanceOf(LockTimeoutError);
+    setup.store.heal();
+    await first.release();
+    await setup.clock.settle();
+    expect(next.value?.isHeld()).toBe(true);
+  });
+
+  it('with less than a third of its claim left is asked for before it is used', async () => {
+    const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const open = setup.store.gate('acquire');
+    const waiter = await queued(setup);
+    await first.release();
+    await setup.clock.advance(700);
+    const acquires = setup.store.count('acquire');
+    const openPoll = setup.store.gate('acquire');
+    open();
+    await setup.clock.settle();
+    expect(setup.store.count('acquire')).toBe(acquires + 1);
+    expect(waiter.state).toBe('pending');
+    openPoll();
+    await setup.clock.settle();
+    expect(waiter.value?.isHeld()).toBe(true);
+    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(200);
+  });
+
+  it('whose claim has lapsed is not used: its waiter queues again', async () => {
+    const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
+    const other = setup.sibling();
+    const first = await taken(other);
+    const open = setup.store.gate('acquire');
+    const waiter = await queued(setup);
+    await first.release();
+    await setup.clock.advance(1_000);
+    const second = await queued(other);
+    expect(second.state).toBe('fulfilled');
+    open();
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    await second.value?.release();
+    await setup.clock.settle();
+    expect(waiter.value?.fence).toBeGreaterThan(second.value!.fence);
+  });
+
+  it('is never held for longer than its claim after it was received, whatever its end says', async () => {
+    const setup = setUp({ claimMs: 900 });
+    await taken(setup, { leaseMs: 60_000 });
+    const holdIds: string[] = [];
+    const waiter = await queued(setup);
+    for (const { operation, holdId } of setup.store.calls) if (operation === 'acquire') holdIds.push(holdId!);
+    const grant: StoreGrant = { holdId: holdIds.at(-1)!, fence: 2 ** 52, endMs: 2 ** 50, isClaim: true };
+    setup.store.broadcast({ kind: 'granted', grant });
+    await setup.clock.settle();
+    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(900);
+    setup.store.always('renew', down);
+    await setup.clock.advance(900);
+    expect(waiter.value?.isHeld()).toBe(false);
+    await setup.clock.advance(10);
+  });
+
+  it('whose end is not a number is asked for, and not used', async () => {
+    const setup = setUp();
+    await taken(setup);
+    const waiter = await queued(setup);
+    const holdId = setup.store.calls.findLast(({ operation }) => operation === 'acquire')?.holdId as string;
+    const acquires = setup.store.count('acquire');
+    setup.store.broadcast({ kind: 'granted', grant: { holdId, fence: 2 ** 52, endMs: Number.NaN, isClaim: true } });
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    expect(setup.store.count('acquire')).toBe(acquires + 1);
+  });
+
+  it('for somebody unknown changes nothing', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const waiter = await queued(setup);
+    const grant: StoreGrant = { holdId: 'nobody', fence: 2 ** 52, endMs: 2 ** 50, isClaim: true };
+    setup.store.broadcast({ kind: 'granted', grant });
+    setup.store.broadcast({ kind: 'lost', holdId: 'nobody' });
+    await setup.clock.settle();
+    expect([waiter.state, hold.isHeld()]).toEqual(['pending', true]);
+  });
+
+  it('that comes twice is one hold', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const waiter = await queued(setup);
+    const grants: StoreGrant[] = [];
+    setup.store.onMessage = (message) => {
+      if (message.kind === 'granted') grants.push(message.grant);
+    };
+    await first.release();
+    await setup.clock.settle();
+    expect(grants).toHaveLength(1);
+    const [grant] = grants;
+    setup.store.broadcast({ kind: 'granted', grant: grant! });
+    await waiter.value?.release();
+    setup.store.broadcast({ kind: 'granted', grant: grant! });
+    await setup.clock.settle();
+    expect(await setup.store.remains()).toEqual([]);
+  });
+});
+
+it('a reply that says that a waiter was queued, after that was given up, queues nobody', async () => {
+  const setup = setUp();
+  const waiting = setup.events('waiting');
+  await taken(setup.sibling());
+  setup.store.next('acquire', { kind: 'lateReply', ms: 2_500 });
+  const late = await queued(setup);
+  await setup.clock.advance(2_500);
+  expect(late.error).toBeInstanceOf(LockStoreError);
+  const acquires = setup.store.count('acquire');
+  await setup.clock.advance(5_000);
+  expect(waiting).toEqual([]);
+  expect(setup.store.count('acquire')).toBe(acquires);
+});
+
+it.each([
+  ['undone where a copy of it may still arrive', 1],
+  ['not undone where none can', 0],
+])('an acquire that is refused is %s', async (_, unanswered) => {
+  const setup = setUp();
+  await taken(setup);
+  const acquire = setup.store.acquire.bind(setup.store);
+  jest.spyOn(setup.store, 'acquire').mockImplementationOnce((request, terms) => {
+    request.unanswered = unanswered;
+    return acquire(request, terms);
+  });
+  const refused = await queued(setup, { waitMs: 0 });
+  expect(refused.error).toBeInstanceOf(LockTimeoutError);
+  const { holdId } = setup.store.calls.findLast(({ operation }) => operation === 'acquire') ?? {};
+  const releases = setup.store.calls.filter(({ operation }) => operation === 'release');
+  expect(releases.map((call) => call.holdId)).toEqual(unanswered === 0 ? [] : [holdId]);
+});
+
+describe('messages that get lost', () => {
+  it('are made up for by the poll', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const waiter = await queued(setup);
+    setup.store.isMute = true;
+    await first.release();
+    await setup.clock.settle();
+    expect(waiter.state).toBe('pending');
+    await setup.clock.advance(1_250);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
+  it('are found at once after a resubscribe', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const waiter = await queued(setup);
+    setup.store.isMute = true;
+    await first.release();
+    await setup.clock.settle();
+    setup.store.isMute = false;
+    setup.store.broadcast({ kind: 'resubscribed' });
+    await setup.clock.settle();
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
+  it('of several waiters of one process are found by one call each poll', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    for (let n = 0; n < 10; n++) await queued(setup);
+    const acquires = setup.store.count('acquire');
+    await setup.clock.advance(5_000);
+    const polls = setup.store.count('acquire') - acquires;
+    expect(polls).toBeGreaterThanOrEqual(4);
+    expect(polls).toBeLessThanOrEqual(7);
+  });
+
+  it('are found sooner where the holder has little left: a dead holder costs its lease, not a poll more', async () => {
+    const setup = setUp({ pollMs: 10_000 });
+    await taken(setup.sibling(), { leaseMs: 300, renew: false });
+    setup.store.always('release', { kind: 'lostCall' });
+    const waiter = await queued(setup);
+    await setup.clock.advance(330);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+});
+
+describe('a store that forgot everything', () => {
+  it('is told of all waiters again, also where its answer to the first of them was lost', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    const waiters = [await queued(setup, { waitMs: 60_000 }), await queued(setup, { waitMs: 60_000 })];
+    await setup.store.forget();
+    await taken(setup.sibling());
+    setup.store.next('acquire', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
+    await setup.clock.advance(5_000);
+    expect((await setup.store.inspect('key')).waiters).toHaveLength(waiters.length);
+  });
+
+  it('is told of all waiters again, and none is left behind', async () => {
+    const setup = setUp({ waitMs: 60_000 });
+    const first = await taken(setup, { leaseMs: 60_000 });
+    const waiters = [];
+    for (let n = 0; n < 5; n++) waiters.push(await queued(setup));
+    await setup.clock.advance(1);
+    await setup.store.forget();
+    await setup.clock.advance(1_250);
+    const order = waiters.map((waiter) => waiter.state);
+    expect(order.filter((state) => state === 'fulfilled')).toHaveLength(1);
+    expect((await setup.store.inspect('key')).waiters).toHaveLength(4);
+    for (let n = 0; n < 5; n++) {
+      const granted = waiters.find((waiter) => waiter.value?.isHeld());
+      expect(granted?.value?.fence).toBeGreaterThan(first.fence);
+      await granted?.value?.release();
+      await setup.clock.settle();
+    }
+    expect(waiters.every((waiter) => waiter.state === 'fulfilled')).toBe(true);
+  });
+});

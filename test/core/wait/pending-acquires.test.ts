@@ -1,0 +1,226 @@
+import { LockLimitError, LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('waiters', () => {
+  it('are granted in the order in which they came, one at a time', async () => {
+    const setup = setUp();
+    const order: number[] = [];
+    const first = await taken(setup);
+    const waiters = Array.from({ length: 20 }, (_, n) =>
+      setup.job().in(async () => {
+        const hold = await lock.acquire('key');
+        order.push(n);
+        await setup.clock.settle();
+        expect(order).toHaveLength(n + 1);
+        await hold.release();
+      }),
+    );
+    await setup.clock.settle();
+    await first.release();
+    await Promise.all(waiters);
+    expect(order).toEqual(Array.from({ length: 20 }, (_, n) => n));
+  });
+
+  it('are not overtaken by a newcomer, not by one who only tries either', async () => {
+    const setup = setUp();
+    const { store } = setup;
+    const first = await taken(setup);
+    const waiter = await queued(setup);
+    const open = store.gate('release');
+    const release = first.release();
+    expect(await setup.job().in(() => lock.tryAcquire('key'))).toBeNull();
+    const newcomer = await queued(setup);
+    open();
+    await release;
+    await setup.clock.settle();
+    expect([waiter.state, newcomer.state]).toEqual(['fulfilled', 'pending']);
+    await waiter.value?.release();
+    await setup.clock.settle();
+    expect(newcomer.state).toBe('fulfilled');
+  });
+
+  it('of two processes are granted in turn', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(setup);
+    const a = await queued(other);
+    const b = await queued(setup);
+    const c = await queued(other);
+    await first.release();
+    for (const [waiter, next] of [
+      [a, b],
+      [b, c],
+      [c, undefined],
+    ] as const) {
+      await setup.clock.settle();
+      expect(waiter.state).toBe('fulfilled');
+      if (next) expect(next.state).toBe('pending');
+      await waiter.value?.release();
+    }
+  });
+
+  it('of one trace are granted together', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const a = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
+    const b = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    await first.release();
+    await setup.clock.settle();
+    expect([a.state, b.state]).toEqual(['fulfilled', 'fulfilled']);
+    expect(b.value?.fence).toBe(a.value?.fence);
+  });
+});
+
+it('an acquire is sent in the turn in which it is asked for, once its process has subscribed', async () => {
+  const setup = setUp();
+  await taken(setup, {});
+  const { in: inJob } = setup.job();
+  const acquires = setup.store.count('acquire');
+  const acquired = inJob(() => lock.acquire('another'));
+  expect(setup.store.count('acquire')).toBe(acquires + 1);
+  await acquired;
+});
+
+describe('waitMs', () => {
+  it('0 answers at once and leaves nothing in the queue', async () => {
+    const setup = setUp();
+    const hold = await taken(setup);
+    const outcome = await queued(setup, { waitMs: 0 });
+    expect(outcome.error).toBeInstanceOf(LockTimeoutError);
+    expect(outcome.error).toMatchObject({ waitedMs: 0 });
+    await hold.release();
+    expect(await setup.store.remains()).toEqual([]);
+    // There was nothing to undo of the try.
+    expect(setup.store.count('release')).toBe(1);
+  });
+
+  it('counts from the call on, and not from the answer that it must wait', async () => {
+    const setup = setUp();
+    await taken(setup);
+    setup.store.next('acquire', { kind: 'lateReply', ms: 1_500 });
+    const outcome = await queued(setup, { waitMs: 5_000 });
+    await setup.clock.advance(5_000);
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: 5_000 });
+  });
+
+  it('is how long the wait lasts; the error tells that, and when to come back', async () => {
+    const setup = setUp();
+    const timeouts = setup.events('timeout');
+    await taken(setup, { leaseMs: 20_000, renew: false });
+    const outcome = await queued(setup, { waitMs: 5_000 });
+    await setup.clock.advance(4_999);
+    expect(outcome.state).toBe('pending');
+    await setup.clock.advance(1);
+    expect(outcome.error).toBeInstanceOf(LockTimeoutError);
+    const { waitedMs, retryAfterMs } = outcome.error as LockTimeoutError;
+    expect(waitedMs).toBe(5_000);
+    // What was left of the holder's lease when it was last seen, at the last poll.
+    expect(retryAfterMs).toBeGreaterThanOrEqual(15_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(16_000);
+    expect(timeouts).toMatchObject([{ key: 'key', waitedMs: 5_000 }]);
+    await setup.clock.settle();
+    expect(setup.store.calls.at(-1)?.operation).toBe('release');
+  });
+
+  it('Infinity waits without an end, and starts no timer for it', async () => {
+    const setup = setUp({ maxHoldMs: 2 ** 31 - 1 });
+    const hold = await taken(setup);
+    const started = jest.spyOn(setup.clock, 'after');
+    const outcome = await queued(setup, { waitMs: Number.POSITIVE_INFINITY });
+    await setup.clock.advance(120_000);
+    expect(outcome.state).toBe('pending');
+    expect(started.mock.calls.filter(([ms]) => ms > 2 ** 31 - 1)).toEqual([]);
+    await hold.release();
+    await setup.clock.settle();
+    expect(outcome.state).toBe('fulfilled');
+  });
+
+  it('is over with the grant: no timeout is told afterwards', async () => {
+    const setup = setUp();
+    const timeouts = setup.events('timeout');
+    const first = await taken(setup);
+    const outcome = await queued(setup, { waitMs: 500 });
+    await first.release();
+    await setup.clock.advance(1_000);
+    expect(outcome.state).toBe('fulfilled');
+    expect(timeouts).toEqual([]);
+  });
+
+  it('of one that gives up lets the next move up', async () => {
+    const setup = setUp();
+    const first = await taken(setup);
+    const short = await queued(setup, { waitMs: 100 });
+    const long = await queued(setup);
+    await setup.clock.advance(100);
+    expect(short.state).toBe('rejected');
+    await first.release();
+    await setup.clock.settle();
+    expect(long.state).toBe('fulfilled');
+  });
+
+  it('ends although the machine slept, by the wall clock', async () => {
+    const setup = setUp();
+    await taken(setup, { renew: false });
+    const outcome = await queued(setup, { waitMs: 5_000 });
+    setup.clock.skip(60_000);
+    await setup.clock.advance(0);
+    expect(outcome.state).not.toBe('pending');
+  });
+});
+
+describe('the caps', () => {
+  it('maxWaitersPerKey refuses one more in the queue of a key', async () => {
+    const setup = setUp({ maxWaitersPerKey: 2 });
+    await taken(setup);
+    const waiters = [await queued(setup), await queued(setup)];
+    const refused = await queued(setup);
+    expect(refused.error).toBeInstanceOf(LockLimitError);
+    expect(waiters.map((waiter) => waiter.state)).toEqual(['pending', 'pending']);
+    const elsewhere = outcomeOf(setup.job().in(() => lock.acquire('another')));
+    await setup.clock.settle();
+    expect(elsewhere.state).toBe('fulfilled');
+  });
+
+  it('maxWaiters counts who waits now, not who has waited', async () => {
+    const setup = setUp({ maxWaiters: 2 });
+    for (let n = 0; n < 5; n++) {
+      const hold = await taken(setup);
+      const granted = await queued(setup);
+      const late = await queued(setup, { waitMs: 10 });
+      await setup.clock.advance(10);
+      await hold.release();
+      await setup.clock.settle();
+      expect([granted.state, late.state]).toEqual(['fulfilled', 'rejected']);
+      await granted.value?.release();
+    }
+  });
+
+  it('maxWaiters refuses one more in the process that would have to wait, without a place in the queue', async () => {
+    const setup = setUp({ maxWaiters: 2 });
+    const timeouts = setup.events('timeout');
+    await taken(setup);
+    await queued(setup);
+    await queued(setup);
+    const refused = outcomeOf(setup.job().in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    expect(refused.error).toBeInstanceOf(LockLimitError);
+    expect(setup.store.calls.at(-1)).toMatchObject({ operation: 'acquire', terms: { queue: false } });
+    expect(timeouts).toEqual([]);
+  });
+
+  it('maxWaiters refuses no free key, no call of the holder in another scope, and no try', async () => {
+    const setup = setUp({ maxWaiters: 1 });
+    await setup.job('holder').in(() => lock.acquire('key'));
+    await queued(setup);
+    const others = [
+      outcomeOf(setup.job().in(() => lock.acquire('another'))),
+      outcomeOf(setup.job('holder').in(() => lock.acquire('key'))),
+      outcomeOf(setup.job().in(() => lock.tryAcquire('one more'))),
+    ];
+    await setup.clock.settle();
+    for (const { value } of others) expect(value?.isHeld()).toBe(true);
+  });
+});

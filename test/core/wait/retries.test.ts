@@ -1,0 +1,471 @@
+import {
+  getLock,
+  LockAbortedError,
+  LockLimitError,
+  LockStoreError,
+  LocksClosedError,
+  LockTimeoutError,
+  lock,
+} from '../../../src/core/index.ts';
+import type { LockStore, StoreCapabilities } from '../../../src/core/model/store.ts';
+import type { FakeStore } from '../../support/stores/fake-store.ts';
+import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+
+const capabilities: StoreCapabilities = {
+  queue: false,
+  handOff: false,
+  reachability: false,
+  modes: false,
+  shared: true,
+};
+
+/** The fake as a store that has no queue and announces its releases. */
+const withoutQueue = (store: FakeStore): LockStore => ({
+  capabilities,
+  acquire: (request, terms) => store.acquire(request, { ...terms, queue: false }),
+  renew: (request, terms) => store.renew(request, terms),
+  release: (request, terms) => store.release(request, { ...terms, announce: true }),
+  inspect: (id) => store.inspect(id),
+  forceRelease: (id, fence) => store.forceRelease(id, fence),
+  subscribe: (process, listener) => store.subscribe(process, listener, { freed: true }),
+});
+
+const setUp = coreTests(withoutQueue);
+const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
+
+const acquires = ({ store }: Setup) => store.calls.filter(({ operation }) => operation === 'acquire');
+
+/** When the store was asked, from `startMs` on, on the clock of `setup`. */
+const triesSince = (setup: Setup, startMs: number) =>
+  acquires(setup).flatMap(({ atMs }) => (atMs > startMs ? [atMs - startMs] : []));
+
+describe('where the store has no queue, an acquire that is refused', () => {
+  it('waits, and is granted soon after the release', async () => {
+    const setup = setUp();
+    const waitings = setup.events('waiting');
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup);
+    await setup.clock.advance(2_000);
+    expect(waiter.state).toBe('pending');
+    expect(waitings).toHaveLength(1);
+    await first.release();
+    await setup.clock.advance(10);
+    expect(waiter.value?.isHeld()).toBe(true);
+    expect(waiter.value?.fence).toBeGreaterThan(first.fence);
+  });
+
+  it('is told so at once when it does not wait', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    expect((await queued(setup, { waitMs: 0 })).error).toBeInstanceOf(LockTimeoutError);
+    expect(await setup.job().in(() => lock.tryAcquire('key'))).toBeNull();
+    // Nor does a try wait behind those who do.
+    await queued(setup);
+    expect(await setup.job().in(() => lock.tryAcquire('key'))).toBeNull();
+    expect(acquires(setup)).toHaveLength(5);
+  });
+
+  it('is granted by a try of its own where the message is lost', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup);
+    setup.store.isMute = true;
+    await first.release();
+    await setup.clock.advance(1_000);
+    expect(waiter.state).toBe('fulfilled');
+  });
+
+  it('tries after pauses with full jitter, which grow up to `pollMs`', async () => {
+    const setup = setUp({ pollMs: 500 });
+    await taken(setup.sibling());
+    await queued(setup);
+    const startMs = setup.clock.now().monoMs;
+    setup.clock.nextJitter = 1;
+    // The first pause was drawn with the jitter of before: half of 50.
+    await setup.clock.advance(2_000);
+    expect(triesSince(setup, startMs)).toEqual([25, 125, 325, 725, 1_225, 1_725]);
+    setup.clock.nextJitter = 0;
+    await setup.clock.advance(225);
+    const afterMs = setup.clock.now().monoMs;
+    await setup.clock.advance(20);
+    expect(triesSince(setup, afterMs)).toEqual([5, 10, 15, 20]);
+    // There is nobody for whom to look who holds it.
+    expect(setup.store.count('inspect')).toBe(0);
+  });
+
+  it('tries soon after a message in place of at the end of the pause, and soon after the next one again', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    await queued(setup);
+    await setup.clock.advance(5_000);
+    const freed = { kind: 'freed', id: await idOfKey(setup) } as const;
+    const [last = 0] = triesSince(setup, 0).slice(-1);
+    await setup.clock.advance(last + 600 - setup.clock.now().monoMs);
+    const startMs = setup.clock.now().monoMs;
+    setup.store.broadcast(freed);
+    await setup.clock.advance(510);
+    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5]);
+    setup.store.broadcast(freed);
+    setup.store.broadcast({ kind: 'resubscribed' });
+    await setup.clock.settle();
+    setup.store.broadcast(freed);
+    await setup.clock.advance(10);
+    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5, 510, 515.5]);
+  });
+
+  it("does not wait beyond the end of the holder's lease", async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    const died = setup.sibling({ leaseMs: 10_000, claimMs: 1_000 });
+    await taken(died, { renew: false });
+    const waiter = await queued(setup, { waitMs: 30_000 });
+    setup.clock.nextJitter = 0.9;
+    // The holder's process would still say that it lost the lock.
+    setup.store.isMute = true;
+    await setup.clock.advance(10_010);
+    expect(waiter.state).toBe('fulfilled');
+  });
+
+  it('rejects after `waitMs`, and leaves nothing in the store', async () => {
+    const setup = setUp();
+    const timeouts = setup.events('timeout');
+    await taken(setup.sibling());
+    const waiter = await queued(setup, { waitMs: 1_000 });
+    await setup.clock.advance(1_000);
+    expect(waiter.error).toBeInstanceOf(LockTimeoutError);
+    expect(waiter.error).toMatchObject({ waitedMs: 1_000 });
+    expect(timeouts).toHaveLength(1);
+    const count = acquires(setup).length;
+    await setup.clock.advance(5_000);
+    expect(acquires(setup)).toHaveLength(count);
+  });
+
+  it('gives back what a try is granted after it gave up', async () => {
+    const setup = setUp({ storeTimeoutMs: 2_000 });
+    const granted = setup.events('granted');
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup, { waitMs: 1_000 });
+    setup.store.isMute = true;
+    await setup.clock.advance(500);
+    await first.release();
+    setup.store.always('acquire', { kind: 'lateReply', ms: 1_500 });
+    await setup.clock.advance(499);
+    expect(await setup.store.remains()).toEqual(['key']);
+    await setup.clock.advance(1);
+    expect(waiter.state).toBe('rejected');
+    setup.store.heal();
+    await setup.clock.advance(3_000);
+    expect(await setup.store.remains()).toEqual([]);
+    expect(granted).toEqual([]);
+  });
+
+  it('ends with its signal, and with the locks', async () => {
+    const setup = setUp();
+    const aborted = setup.events('aborted');
+    await taken(setup.sibling());
+    const controller = new AbortController();
+    const one = await queued(setup, { signal: controller.signal });
+    const two = await queued(setup);
+    controller.abort();
+    await setup.clock.settle();
+    expect(one.error).toBeInstanceOf(LockAbortedError);
+    expect(aborted).toHaveLength(1);
+    expect(two.state).toBe('pending');
+    void setup.locks.close();
+    await setup.clock.settle();
+    expect(two.error).toBeInstanceOf(LocksClosedError);
+  });
+
+  it('waits on through failures of the store, and tells of them at its end', async () => {
+    const setup = setUp();
+    const errors = setup.events('storeError');
+    const first = await taken(setup.sibling());
+    const [patient, hasty] = [await queued(setup), await queued(setup, { waitMs: 3_000 })];
+    setup.store.always('acquire', down);
+    await setup.clock.advance(3_000);
+    expect(hasty.error).toBeInstanceOf(LockStoreError);
+    expect(patient.state).toBe('pending');
+    expect(errors.length).toBeGreaterThan(2);
+    expect(errors.length).toBeLessThan(15);
+    setup.store.heal();
+    await first.release();
+    await setup.clock.advance(1_000);
+    expect(patient.state).toBe('fulfilled');
+  });
+
+  it('goes by its pauses while the store fails, though the lease was almost over before', async () => {
+    const setup = setUp();
+    const errors = setup.events('storeError');
+    await taken(setup.sibling({ leaseMs: 10_000 }), { renew: false });
+    await queued(setup, { waitMs: 30_000 });
+    setup.clock.nextJitter = 0.9;
+    await setup.clock.advance(9_900);
+    setup.store.always('acquire', down);
+    await setup.clock.advance(3_000);
+    expect(errors.length).toBeLessThan(6);
+  });
+
+  it('waits on where the store does not answer, and uses an answer that comes late', async () => {
+    const setup = setUp({ storeTimeoutMs: 500 });
+    const errors = setup.events('storeError');
+    const first = await taken(setup.sibling());
+    const waiter = await queued(setup);
+    setup.store.always('acquire', { kind: 'lateReply', ms: 2_000 });
+    await first.release();
+    await setup.clock.advance(600);
+    expect(waiter.state).toBe('pending');
+    expect(errors).toMatchObject([{ operation: 'poll', key: 'key' }]);
+    await setup.clock.advance(1_500);
+    expect(waiter.value?.isHeld()).toBe(true);
+    // Counted from before the call, 2 000 ms ago.
+    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(29_698 - 2_000);
+  });
+
+  it('fails where the store says that it had cancelled the call', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    const waiter = await queued(setup);
+    jest.spyOn(setup.store, 'acquire').mockResolvedValueOnce({ status: 'cancelled', nowMs: 0, claims: [] });
+    await setup.clock.advance(100);
+    expect(waiter.error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('is told to come back later by each that is before it', async () => {
+    const setup = setUp();
+    await taken(setup.sibling(), { leaseMs: 12_000, renew: false });
+    const waiters = [await queued(setup, { waitMs: 100 }), await queued(setup, { waitMs: 100 })];
+    await setup.clock.advance(100);
+    const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
+    expect(second).toBe(2 * first);
+  });
+
+  it('is not even told to wait where its first call fails', async () => {
+    const setup = setUp();
+    setup.store.next('acquire', down);
+    expect((await queued(setup)).error).toBeInstanceOf(LockStoreError);
+  });
+
+  it('is one too many beyond `maxWaitersPerKey`, of those in its process', async () => {
+    const setup = setUp({ maxWaitersPerKey: 2 });
+    await taken(setup.sibling());
+    const waiters = [await queued(setup), await queued(setup), await queued(setup)];
+    expect(waiters.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
+    expect(waiters[2]?.error).toBeInstanceOf(LockLimitError);
+    const crowd = [1, 2, 3].map(() =>
+      outcomeOf(
+        setup
+          .sibling({ maxWaitersPerKey: 2 })
+          .job()
+          .in(() => lock.acquire('key')),
+      ),
+    );
+    await setup.clock.settle();
+    expect(crowd.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
+  });
+});
+
+describe('where the store has no queue, those of one process that wait for a key', () => {
+  it('have it in their order', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const waiters = [await queued(setup), await queued(setup), await queued(setup)];
+    await first.release();
+    for (const [index, waiter] of waiters.entries()) {
+      await setup.clock.advance(10);
+      expect(waiters.map(({ state }) => state === 'fulfilled')).toEqual([0, 1, 2].map((at) => at <= index));
+      await waiter.value?.release();
+    }
+  });
+
+  it('ask by the oldest alone; a newcomer does not ask, and does not overtake', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const waiters = [await queued(setup), await queued(setup), await queued(setup)];
+    await setup.clock.advance(5_000);
+    // The holder's, and the oldest's.
+    expect(new Set(acquires(setup).map(({ holdId }) => holdId)).size).toBe(2);
+    setup.store.isMute = true;
+    await first.release();
+    const newcomer = await queued(setup);
+    await setup.clock.advance(1_000);
+    expect([...waiters, newcomer].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending', 'pending']);
+  });
+
+  it('begin with short pauses anew when one of them was granted', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const [second, third] = [await queued(setup), await queued(setup)];
+    await setup.clock.advance(5_000);
+    await first.release();
+    await setup.clock.advance(10);
+    setup.store.isMute = true;
+    await second.value?.release();
+    await setup.clock.advance(50);
+    expect(third.state).toBe('fulfilled');
+  });
+
+  it('ask by the next when the oldest gives up', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    await queued(setup, { waitMs: 100 });
+    const next = await queued(setup);
+    await setup.clock.advance(100);
+    await first.release();
+    await setup.clock.advance(10);
+    expect(next.state).toBe('fulfilled');
+  });
+
+  it('ask once for all the messages of a release, and once more for one that comes while they ask', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup, { waitMs: 60_000 });
+    // Until the next pause is a long one.
+    await setup.clock.advance(20_000);
+    const freed = { kind: 'freed', id: await idOfKey(setup) } as const;
+    const count = acquires(setup).length;
+    for (let node = 0; node < 5; node++) setup.store.broadcast(freed);
+    await setup.clock.advance(1);
+    setup.store.broadcast(freed);
+    await setup.clock.advance(9);
+    expect(acquires(setup)).toHaveLength(count + 1);
+    const open = setup.store.gate('acquire');
+    setup.store.broadcast(freed);
+    await setup.clock.advance(10);
+    setup.store.broadcast(freed);
+    setup.store.broadcast(freed);
+    await setup.clock.advance(10);
+    expect(acquires(setup)).toHaveLength(count + 2);
+    open();
+    await setup.clock.advance(10);
+    expect(acquires(setup)).toHaveLength(count + 3);
+    await setup.clock.advance(1_000);
+    expect(acquires(setup)).toHaveLength(count + 3);
+  });
+
+  it('ask by one call at a time, also where the stream was interrupted meanwhile', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup);
+    const count = acquires(setup).length;
+    const open = setup.store.gate('acquire');
+    for (let n = 0; n < 3; n++) setup.store.broadcast({ kind: 'resubscribed' });
+    await setup.clock.settle();
+    expect(acquires(setup)).toHaveLength(count + 1);
+    open();
+  });
+
+  it('do not look at the holders while the store fails, and tell of a look that failed', async () => {
+    const setup = setUp();
+    const errors = setup.events('storeError');
+    await taken(setup.sibling());
+    await queued(setup);
+    setup.store.next('inspect', down);
+    const newcomer = await queued(setup, { waitMs: 10 });
+    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { cause: down.error } }]);
+    await setup.clock.advance(10);
+    expect(newcomer.error).toBeInstanceOf(LockStoreError);
+    await queued(setup);
+    setup.store.always('acquire', down);
+    const looks = setup.store.count('inspect');
+    await setup.clock.advance(3_000);
+    expect(setup.store.count('inspect')).toBe(looks);
+  });
+
+  it('look again where a look was not answered in time, and tell of that', async () => {
+    const setup = setUp({ pollMs: 60_000, storeTimeoutMs: 500 });
+    const errors = setup.events('storeError');
+    await taken(setup.sibling());
+    await queued(setup);
+    setup.store.next('inspect', { kind: 'lostCall' });
+    await queued(setup);
+    await setup.clock.advance(499);
+    expect(setup.store.count('inspect')).toBe(1);
+    await setup.clock.advance(1);
+    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { outcome: 'unknown' } }]);
+    expect(setup.store.count('inspect')).toBe(2);
+  });
+
+  it('ask in time, though the messages do not end', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup, { waitMs: 60_000 });
+    await setup.clock.advance(20_000);
+    const freed = { kind: 'freed', id: await idOfKey(setup) } as const;
+    const count = acquires(setup).length;
+    for (let message = 0; message < 10; message++) {
+      setup.store.broadcast(freed);
+      await setup.clock.advance(3);
+    }
+    expect(acquires(setup).length).toBeGreaterThan(count + 2);
+  });
+
+  it('are not disturbed by other keys', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup);
+    await setup.clock.advance(5_000);
+    const count = acquires(setup).length;
+    setup.store.broadcast({ kind: 'freed', id: 'another' });
+    await setup.clock.advance(10);
+    expect(acquires(setup)).toHaveLength(count);
+  });
+
+  it('are overtaken by one whose owner holds the key: in this process, in another, and though it came first', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const outer = await other.job('trace').in(() => lock.acquire('key'));
+    const stranger = await queued(setup);
+    const [here, there] = [setup, other].map((process) =>
+      outcomeOf(process.job('trace').in(() => lock.acquire('key'))),
+    );
+    await setup.clock.settle();
+    expect([here?.value?.fence, there?.value?.fence]).toEqual([outer.fence, outer.fence]);
+    expect(stranger.state).toBe('pending');
+  });
+
+  it('are overtaken by an earlier waiter whose owner was granted the key elsewhere', async () => {
+    const setup = setUp();
+    const other = setup.sibling();
+    const first = await taken(other);
+    const stranger = await queued(setup);
+    const inner = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    setup.store.isMute = true;
+    await first.release();
+    const outer = await other.job('trace').in(() => lock.acquire('key'));
+    await setup.clock.advance(1_000);
+    expect(inner.value?.fence).toBe(outer.fence);
+    expect(stranger.state).toBe('pending');
+  });
+
+  it('are granted together where they have one owner', async () => {
+    const setup = setUp();
+    const first = await taken(setup.sibling());
+    const mine = [1, 2].map(() => outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
+    await setup.clock.settle();
+    const stranger = await queued(setup);
+    const late = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
+    await setup.clock.settle();
+    await first.release();
+    await setup.clock.advance(10);
+    expect([...mine, late].map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
+    expect(stranger.state).toBe('pending');
+  });
+
+  it('look at the holders once for all who come at once, and once more for those who come meanwhile', async () => {
+    const setup = setUp({ pollMs: 60_000 });
+    await taken(setup.sibling());
+    await queued(setup);
+    const open = setup.store.gate('inspect');
+    for (let count = 0; count < 10; count++) await queued(setup);
+    expect(setup.store.count('inspect')).toBe(1);
+    open();
+    await setup.clock.settle();
+    expect(setup.store.count('inspect')).toBe(2);
+  });
+});
+
+/** What the store calls the key by. */
+async function idOfKey(setup: Setup): Promise<string> {
+  await setup.job().in(() => getLock('key').inspect());
+  return String(setup.store.calls.findLast(({ operation }) => operation === 'inspect')?.terms);
+}

@@ -1,0 +1,147 @@
+import { type LockLimitError, type LockTimeoutError, lock } from '../../../src/core/index.ts';
+import { retryAfterMs, Turns } from '../../../src/core/wait/retry-after.ts';
+import { coreTests, queued, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+describe('retryAfterMs', () => {
+  it.each([
+    ['nobody waits: the rest of the lease', { freeInMs: 25_000, ahead: 0 }, 25_000],
+    ['who waits before may take as long, each', { freeInMs: 9_000, ahead: 3 }, 36_000],
+    ['where turns were seen, each takes as long as they did', { freeInMs: 25_000, ahead: 3, turnMs: 200 }, 800],
+    ['the holder has no longer than its lease', { freeInMs: 100, ahead: 2, turnMs: 2_000 }, 4_100],
+    ['a queue alone makes it a minute', { freeInMs: 25_000, ahead: 3 }, 60_000],
+    ['also one that moves', { freeInMs: 25_000, ahead: 900, turnMs: 200 }, 60_000],
+    ['a long lease is believed', { freeInMs: 200_000, ahead: 0 }, 200_000],
+    ['and not multiplied', { freeInMs: 200_000, ahead: 7 }, 200_000],
+    ['whole milliseconds', { freeInMs: 25_000, ahead: 0, turnMs: 33.2 }, 34],
+  ])('%s', (_, refusal, expected) => {
+    expect(retryAfterMs(refusal)).toBe(expected);
+  });
+
+  describe('at the end of a wait', () => {
+    it('counts those before it, who may have the lock as long as the lease that is left', async () => {
+      const setup = setUp();
+      await taken(setup, { leaseMs: 20_000, renew: false });
+      const waiters = [await queued(setup, { waitMs: 5_500 }), await queued(setup, { waitMs: 5_500 })];
+      await setup.clock.advance(5_500);
+      const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
+      expect(first).toBeGreaterThanOrEqual(14_500);
+      expect(first).toBeLessThanOrEqual(16_000);
+      expect(second).toBe(2 * first);
+    });
+
+    it('goes by the turns that were over in it', async () => {
+      const setup = setUp();
+      const holder = await taken(setup);
+      const [first, second] = [await queued(setup), await queued(setup)];
+      const last = await queued(setup, { waitMs: 9_000 });
+      await setup.clock.advance(2_000);
+      await holder.release();
+      await setup.clock.advance(2_000);
+      await first.value?.release();
+      await setup.clock.advance(5_000);
+      expect(second.state).toBe('fulfilled');
+      // Two turns in nine seconds, and nobody before it but the holder.
+      expect(last.error).toMatchObject({ retryAfterMs: 4_500, headers: { 'Retry-After': '5' } });
+    });
+
+    it('goes by the turns of other processes, too, as the polls tell of them', async () => {
+      const setup = setUp();
+      const other = setup.sibling();
+      const holder = await taken(other);
+      const [first, second] = [await queued(other), await queued(other)];
+      await queued(other, { waitMs: 60_000 });
+      const last = await queued(setup, { waitMs: 10_000 });
+      await setup.clock.advance(2_000);
+      await holder.release();
+      await setup.clock.advance(2_000);
+      await first.value?.release();
+      await setup.clock.advance(6_000);
+      expect(second.state).toBe('fulfilled');
+      // Two turns in ten seconds, the holder's, and that of one who waits.
+      expect(last.error).toMatchObject({ retryAfterMs: 10_000 });
+    });
+  });
+
+  it('of a full queue goes by the lease, and, once it moves, by whom it let through', async () => {
+    const setup = setUp({ maxWaitersPerKey: 2 });
+    const holder = await taken(setup, { leaseMs: 12_000, renew: false });
+    const [first] = [await queued(setup), await queued(setup, { waitMs: 60_000 })];
+    const refused = await queued(setup);
+    expect(refused.error).toMatchObject({
+      code: 'ERR_LOCK_LIMIT',
+      retryAfterMs: 36_000,
+      headers: { 'Retry-After': '36' },
+    });
+    await setup.clock.advance(3_000);
+    await holder.release();
+    await setup.clock.settle();
+    expect(first.state).toBe('fulfilled');
+    await queued(setup);
+    // One turn in three seconds; the holder's, and two who wait.
+    expect(((await queued(setup)).error as LockLimitError).retryAfterMs).toBe(9_000);
+  });
+
+  it('of who does not wait counts those who do', async () => {
+    const setup = setUp();
+    await taken(setup, { leaseMs: 12_000, renew: false });
+    await queued(setup);
+    expect((await queued(setup, { waitMs: 0 })).error).toMatchObject({ retryAfterMs: 24_000 });
+  });
+
+  it('is a second where a scope re-entered too often', async () => {
+    const setup = setUp({ maxReentry: 1 });
+    const job = setup.job();
+    await job.in(() => lock.acquire('key'));
+    await expect((async () => job.in(() => lock.acquire('key')))()).rejects.toMatchObject({ retryAfterMs: 1_000 });
+  });
+});
+
+describe('Turns', () => {
+  it('are over for all who wait as soon as one hears of it', () => {
+    const turns = new Turns();
+    const [one, two] = [{}, {}];
+    turns.joined(one, 2);
+    turns.joined(two, 5);
+    turns.told(one, 0);
+    expect([turns.seenBy(one), turns.seenBy(two)]).toEqual([
+      { ahead: 0, over: 2 },
+      { ahead: 3, over: 2 },
+    ]);
+    turns.came(one);
+    expect(turns.seenBy(two)).toEqual({ ahead: 2, over: 3 });
+    const three = {};
+    turns.joined(three, 4);
+    expect(turns.seenBy(three)).toEqual({ ahead: 4, over: 0 });
+  });
+
+  it('do not go backwards where somebody comes before a waiter, or it loses its place', () => {
+    const turns = new Turns();
+    const one = {};
+    turns.joined(one, 2);
+    turns.told(one, 1);
+    turns.told(one, 7);
+    expect(turns.seenBy(one)).toEqual({ ahead: 7, over: 1 });
+    turns.told(one, 6);
+    expect(turns.seenBy(one)).toEqual({ ahead: 6, over: 2 });
+  });
+
+  it('do not go backwards either where somebody comes who was overtaken', () => {
+    const turns = new Turns();
+    const [one, two] = [{}, {}];
+    turns.joined(one, 2);
+    turns.joined(two, 5);
+    turns.told(two, 0);
+    expect(turns.seenBy(one)).toEqual({ ahead: 0, over: 5 });
+    turns.came(one);
+    expect(turns.seenBy(two)).toEqual({ ahead: 0, over: 5 });
+  });
+
+  it('know nothing of who never waited', () => {
+    const turns = new Turns();
+    turns.came({});
+    turns.told({}, 0);
+    expect(turns.seenBy({})).toEqual({ ahead: 0, over: 0 });
+  });
+});

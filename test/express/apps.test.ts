@@ -1,0 +1,121 @@
+import type { Response } from 'express';
+import { lockOn, traceContext } from 'reenlock/express';
+import { describeExpress, type Express } from '../http/compose/native.ts';
+import { Rivals, type Work } from '../support/http/rivals.ts';
+import { Stage } from '../support/http/stage.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeExpress('an application within an application', (framework, express) => {
+  afterEach(Stage.endAll);
+
+  /** Where `traceContext` stands, and where the guards of the key do. */
+  interface Arrangement {
+    readonly trace: { readonly outer: boolean; readonly inner: boolean };
+    readonly guard: { readonly outer: boolean; readonly inner: boolean };
+  }
+
+  const arrangements: [string, Arrangement][] = [
+    ['below traceContext, guards', { trace: { outer: true, inner: false }, guard: { outer: false, inner: true } }],
+    [
+      'with a traceContext of its own, guards',
+      { trace: { outer: false, inner: true }, guard: { outer: false, inner: true } },
+    ],
+    [
+      'below traceContext and with its own, guards',
+      { trace: { outer: true, inner: true }, guard: { outer: false, inner: true } },
+    ],
+    ['below a guard, guards again', { trace: { outer: true, inner: false }, guard: { outer: true, inner: true } }],
+    [
+      'below a guard and with its own traceContext, guards again',
+      { trace: { outer: true, inner: true }, guard: { outer: true, inner: true } },
+    ],
+  ];
+
+  it.each(arrangements)('%s: held until its answer, given back once', async (_, arrangement) => {
+    const rivals = await start(arrangement, (inner, work) =>
+      inner.get('/', async (_req, res) => {
+        await work();
+        res.send('first');
+      }),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+  });
+
+  it.each(arrangements)('%s and hands on to a route outside: held until that answers', async (_, arrangement) => {
+    const rivals = await start(arrangement, (inner, _work, stage) =>
+      inner.get('/', (_req, _res, next) => {
+        stage.note('inner goes on');
+        next();
+      }),
+    );
+    rivals.stage.expectOrder('inner goes on', 'first in');
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/outer, of first$/);
+  });
+
+  it('with a traceContext of its own opens the scope of a guard outside that comes after it', async () => {
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, { locks }) => {
+        app.use(express().use('/first', traceContext({ locks })));
+        app.route('/first', lockOn('k'), async (call) => {
+          await work();
+          call.send('first');
+        });
+      },
+      { locks: { bare: true } },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+  });
+
+  it.each(arrangements)('%s and fails: held until the outer error middleware has answered', async (_, arrangement) => {
+    const rivals = await start(arrangement, (inner, work) => {
+      inner.get('/', (_req, _res, next) => {
+        void work().then(() => next(new Error('trouble')));
+      });
+      inner.use((error: Error, _req: unknown, _res: unknown, next: (error: Error) => void) => next(error));
+    });
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/outer handled trouble$/);
+  });
+
+  function start(
+    { trace, guard }: Arrangement,
+    build: (inner: ReturnType<Express>, work: Work, stage: Stage) => void,
+  ): Promise<Rivals> {
+    return Rivals.start(
+      framework,
+      (app, work, stage) => {
+        const { locks } = stage;
+        const outer = express();
+        const inner = express();
+        if (trace.outer) outer.use(traceContext({ locks }));
+        if (guard.outer) outer.use('/first', lockOn('k'));
+        if (trace.inner) inner.use(traceContext({ locks }));
+        if (guard.inner) inner.use(lockOn('k'));
+        build(inner, work, stage);
+        outer.use('/first', inner);
+        outer.use('/first', (_req, res) => {
+          void work().then(() => res.send(`outer, of ${res.getHeader('X-Trace-Id')}`));
+        });
+        outer.use('/first', (error: Error, _req: unknown, res: Response, _next: unknown) => {
+          res.status(500).send(`outer handled ${error.message}`);
+        });
+        app.use(outer);
+      },
+      { locks: { bare: true } },
+    );
+  }
+});

@@ -1,0 +1,169 @@
+import type { Response } from 'express';
+import { getLock, lock, runInTrace } from 'reenlock';
+import { lockOn } from 'reenlock/express';
+import { describeExpress } from '../http/compose/native.ts';
+import { gate } from '../support/gate.ts';
+import { Rivals } from '../support/http/rivals.ts';
+import { Stage } from '../support/http/stage.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeExpress('on a router', (framework, express) => {
+  afterEach(Stage.endAll);
+
+  it('a guard for all of it is re-entered by a guard on a route, and given back once', async () => {
+    const rivals = await Rivals.start(
+      framework,
+      (app, work) => {
+        const router = express.Router();
+        router.use(lockOn('k'));
+        router.get(
+          '/orders/:id',
+          lockOn((req) => req.params.id),
+          async (_req, res) => {
+            await work();
+            res.send(`count ${getLock('k').holdCount()}`);
+          },
+        );
+        app.use(express.Router().use('/first', router));
+      },
+      { path: '/first/orders/k' },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/count 2$/);
+  });
+
+  it('two guards with different keys hold both until the answer, and the one waits while it holds the other', async () => {
+    const [work, answer] = [gate(), gate()];
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.route('/b', lockOn('b'), async (call) => {
+        stage.note('b in');
+        await work;
+        call.send('b');
+      });
+      app.route('/ab', lockOn('a'), lockOn('b'), async (call) => {
+        stage.note('ab in');
+        await answer;
+        call.send([...(call.locks ?? [])].map(([key, hold]) => `${key} ${hold.isHeld()}`));
+      });
+      app.route('/a', lockOn('a'), (call) => call.send('a'));
+    });
+    const [b, ab] = [stage.get('/b', 'first'), stage.until('b in').then(() => stage.get('/ab', 'second'))];
+    await stage.until('waiting second b');
+    const a = stage.get('/a', 'third');
+    await stage.until('waiting third a');
+    expect([await stage.holder('a'), await stage.holder('b')]).toEqual(['second', 'first']);
+    work.open();
+    await stage.until('ab in');
+    await stage.get('/nowhere');
+    expect([await stage.holder('a'), await stage.holder('b')]).toEqual(['second', 'second']);
+    expect(await stage.waiters('a')).toEqual(['third']);
+    answer.open();
+    expect((await ab).body).toEqual(['a true', 'b true']);
+    expect([(await b).text, (await a).text]).toEqual(['b', 'a']);
+    stage.expectOrder('released first b', 'ab in', 'released second b', 'released second a');
+  });
+
+  it('two guards of which the second refuses hold the first one’s lock until the refusal is answered', async () => {
+    const freed = gate();
+    let taker: Promise<void> | undefined;
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      taker = runInTrace(() => lock.run('taken', () => freed), { traceId: 'taker', locks: stage.locks });
+      const taken = framework.middleware(async (_, next) => {
+        await stage.until('granted taker taken');
+        next();
+      });
+      app
+        .onError((error, call) => void work().then(() => call.send(error.code, error.status)))
+        .route('/first', taken, lockOn('k'), lockOn('taken', { waitMs: 1 }), () => stage.note('handler in'));
+    });
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 423 [\s\S]*ERR_LOCK_TIMEOUT$/);
+    expect(rivals.stage.journal).not.toContain('handler in');
+    freed.open();
+    await taker;
+  });
+
+  it('a param handler that acquires holds from there on; the guard re-enters', async () => {
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, stage) => {
+        const router = express.Router();
+        router.param('id', async (_req, _res, next, id: string) => {
+          await lock.acquire(id);
+          await work();
+          next();
+        });
+        router.get(
+          '/first/:id',
+          lockOn((req) => req.params.id),
+          (_req, res) => {
+            stage.note(`handler has ${getLock('k').holdCount()}`);
+            res.send('first');
+          },
+        );
+        app.use(router);
+      },
+      { path: '/first/k' },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/first$/);
+    rivals.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
+  });
+
+  it('a param handler whose acquire is refused answers so, and no handler runs', async () => {
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const router = express.Router();
+      router.param('id', (_req, _res, next, id: string) => {
+        lock.acquire(id, { waitMs: 0 }).then(() => next(), next);
+      });
+      router.get('/refused/:id', (_req, _res) => stage.note('refused in'));
+      app.use(router).route('/first', lockOn('k'), async (call) => {
+        await work();
+        call.send('first');
+      });
+    });
+    const { status, headers } = await rivals.stage.get('/refused/k', 'third');
+    expect(status).toBe(423);
+    expect(headers['x-trace-id']).toBe('third');
+    await rivals.expectHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    expect(rivals.stage.journal).not.toContain('refused in');
+  });
+
+  it.each(['route', 'router'] as const)(
+    "a handler that calls next('%s') holds on, until what comes then has answered",
+    async (to) => {
+      const rivals = await Rivals.start(framework, (app, work, stage) => {
+        const router = express.Router();
+        router.get(
+          '/first',
+          lockOn('k'),
+          (_req, _res, next) => next(to),
+          () => stage.note('passed over'),
+        );
+        const last = async (_req: unknown, res: Response): Promise<void> => {
+          await work();
+          res.send(`count ${getLock('k').holdCount()}`);
+        };
+        if (to === 'route') router.get('/first', lockOn('k'), last);
+        else router.get('/first', () => stage.note('passed over'));
+        app.use(router);
+        if (to === 'router') app.use(express.Router().get('/first', lockOn('k'), last));
+      });
+      await rivals.expectStillHeld();
+      rivals.go();
+      await rivals.expectHandedOn();
+      await rivals.expectAnswer(/count 2$/);
+      expect(rivals.stage.journal).not.toContain('passed over');
+    },
+  );
+});

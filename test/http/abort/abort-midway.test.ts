@@ -1,0 +1,196 @@
+import { createServer } from 'node:http';
+import { currentTrace, getLock, lock } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+/** Sends the head of a request, and the first of two halves of its body. */
+async function upload(stage: Stage) {
+  const client = (await stage.connect()).request({
+    path: '/first',
+    trace: 'first',
+    method: 'POST',
+    headers: ['Content-Length: 8'],
+  });
+  client.socket.write('half');
+  return client;
+}
+
+async function readBody(call: Call, stage: Stage): Promise<void> {
+  for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
+}
+
+describeFrameworks('a client that hangs up in the middle of its request', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('leaves the hold to the handler that reads it, until that has undone its work and failed', async () => {
+    const undone = gate();
+    const contest = await Contest.opened(
+      framework,
+      async (call, stage) => {
+        try {
+          await readBody(call, stage);
+        } catch (error) {
+          stage.note('first is told');
+          await undone;
+          call.fail(error);
+        }
+      },
+      {},
+      upload,
+    );
+    contest.go();
+    await contest.stage.until('first reads half');
+    await contest.expectStillHeld();
+    await contest.first.hangUp('RST');
+    await contest.stage.until('first is told');
+    await contest.expectStillHeld();
+    undone.open();
+    await contest.expectHandedOn();
+  });
+
+  it('leaves the hold to the handler that does not read it, until that has answered', async () => {
+    const work = gate();
+    const contest = await Contest.opened(
+      framework,
+      async (call, stage) => {
+        call.req.resume();
+        await clientLeaves(stage);
+        await work;
+        call.send('late');
+      },
+      {},
+      upload,
+    );
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it('and is given up by the server’s requestTimeout leaves the hold to its handler, too', async () => {
+    const work = gate();
+    const server = createServer({ requestTimeout: 50, connectionsCheckingInterval: 10 });
+    const contest = await Contest.opened(
+      framework,
+      async (call, stage) => {
+        await clientLeaves(stage);
+        await work;
+        call.send('late');
+      },
+      { locks: { server } },
+      upload,
+    );
+    contest.go();
+    await contest.stage.until('first hears');
+    await contest.first.closed;
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+});
+
+describeFrameworks('a client that hangs up, with releaseOn `close`', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('leaves the hold to its handler all the same: the lock is kept until that has answered', async () => {
+    const work = gate();
+    const contest = await Contest.start(
+      framework,
+      async (call, stage) => {
+        await clientLeaves(stage);
+        await work;
+        stage.note('first answers');
+        call.send('late');
+      },
+      { guard: { releaseOn: 'close' } },
+    );
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('first hears', 'first answers', 'released first k', 'second in');
+  });
+});
+
+describeFrameworks('a client that has hung up before traceContext saw its request', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each(['FIN', 'RST'] as const)('gets no lock, and its handler never runs (%s)', async (how) => {
+    const slow = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        app.use(
+          framework.middleware(async (call, next) => {
+            if (call.req.url === '/late') {
+              call.req.socket.once('close', () => stage.note('gone'));
+              stage.note('comes');
+              await slow;
+            }
+            return next();
+          }),
+        );
+        app.use(framework.traceContext({ locks: stage.locks }));
+        app.route('/late', framework.lockOn('k'), () => stage.note('late in'));
+        app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+      },
+      { bare: true },
+    );
+    // From here on a free key is had in the turn of its guard.
+    await stage.get('/before', 'before');
+    const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
+    await stage.until('comes');
+    await client.hangUp(how);
+    await stage.until('gone');
+    slow.open();
+    await stage.get('/nowhere');
+    await stage.free('k');
+    // Its trace is its own: there was nobody left to trust.
+    const aborted = expect.stringMatching(/^aborted [0-9a-f]{32} k$/);
+    expect(stage.journal.filter((line) => !line.endsWith(' warm'))).toEqual(['comes', 'gone', aborted]);
+  });
+
+  it.each(['end', 'destroy'] as const)(
+    'leaves what its handler locks to that, until it calls res.%s()',
+    async (method) => {
+      const slow = gate();
+      const stage = await Stage.start(
+        framework,
+        (app, stage) => {
+          const waits = framework.middleware(async (call, next) => {
+            call.detach();
+            call.req.socket.once('close', () => stage.note('gone'));
+            stage.note('comes');
+            await slow;
+            return next();
+          });
+          app.route('/late', waits, framework.traceContext({ locks: stage.locks }), async (call) => {
+            await lock.acquire('k');
+            stage.note(`told to stop: ${currentTrace()?.signal.aborted}, held: ${getLock('k').isHeld()}`);
+            call.res[method]();
+          });
+        },
+        { bare: true },
+      );
+      const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
+      await stage.until('comes');
+      await client.hangUp('RST');
+      await stage.until('gone');
+      slow.open();
+      await stage.until('told to stop: true, held: true');
+      await stage.free('k');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
+});

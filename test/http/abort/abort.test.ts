@@ -1,0 +1,237 @@
+import { currentTrace, getLock, isLockError, lock } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import type { Hangup } from '../../support/http/raw-client.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+const hangups: Hangup[] = ['FIN', 'RST'];
+
+describeFrameworks('a client that hangs up while its handler runs', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each(hangups)(
+    'only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s)',
+    async (how) => {
+      const clock = new ManualClock();
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          await clientLeaves(stage);
+          // What is called with the signal fails with it: applications know it by its name.
+          stage.note(`first is told ${currentTrace()?.signal.reason}`);
+          await work;
+          await lock.acquire('other account');
+          stage.note(`first still holds ${getLock('k').isHeld()}`);
+          call.send('late');
+          stage.note('first answers');
+        },
+        { guard: { leaseMs: 5_000 }, locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.stage.until('first hears');
+      await clock.advance(25_000);
+      await contest.expectStillHeld();
+      expect(contest.stage.count('renewed first k')).toBeGreaterThanOrEqual(10);
+      work.open();
+      await contest.expectHandedOn();
+      contest.stage.expectOrder(
+        'first hears',
+        'first is told AbortError: The client has left',
+        'first still holds true',
+        'first answers',
+        'released first k',
+        'second in',
+      );
+      await contest.stage.free('other account');
+      expect(contest.stage.journal).not.toContain('lost first k');
+    },
+  );
+
+  it.each([
+    ['end', 'FIN'],
+    ['end', 'RST'],
+    ['destroy', 'FIN'],
+    ['destroy', 'RST'],
+  ] as const)('leaves a late res.%s() to end the work (%s)', async (method, how) => {
+    const later = gate();
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      void later.then(() => call.res[method]());
+    });
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp(how);
+    await contest.expectStillHeld();
+    later.open();
+    await contest.expectHandedOn();
+  });
+
+  it('leaves the hold, too, where the handler’s first res.end() had thrown', async () => {
+    const later = gate();
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.detach();
+      expect(() => call.res.end(42)).toThrow('chunk');
+      stage.note('first failed');
+      void later.then(() => call.res.end());
+    });
+    contest.go();
+    await contest.stage.until('first failed');
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectStillHeld();
+    later.open();
+    await contest.expectHandedOn();
+  });
+
+  const failures: [string, (call: Call) => unknown][] = [
+    ['fails in the framework’s way', (call) => call.fail(new Error('too late'))],
+  ];
+  if (framework.answersRejections) failures.push(['rejects', () => Promise.reject(new Error('too late'))]);
+
+  it.each(failures)('ends its hold when the handler then %s', async (_, fail) => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      return fail(call);
+    });
+    contest.go();
+    await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it.each(hangups)(
+    `${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} when the handler then returns unanswered (%s)`,
+    async (how) => {
+      const clock = new ManualClock();
+      const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {
+        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+      });
+      contest.go();
+      await contest.first.hangUp(how);
+      await contest.stage.until('first hears');
+      if (!framework.awaitsHandlers) {
+        await contest.expectStillHeld();
+        await clock.advance(29_999);
+        await contest.expectHeld();
+        await clock.advance(1);
+      }
+      await contest.expectHandedOn();
+      expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
+    },
+  );
+
+  it('loses its hold after abortGraceMs when the handler never ends', async () => {
+    const clock = new ManualClock();
+    const contest = await Contest.start(
+      framework,
+      async (call, stage) => {
+        const { lock } = call;
+        lock?.signal.addEventListener('abort', () => {
+          stage.note(isLockError(lock.signal.reason) ? lock.signal.reason.code : 'other reason');
+        });
+        await clientLeaves(stage);
+        await new Promise(() => {});
+      },
+      { locks: { clock, abortGraceMs: 4_000 } },
+    );
+    contest.go();
+    await contest.first.hangUp();
+    await contest.stage.until('first hears');
+    await clock.advance(3_999);
+    await contest.expectStillHeld();
+    await clock.advance(1);
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('first hears', 'ERR_LOCK_LOST', 'lost first k', 'second in');
+  });
+
+  it('does not end the work of waitUntil, which keeps the hold after the answer', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, (call) => {
+      call.lock?.waitUntil(work);
+      call.send('first');
+    });
+    contest.go();
+    await contest.first.receives(/first/);
+    await contest.first.hangUp();
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+});
+
+describeFrameworks('a connection that ends without its client', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('by a timeout leaves the hold to its handler', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      call.req.socket.setTimeout(20);
+      await clientLeaves(stage);
+      await work;
+      call.send('late');
+    });
+    contest.go();
+    await contest.stage.until('first hears');
+    await contest.first.closed;
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it('by the server’s end leaves the hold to its handler, and takes those who wait out of the queue', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      stage.note('first answers');
+      call.send('late');
+    });
+    const refused = expect(contest.second).rejects.toThrow(/socket hang up|ECONNRESET/);
+    contest.go();
+    await contest.stage.shutDown();
+    await refused;
+    await contest.stage.until('first hears');
+    await contest.stage.until('aborted second k');
+    expect([await contest.stage.holder('k'), await contest.stage.waiters('k')]).toEqual(['first', []]);
+    work.open();
+    await contest.stage.free('k');
+    contest.stage.expectOrder('first answers', 'released first k');
+    expect(contest.stage.journal).not.toContain('second in');
+  });
+});
+
+describeFrameworks('server code that destroys the connection ends the work', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each<[string, (call: Call) => unknown]>([
+    ['req.destroy()', (call) => call.req.destroy()],
+    ['res.destroy()', (call) => call.res.destroy()],
+    ['req.socket.destroy()', (call) => call.req.socket.destroy()],
+    [
+      'res.destroy() in the middle of the answer',
+      (call) => {
+        call.detach();
+        call.res.write('half');
+        call.res.destroy();
+      },
+    ],
+  ])('with %s', async (_, destroy) => {
+    const contest = await Contest.start(framework, destroy);
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.closed;
+  });
+});

@@ -1,0 +1,78 @@
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+describeFrameworks('a client that ends its side of the connection after its request, and still reads,', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('has left for Node, which can’t answer it: the handler keeps the lock until its end', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await clientLeaves(stage);
+      await work;
+      call.send('to nobody');
+    });
+    contest.go();
+    contest.first.halfClose();
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.closed;
+    expect(contest.first.received).toBe('');
+  });
+
+  it('has not left where the server has httpAllowHalfOpen: it is answered, and the lock is kept until then', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      Object.assign(stage.server, { httpAllowHalfOpen: true });
+      call.req.socket.once('end', () => stage.note('half closed'));
+      stage.note('first works');
+      await work;
+      call.send('to its reader');
+    });
+    contest.go();
+    await contest.stage.until('first works');
+    contest.first.halfClose();
+    await contest.stage.until('half closed');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/to its reader$/);
+  });
+
+  it('keeps its place in the queue where the server has httpAllowHalfOpen', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) => {
+      Object.assign(stage.server, { httpAllowHalfOpen: true });
+      const noteEnd = framework.middleware((call, next) => {
+        call.req.socket.once('end', () => stage.note('half closed'));
+        return next();
+      });
+      app.route('/first', lockOn('k'), async (call) => {
+        stage.note('first in');
+        await work;
+        call.send('first');
+      });
+      app.route('/half', noteEnd, lockOn('k'), (call) => call.send('answer to half'));
+    });
+    const first = stage.get('/first', 'first');
+    await stage.until('first in');
+    const half = (await stage.connect()).request({ path: '/half', trace: 'half' });
+    await stage.until('waiting half k');
+    half.halfClose();
+    await stage.until('half closed');
+    await stage.get('/nowhere');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['half']]);
+    work.open();
+    await first;
+    await half.receives(/answer to half$/);
+    stage.expectOrder('released first k', 'granted half k');
+    await stage.free('k');
+  });
+});

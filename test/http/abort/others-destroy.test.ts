@@ -1,0 +1,155 @@
+import type { ServerResponse } from 'node:http';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { clientLeaves, Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+const abortGraceMs = 200;
+
+watchLeaks();
+
+const head = 'HTTP/1.1\r\nHost: localhost';
+
+/** What a client can send behind its request, and what the server then does to their connection. */
+const endings = [
+  ['Node, for a CONNECT that nobody listens for', `CONNECT a:1 ${head}\r\n\r\n`],
+  ['Node, for garbage', '\0garbage\r\n\r\n'],
+  ['Node, for headers that are too long', `GET /x ${head}\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`],
+  ['the handler of another request', `GET /destroys ${head}\r\n\r\n`],
+  ['a handler below no traceContext', `GET /stranger ${head}\r\n\r\n`],
+  ['the error handling of another request', `GET /fails ${head}\r\n\r\n`],
+] as const;
+
+describeFrameworks('a connection that is destroyed under a handler', (framework) => {
+  /** Of the requests that destroy it: whether they are over can't be told either, until they say so. */
+  const others: ServerResponse[] = [];
+  afterEach(() => {
+    for (const res of others.splice(0)) res.end();
+  });
+  afterEach(Stage.endAll);
+
+  async function start(options?: StageOptions): Promise<Stage> {
+    return Stage.start(
+      framework,
+      (app, stage) => {
+        /** As finalhandler does, where an asynchronous handler fails after its answer. */
+        const failLate = ({ req, res }: Call): void => {
+          res.end('early');
+          void stage.until('answered fails').then(() => req.socket.destroy());
+        };
+        app
+          .use(
+            framework.middleware((call, next) => {
+              if (call.req.url === '/stranger') return void call.req.socket.destroy();
+              if (call.req.url === '/stranger/slow')
+                return stage.until('waiting second k').then(() => call.req.socket.destroy());
+              return call.req.url === '/answered/stranger' ? failLate(call) : next();
+            }),
+          )
+          .use(framework.traceContext({ locks: stage.locks }))
+          .route('/work/:id', framework.lockOn('k'), async (call) => {
+            stage.note(`${call.params.id} in`);
+            if (call.params.id === 'first') await clientLeaves(stage);
+            expect(await stage.holder('k')).toBe(call.params.id);
+            stage.note(`${call.params.id} out`);
+            call.send('late');
+          })
+          .route('/answered/traced', failLate)
+          .route('/destroys', ({ req, res }) => {
+            others.push(res);
+            req.socket.destroy();
+          })
+          .route('/fails', (call) => {
+            others.push(call.res);
+            call.res.write('part');
+            // What finalhandler does; Koa leaves the connection to its application.
+            if (framework.family === 'koa') call.req.socket.destroy();
+            call.fail(new Error('in the middle'));
+          })
+          .route('/itself/:how', framework.lockOn('k'), async (call) => {
+            stage.note('itself in');
+            (({ request: call.req, response: call.res })[String(call.params.how)] ?? call.req.socket).destroy();
+            if (call.params.how !== 'response') await clientLeaves(stage);
+          });
+      },
+      { ...options, bare: true },
+    );
+  }
+
+  it.each(endings)('by %s leaves it its hold until its end', async (_, bytes) => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    await stage.until('waiting second k');
+    client.socket.write(bytes, 'latin1');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it.each([
+    ['that fails', '/answered/traced'],
+    ['below no traceContext', '/answered/stranger'],
+  ])('by a handler %s long after its answer leaves it its hold until its end', async (_, path) => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path });
+    await client.receives(/early$/);
+    client.request({ path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    await stage.until('waiting second k');
+    stage.note('answered fails');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('answered fails', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it('by a handler below no traceContext that is to answer before it leaves it its hold until its end', async () => {
+    const stage = await start();
+    const client = await stage.connect();
+    client.request({ path: '/stranger/slow' }, { path: '/work/first', trace: 'first' });
+    await stage.until('first in');
+    const second = stage.get('/work/second', 'second');
+    expect((await second).status).toBe(200);
+    stage.expectOrder('first in', 'waiting second k', 'first hears', 'first out', 'second in', 'second out');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it(`by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
+    const stage = await start({ abortGraceMs });
+    const client = await stage.connect();
+    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
+    await stage.until('itself in');
+    await stage.free('k');
+    const lost = framework.awaitsHandlers ? [] : ['lost itself k'];
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
+  });
+
+  it.each(['request', 'response'])(
+    'with its own %s by itself gives the lock back at once, also where the connection was used before',
+    async (how) => {
+      const stage = await start();
+      const client = await stage.connect();
+      client.request({ path: '/work/before', trace: 'before' }, { path: `/itself/${how}`, trace: 'itself' });
+      await stage.until('itself in');
+      await stage.free('k');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
+
+  it('with its own request by itself gives the lock back at once, also where the connection had timed out while it was idle', async () => {
+    const stage = await start();
+    // Who listens keeps it.
+    stage.server.on('timeout', () => stage.note('timed out'));
+    stage.server.keepAliveTimeout = 1;
+    const client = await stage.connect();
+    client.request({ path: '/work/before', trace: 'before' });
+    await stage.until('timed out');
+    client.request({ path: '/itself/request', trace: 'itself' });
+    await stage.until('itself in');
+    await stage.free('k');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+});

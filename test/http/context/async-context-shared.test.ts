@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { isLockError, lock, runInTrace } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** The owner of a lock that the calling code takes, or why it gets none. */
+async function owner(): Promise<string> {
+  return lock.run('own', (hold) => hold.owner).catch((error) => (isLockError(error) ? error.code : String(error)));
+}
+
+describeFrameworks('the owner, in what requests share', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('is the request of a response that is listened to, whoever listens', async () => {
+    const go = gate();
+    let shared: Call | undefined;
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/first', async (call) => {
+          shared = call;
+          stage.note('at work');
+          await go;
+          call.send('done');
+        })
+        .route('/second', async (call) => {
+          const heard = new Promise((resolve) => shared?.res.on('drawn', () => resolve(owner())));
+          shared?.res.emit('drawn');
+          call.send({ owner: await heard });
+        }),
+    );
+    const first = stage.get('/first', 'first');
+    await stage.until('at work');
+    expect((await stage.get('/second', 'second')).body).toEqual({ owner: 'first' });
+    go.open();
+    await first;
+  });
+
+  it.each([
+    ['is whoever began work that others wait for, and nobody once that one is answered', {}, /^ERR_LOCK_SCOPE$/],
+    ['is that work’s own in a trace of its own, whoever is answered', { traceId: randomUUID() }, /^[\da-f-]{36}$/],
+  ])('%s', async (_, options, expected) => {
+    const go = gate();
+    let work: Promise<string> | undefined;
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/begins', (call) => {
+          const routine = async (): Promise<string> => {
+            await go;
+            return owner();
+          };
+          work ??= 'traceId' in options ? runInTrace(routine, options) : routine();
+          call.send('begun');
+        })
+        .route('/waits', async (call) => {
+          go.open();
+          call.send({ work: await work, own: await owner() });
+        }),
+    );
+    await stage.get('/begins', 'begins');
+    const { body } = await stage.get('/waits', 'waits');
+    expect(body).toEqual({ work: expect.stringMatching(expected), own: 'waits' });
+  });
+});

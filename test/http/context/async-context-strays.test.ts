@@ -1,0 +1,241 @@
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { EventEmitter } from 'node:events';
+import { id as rtracerId } from 'cls-rtracer';
+import { type Hold, isLockError, lock } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** The owner of a lock that the calling code takes, or why it gets none. */
+async function owner(): Promise<string> {
+  return lock
+    .run('own', (hold: Hold) => hold.owner)
+    .catch((error) => (isLockError(error) ? error.code : String(error)));
+}
+
+/** As some pools are: its one connection was opened by the first caller, and all callbacks run in that one's context. */
+class Pool {
+  #connection: (<T>(run: () => T) => T) | undefined;
+
+  query(callback: () => void): void {
+    this.#connection ??= AsyncLocalStorage.snapshot();
+    const run = this.#connection;
+    setImmediate(() => run(callback));
+  }
+}
+
+describeFrameworks('the owner, where a pool runs callbacks in the context of its first caller', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  /** Answers what a later request is told, while the one that opened the pool's connection is still at work, or is over. */
+  async function later(
+    isFirstOver: boolean,
+    build: (app: App, stage: Stage, pool: Pool) => unknown,
+  ): Promise<{ owner: string }> {
+    const go = gate();
+    const stage = await Stage.start(framework, (app, stage) => {
+      const pool = new Pool();
+      app.route('/first', async (call) => {
+        await new Promise<void>((resolve) => pool.query(resolve));
+        stage.note('connected');
+        await go;
+        call.send('done');
+      });
+      build(app, stage, pool);
+    });
+    const first = stage.get('/first', 'first');
+    await stage.until('connected');
+    if (isFirstOver) {
+      go.open();
+      await first;
+    }
+    const { body } = await stage.get('/later', 'later');
+    go.open();
+    await first;
+    return body;
+  }
+
+  const inCallback = (pool: Pool) =>
+    framework.middleware(
+      (_, next) => new Promise((resolve, reject) => pool.query(() => Promise.resolve(next()).then(resolve, reject))),
+    );
+  const report = async (call: Call): Promise<void> => call.send({ owner: await owner() });
+
+  it.each([
+    ['at work', false],
+    ['over', true],
+  ])(
+    'is the request’s own after `await`, in a bound callback, and below a guard or a `traceContext`, with the first one %s',
+    async (_, isFirstOver) => {
+      const builds: ((app: App, stage: Stage, pool: Pool) => unknown)[] = [
+        (app, _stage, pool) =>
+          app.route('/later', async (call) => {
+            await new Promise<void>((resolve) => pool.query(resolve));
+            call.send({ owner: await owner() });
+          }),
+        (app, _stage, pool) =>
+          app.route('/later', async (call) => {
+            const found = new Promise((resolve) => pool.query(AsyncResource.bind(() => resolve(owner()))));
+            call.send({ owner: await found });
+          }),
+        (app, _stage, pool) => app.route('/later', inCallback(pool), lockOn('k'), report),
+        (app, stage, pool) => app.route('/later', inCallback(pool), traceContext({ locks: stage.locks }), report),
+      ];
+      const owners = [];
+      for (const build of builds) owners.push((await later(isFirstOver, build)).owner);
+      expect(owners).toEqual(['later', 'later', 'later', 'later']);
+    },
+  );
+
+  it('is also the id that cls-rtracer has, in what a guard calls and below it', async () => {
+    const ids: unknown[] = [];
+    const seen = <T>(value: T): T => {
+      ids.push(rtracerId());
+      return value;
+    };
+    await later(false, (app, _, pool) =>
+      app.route(
+        '/later',
+        inCallback(pool),
+        lockOn(() => seen('k'), { skip: () => seen(false) }),
+        (call) => call.send(seen({})),
+      ),
+    );
+    expect(ids).toEqual(['later', 'later', 'later']);
+  });
+
+  it('is nobody in a callback that is not bound, once the first one is over: a LockScopeError', async () => {
+    const { owner: found } = await later(true, (app, _, pool) =>
+      app.route('/later', async (call) => {
+        call.send({ owner: await new Promise((resolve) => pool.query(() => resolve(owner()))) });
+      }),
+    );
+    expect(found).toBe('ERR_LOCK_SCOPE');
+  });
+});
+
+describeFrameworks('the owner, in timers and events that outlive or cross requests', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('is the request’s own in every kind of timer, in queued work and in emitters of its own', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', async (call) => {
+        const kinds: ((run: () => void) => void)[] = [
+          (run) => setTimeout(run, 1),
+          (run) => setImmediate(run),
+          (run) => process.nextTick(run),
+          (run) => queueMicrotask(run),
+          (run) => {
+            const timer = setInterval(() => {
+              clearInterval(timer);
+              run();
+            }, 1);
+          },
+          (run) => new EventEmitter().on('go', run).emit('go'),
+          (run) => call.res.once('drawn', run).emit('drawn'),
+        ];
+        call.send(await Promise.all(kinds.map((start) => new Promise((resolve) => start(() => resolve(owner()))))));
+      }),
+    );
+    const answers = await Promise.all(['one', 'two', 'three'].map((id) => stage.get('/x', id)));
+    expect(answers.map(({ body }) => new Set(body))).toEqual([new Set(['one']), new Set(['two']), new Set(['three'])]);
+    expect(answers[0]?.body).toHaveLength(7);
+  });
+
+  it('is nobody in a timer or a listener of a request that is over, though others are at work: a LockScopeError', async () => {
+    const [fire, go] = [gate(), gate()];
+    const found: Promise<string>[] = [];
+    const shared = new EventEmitter();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/first', (call) => {
+          found.push(fire.then(() => new Promise<void>((resolve) => setTimeout(resolve, 1))).then(owner));
+          found.push(new Promise((resolve) => call.req.socket.once('close', () => resolve(owner()))));
+          found.push(
+            new Promise((resolve) =>
+              shared.once(
+                'go',
+                AsyncResource.bind(() => resolve(owner())),
+              ),
+            ),
+          );
+          // Not bound: it runs in the context of whoever emits, here outside of all requests.
+          found.push(new Promise((resolve) => shared.once('go', () => resolve(owner()))));
+          call.send('done');
+        })
+        .route('/second', async (call) => {
+          stage.note('second in');
+          await go;
+          call.send({ owner: await owner() });
+        }),
+    );
+    const client = (await stage.connect()).request({ path: '/first', trace: 'first' });
+    await client.receives(/done/);
+    const second = stage.get('/second', 'second');
+    await stage.until('second in');
+    fire.open();
+    shared.emit('go');
+    await client.hangUp();
+    expect(await Promise.all(found)).toEqual(Array.from({ length: 4 }, () => 'ERR_LOCK_SCOPE'));
+    go.open();
+    expect((await second).body).toEqual({ owner: 'second' });
+  });
+
+  it.each([
+    ['is the request’s own, being bound,', 'queues', <T>(task: () => T) => AsyncResource.bind(task)],
+    ['is that of the other one, not being bound,', 'works', <T>(task: () => T) => task],
+  ])('%s in a task that a queue begins as another request’s ends', async (_, owned, bind) => {
+    const go = gate();
+    const tasks: (() => Promise<unknown>)[] = [];
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/works', async (call) => {
+          stage.note('at work');
+          await go;
+          await tasks.shift()?.();
+          call.send('done');
+        })
+        .route('/queues', async (call) => {
+          const found = new Promise((resolve) => tasks.push(bind(async () => resolve(await owner()))));
+          stage.note('queued');
+          call.send({ owner: await found });
+        }),
+    );
+    const works = stage.get('/works', 'works');
+    await stage.until('at work');
+    const queues = stage.get('/queues', 'queues');
+    await stage.until('queued');
+    go.open();
+    expect((await queues).body).toEqual({ owner: owned });
+    await works;
+  });
+
+  it('is the request’s own in a bound listener of a shared emitter, whichever request emits', async () => {
+    const shared = new EventEmitter();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/listens', async (call) => {
+          const heard = new Promise((resolve) =>
+            shared.once(
+              'go',
+              AsyncResource.bind(() => resolve(owner())),
+            ),
+          );
+          stage.note('listening');
+          call.send({ owner: await heard });
+        })
+        .route('/emits', async (call) => {
+          shared.emit('go');
+          call.send({ owner: await owner() });
+        }),
+    );
+    const listens = stage.get('/listens', 'listens');
+    await stage.until('listening');
+    const emits = await stage.get('/emits', 'emits');
+    expect([(await listens).body, emits.body]).toEqual([{ owner: 'listens' }, { owner: 'emits' }]);
+  });
+});

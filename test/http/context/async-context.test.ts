@@ -1,0 +1,158 @@
+import { EventEmitter } from 'node:events';
+import { id as rtracerId, runWithId } from 'cls-rtracer';
+import { currentTrace, isLockError, LockKeyError, lock, runInTrace } from 'reenlock';
+import request from 'supertest';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** What a handler finds itself in: our trace, cls-rtracer's id, and the owner of a lock that it takes. */
+async function whoAmI(): Promise<{ trace: string | undefined; rtracer: unknown; owner: string }> {
+  return { trace: currentTrace()?.traceId, rtracer: rtracerId(), owner: await lock.run('own', (hold) => hold.owner) };
+}
+
+const all = (id: string): object => ({ trace: id, rtracer: id, owner: id });
+
+describeFrameworks('the request’s own context', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('is there behind a body parser', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        framework.json(),
+        lockOn((call) => (call.req as { body?: { id: string } }).body?.id),
+        async (call) => call.send({ ...(await whoAmI()), key: call.lock?.key }),
+      ),
+    );
+    const { body } = await request(stage.server).post('/x').set('X-Trace-Id', 'mine').send({ id: '42' });
+    expect(body).toEqual({ ...all('mine'), key: '42' });
+  });
+
+  it('is there in timers, promises, event emitters, and the request’s own events', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', lockOn('k'), async (call) => {
+        const emitter = new EventEmitter();
+        const inEmitter = new Promise((resolve) => emitter.once('go', () => resolve(whoAmI())));
+        const inTimer = new Promise((resolve) => setTimeout(() => resolve(whoAmI()), 1));
+        const inTick = new Promise((resolve) => process.nextTick(() => resolve(whoAmI())));
+        const inRequest = new Promise((resolve) => call.req.on('end', () => resolve(whoAmI())).resume());
+        emitter.emit('go');
+        call.send(await Promise.all([inEmitter, inTimer, inTick, inRequest, whoAmI()]));
+      }),
+    );
+    const { body } = await request(stage.server).post('/x').set('X-Trace-Id', 'mine').send({ id: '42' });
+    expect(body).toEqual(Array.from({ length: 5 }, () => all('mine')));
+  });
+
+  it('stays apart from those of other requests at the same time', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', async (call) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        call.send(await whoAmI());
+      }),
+    );
+    const ids = Array.from({ length: 20 }, (_, i) => `trace-${i}`);
+    const answers = await Promise.all(ids.map((id) => stage.get('/x', id)));
+    expect(answers.map(({ body }) => body)).toEqual(ids.map(all));
+  });
+
+  it('comes back with a guard, where a pool has run the callbacks of one request in another’s context', async () => {
+    const queue: (() => unknown)[] = [];
+    // As some pools do: whoever comes next runs the callbacks of those before.
+    const pool = framework.middleware(
+      (_, next) =>
+        new Promise((resolve, reject) => {
+          queue.push(() => Promise.resolve(next()).then(resolve, reject));
+          if (queue.length === 2) for (const callback of queue.splice(0)) callback();
+        }),
+    );
+    const report = async (call: Call): Promise<void> => call.send({ ...(await whoAmI()), hold: call.lock?.owner });
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/:key',
+        pool,
+        lockOn((call) => call.params.key),
+        report,
+      ),
+    );
+    const answers = await Promise.all([stage.get('/a', 'one'), stage.get('/b', 'two')]);
+    const owners = answers.map(({ body: { trace, owner, hold } }) => ({ trace, owner, hold }));
+    expect(owners).toEqual([
+      { trace: 'one', owner: 'one', hold: 'one' },
+      { trace: 'two', owner: 'two', hold: 'two' },
+    ]);
+    await stage.free('a', 'b');
+  });
+
+  it('comes back with a guard for all that it calls: skip, its key function and its handler', async () => {
+    const seen: string[] = [];
+    const note = (what: string): void => void seen.push(`${what} ${currentTrace()?.traceId}`);
+    const pool = framework.middleware((_, next) => runInTrace(next, { traceId: 'other' }));
+    const stage = await Stage.start(framework, (app) =>
+      app.route(
+        '/x',
+        pool,
+        lockOn(
+          () => {
+            note('key');
+            throw new LockKeyError('none');
+          },
+          {
+            skip: () => {
+              note('skip');
+              return false;
+            },
+            handler: (_, call) => {
+              note('handler');
+              call.send('refused', 400);
+            },
+          },
+        ),
+        (call) => call.send('in'),
+      ),
+    );
+    expect((await stage.get('/x', 'mine')).status).toBe(400);
+    expect(seen).toEqual(['skip mine', 'key mine', 'handler mine']);
+  });
+
+  it('is never made up where there is none: a LockScopeError', async () => {
+    const outside = gate();
+    const errors = outside.then(() => lock.acquire('k').catch((error: unknown) => error));
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', async (call) => {
+        outside.open();
+        const error = await errors;
+        call.send({ code: isLockError(error) ? error.code : 'none' });
+      }),
+    );
+    expect((await stage.get('/x')).body.code).toBe('ERR_LOCK_SCOPE');
+  });
+
+  it.each(['above', 'below'])('has one id with cls-rtracer’s own middleware mounted %s: ours', async (place) => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        const ours = framework.traceContext({ locks: stage.locks });
+        app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
+        app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: call.lock?.owner }));
+      },
+      { bare: true },
+    );
+    const { body, headers } = await stage.get('/x', 'mine');
+    expect(body).toEqual({ ...all('mine'), hold: 'mine' });
+    expect(headers['x-trace-id']).toBe('mine');
+  });
+
+  it('is not the one in which the server was told to listen', async () => {
+    const stage = await runWithId(
+      () => Stage.start(framework, (app) => app.route('/x', lockOn('k'), async (call) => call.send(await whoAmI()))),
+      'of-the-process',
+    );
+    expect((await stage.get('/x', 'mine')).body).toEqual(all('mine'));
+  });
+});

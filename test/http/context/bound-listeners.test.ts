@@ -1,0 +1,263 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { EventEmitter, once } from 'node:events';
+import http, { type RequestListener } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { id as rTracerId, runWithId } from 'cls-rtracer';
+import express, { type Express, type RequestHandler } from 'express';
+import { createLocks, currentTrace, type Locks, MemoryStore, runInTrace } from 'reenlock';
+import { traceContext } from 'reenlock/express';
+import supertest from 'supertest';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+// The alias of the other major version has no types of its own.
+const express4 = createRequire(__filename)('express4') as typeof express;
+
+const whoAmI = (): unknown[] => [currentTrace()?.traceId, rTracerId()];
+
+describe.each([
+  ['Express 5', express],
+  ['Express 4', express4],
+])('%s: what listens to a request or its response', (_, create) => {
+  let locks: Locks;
+  beforeEach(() => {
+    locks = createLocks({ store: new MemoryStore() });
+  });
+  afterEach(() => locks.close());
+
+  const trace = (): RequestHandler => traceContext({ locks, trust: 'all' }) as RequestHandler;
+  const traced = (): Express => create().use(trace());
+  const get = (app: RequestListener): supertest.Test => supertest(app).get('/').set('X-Trace-Id', 'mine').expect(200);
+  const nobody = [undefined, undefined];
+  const mine = ['mine', 'mine'];
+
+  /** A copy of Express that nobody has seen. */
+  function another(): typeof express {
+    let copy = create;
+    jest.isolateModules(() => {
+      copy = jest.requireActual(create === express ? 'express' : 'express4');
+    });
+    return copy;
+  }
+
+  /** Calls `listen` in a handler, and emits `drawn` on both where nobody's context is; then the handler answers. */
+  async function drawn(app: Express, listen: (emitter: EventEmitter) => void): Promise<[EventEmitter, EventEmitter]> {
+    const handlers = new EventEmitter();
+    app.use((req, res) => {
+      try {
+        for (const emitter of [req, res]) listen(emitter);
+        handlers.emit('begun', req, res);
+      } catch (error) {
+        handlers.emit('error', error);
+        res.end();
+      }
+    });
+    const server = http.createServer(app).listen(0);
+    await once(server, 'listening');
+    const begun = once(handlers, 'begun');
+    const answer = supertest(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).get('/');
+    const answered = answer.set('X-Trace-Id', 'mine').then(({ status }) => status);
+    try {
+      const [req, res] = await begun;
+      for (const emitter of [req, res]) emitter.emit('drawn');
+      res.end();
+      return [req, res];
+    } finally {
+      expect(await answered).toBe(200);
+      server.close();
+    }
+  }
+
+  it.each(['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const)(
+    'by `%s` is called in the context of the request, with its emitter as `this`',
+    async (method) => {
+      const seen: unknown[] = [];
+      const emitters = await drawn(traced(), (emitter) =>
+        emitter[method]('drawn', function (this: unknown) {
+          seen.push(this, whoAmI());
+        }),
+      );
+      expect(seen).toEqual([emitters[0], mine, emitters[1], mine]);
+      const left = method.includes('nce') ? 0 : 1;
+      expect(emitters.map((emitter) => emitter.listenerCount('drawn'))).toEqual([left, left]);
+    },
+  );
+
+  it.each(
+    (['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const).flatMap((add) => [
+      [add, 'off' as const],
+      [add, 'removeListener' as const],
+    ]),
+  )('by `%s` is what it was to others, and `%s` removes it', async (add, remove) => {
+    const listener = jest.fn();
+    await drawn(traced(), (emitter) => {
+      const added = jest.fn();
+      emitter.once('newListener', added)[add]('drawn', listener);
+      expect(added.mock.calls).toEqual([['drawn', listener]]);
+      expect(emitter.listeners('drawn')).toEqual([listener]);
+      expect(emitter.listenerCount('drawn', listener)).toBe(1);
+      emitter[remove]('drawn', listener);
+      expect(emitter.listenerCount('drawn')).toBe(0);
+      expect(() => emitter.on('drawn', undefined as never)).toThrow('"listener"');
+    });
+    expect(listener).not.toHaveBeenCalled();
+  });
+
+  it('is removed also where another installed copy of this package traces the request, too', async () => {
+    let copy = traceContext;
+    jest.isolateModules(() => {
+      copy = jest.requireActual<{ traceContext: typeof traceContext }>('reenlock/express').traceContext;
+    });
+    const listener = jest.fn();
+    await drawn(traced().use(copy() as RequestHandler), (emitter) => {
+      emitter.on('drawn', listener).off('drawn', listener);
+      emitter.once('drawn', listener).off('drawn', listener);
+    });
+    expect(listener).not.toHaveBeenCalled();
+  });
+
+  it('by `once` is called once, also where it emits the event itself, or is taken raw and called', async () => {
+    const seen: unknown[] = [];
+    await drawn(traced(), (emitter) => {
+      emitter.once('drawn', (depth: number | undefined) => seen.push(depth) && emitter.emit('drawn', 2));
+      emitter.emit('drawn', 1);
+      emitter.once('raw', () => seen.push('raw'));
+      const [raw] = emitter.rawListeners('raw');
+      raw?.();
+      raw?.();
+      expect(emitter.listenerCount('raw')).toBe(0);
+    });
+    expect(seen).toEqual([1, 'raw', 1, 'raw']);
+  });
+
+  it('by `prependListener` and `prependOnceListener` is called before those that were there', async () => {
+    const seen: unknown[] = [];
+    await drawn(traced(), (emitter) => {
+      emitter.on('drawn', () => seen.push('on'));
+      emitter.prependListener('drawn', () => seen.push('prepended'));
+      emitter.prependOnceListener('drawn', () => seen.push('prepended last'));
+    });
+    const order = ['prepended last', 'prepended', 'on'];
+    expect(seen).toEqual([...order, ...order]);
+  });
+
+  it('leaves neither of them a property of its own', async () => {
+    const names: string[] = [];
+    await get(
+      traced().use((req, res) => {
+        req.on('close', () => undefined);
+        res.on('close', () => undefined);
+        names.push(...Object.keys(req), ...Object.keys(res));
+        res.send();
+      }),
+    );
+    for (const name of ['on', 'addListener', 'prependListener', 'off', 'removeListener'])
+      expect(names).not.toContain(name);
+  });
+
+  it('is nobody’s where it is added when the work is over', async () => {
+    const seen: unknown[] = [];
+    const closed = new EventEmitter();
+    const app = traced().use((_req, res) => {
+      res.on('finish', () => {
+        seen.push(whoAmI());
+        res.on('drawn', () => seen.push(whoAmI()));
+        closed.emit('finish', res);
+      });
+      res.end();
+    });
+    const finished = once(closed, 'finish');
+    await get(app);
+    (await finished)[0].emit('drawn');
+    expect(seen).toEqual([mine, nobody]);
+  });
+
+  it('has what other middleware has put into the async context', async () => {
+    const others = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const app = traced().use((_req, _res, next) => others.run('theirs', next));
+    await drawn(app, (emitter) => emitter.on('drawn', () => seen.push(others.getStore(), whoAmI())));
+    expect(seen).toEqual(['theirs', mine, 'theirs', mine]);
+  });
+
+  it('is called so where it is added in the context of something else, too', async () => {
+    const seen: unknown[] = [];
+    await drawn(traced(), (emitter) =>
+      runWithId(() => {
+        void runInTrace(() => emitter.on('drawn', () => seen.push(whoAmI())), { traceId: 'job', locks });
+      }, 'other'),
+    );
+    expect(seen).toEqual([mine, mine]);
+  });
+
+  it('is not touched where no `traceContext` has seen the request', async () => {
+    await get(traced().use((_req, res) => void res.send()));
+    const seen: unknown[] = [];
+    const listener = (): number => seen.push(whoAmI());
+    await drawn(create(), (emitter) => {
+      emitter.on('drawn', listener);
+      expect(emitter.rawListeners('drawn')).toEqual([listener]);
+    });
+    expect(seen).toEqual([nobody, nobody]);
+  });
+
+  it.each([['request'], ['response'], ['request', 'response']] as const)(
+    'is called so as well where an application has an `on` of its own: %s %s',
+    async (...names) => {
+      const app = create();
+      const calls = jest.fn();
+      for (const own of names.map((name) => app[name])) {
+        const { on } = own;
+        own.on = function (this: EventEmitter, ...args: Parameters<typeof on>) {
+          calls(args[0]);
+          return Reflect.apply(http.IncomingMessage.prototype.on, this, args);
+        } as typeof on;
+      }
+      const seen: unknown[] = [];
+      await drawn(app.use(trace()), (emitter) => emitter.on('drawn', () => seen.push(whoAmI())));
+      expect(seen).toEqual([mine, mine]);
+      expect(calls).toHaveBeenCalledWith('drawn');
+    },
+  );
+
+  it('is called so as well on a plain server of Node', async () => {
+    const seen: unknown[] = [];
+    const server = http.createServer((req, res) =>
+      traceContext({ locks, trust: 'all' })(req, res, () => {
+        req.on('end', () => {
+          seen.push(whoAmI());
+          res.end();
+        });
+        req.resume();
+      }),
+    );
+    await get(server as unknown as RequestListener);
+    expect(seen).toEqual([mine]);
+    expect(
+      [http.IncomingMessage.prototype, http.ServerResponse.prototype].map((own) => Object.hasOwn(own, 'on')),
+    ).toEqual([false, false]);
+    server.close();
+  });
+
+  it.each([
+    ['at once', (run: () => void) => run()],
+    ['later', (run: () => void) => void setImmediate(run)],
+  ])('is called so in another copy of Express, from its second request on, where it is called %s', async (_, call) => {
+    const other = another()();
+    const seen: unknown[] = [];
+    other.use((req, res) => {
+      req.on('drawn', () => seen.push(whoAmI()));
+      setImmediate(() => outside.run(undefined, () => res.send()));
+      emitters.push(req);
+    });
+    const outside = new AsyncLocalStorage<undefined>();
+    const emitters: EventEmitter[] = [];
+    const app = traced().use((req, res, next) => call(() => other(req, res, next)));
+    await get(app);
+    await get(app);
+    emitters[1]?.emit('drawn');
+    expect(seen).toEqual([mine]);
+  });
+});

@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { id as rtracerId } from 'cls-rtracer';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeFrameworks('traceContext below cls-rtracer', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('warns once that it must come first, and of nothing where it does', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
+    state?.warned.delete('LOCK_RTRACER');
+    const first = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/x', (call) => call.send({}))
+        .route('/in-process', async (call) => {
+          const socket = new PassThrough().resume() as unknown as Socket;
+          const req = Object.assign(new IncomingMessage(socket), { method: 'GET', url: '/x' });
+          const res = new ServerResponse(req);
+          res.assignSocket(socket);
+          const answered = once(res, 'finish');
+          stage.server.emit('request', req, res);
+          await answered;
+          call.send({ inner: res.getHeader('X-Trace-Id'), own: rtracerId() });
+        }),
+    );
+    await first.get('/x');
+    const { body } = await first.get('/in-process', 'outer');
+    expect(body).toEqual({ inner: expect.stringMatching(/^[\da-f]{32}$/), own: 'outer' });
+    expect(warn).not.toHaveBeenCalled();
+
+    const below = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(framework.rtracer())
+          .use(framework.traceContext({ locks: stage.locks }))
+          .route('/x', (call) => call.send({})),
+      { bare: true },
+    );
+    await below.get('/x');
+    await below.get('/x');
+    expect(warn.mock.calls.map(([, options]) => options)).toEqual([expect.objectContaining({ code: 'LOCK_RTRACER' })]);
+    warn.mockRestore();
+  });
+});

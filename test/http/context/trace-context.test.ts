@@ -1,0 +1,235 @@
+import { id as rtracerId } from 'cls-rtracer';
+import { createLocks, currentTrace, getLock, runInTrace, traceHeaders } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const codeAsBody = (app: App): App =>
+  app.onError((error, call) => call.send({ code: error.code }, error.status ?? 500));
+
+describeFrameworks('traceContext', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  it('is missed by a guard that stands without it: 500, and nothing is locked', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
+      { bare: true },
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_SCOPE' } });
+    expect(stage.journal).toEqual([]);
+  });
+
+  it('without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        codeAsBody(app)
+          .use(traceContext())
+          .route('/x', lockOn('k'), () => stage.note('in')),
+      { bare: true },
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
+    expect(stage.journal).toEqual([]);
+  });
+
+  it('with other `locks` than the outer one is an error', async () => {
+    const others = createLocks();
+    const stage = await Stage.start(framework, (app, stage) =>
+      codeAsBody(app)
+        .use(traceContext({ locks: others }))
+        .route('/x', lockOn('k'), () => stage.note('in')),
+    );
+    const { status, body } = await stage.get('/x');
+    expect({ status, body }).toEqual({ status: 500, body: { code: 'ERR_LOCK_CONFIG' } });
+    expect(stage.journal).toEqual([]);
+    await others.close();
+  });
+
+  it('mounted twice, and again in a sub-application, is one scope with one id', async () => {
+    const report = async (call: Call): Promise<void> => {
+      const inner = await getLock('k').run((hold) => hold.fence);
+      call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId(), isSame: inner === call.lock?.fence });
+    };
+    const stage = await Stage.start(framework, (app, stage) => {
+      app.use(traceContext({ locks: stage.locks }));
+      app.mount('/sub', (sub) =>
+        sub.use(traceContext({ locks: stage.locks }), traceContext()).route('/x', lockOn('k'), report),
+      );
+      app.route('/x', lockOn('k'), report);
+    });
+    for (const path of ['/x', '/sub/x']) {
+      const { body, headers } = await stage.get(path, 'my-trace');
+      expect(body).toEqual({ trace: 'my-trace', rtracer: 'my-trace', isSame: true });
+      expect(headers['x-trace-id']).toBe('my-trace');
+      await stage.free('k');
+    }
+    expect([stage.count('granted my-trace k'), stage.count('released my-trace k')]).toEqual([2, 2]);
+  });
+
+  it('sends the traceparent that it got on to called services, and none where there was none', async () => {
+    const stage = await Stage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one', traceparent });
+    expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
+  });
+
+  it('has jobs within its request send on what it was told: header, signature and traceparent', async () => {
+    const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id', trust }))
+          .route('/x', async (call) => call.send(await runInTrace(() => traceHeaders()))),
+      { bare: true },
+    );
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const { body, headers } = await stage.get('/x', 'not-this', { traceparent });
+    expect(body).toEqual({
+      'X-Own-Id': headers['x-own-id'],
+      'X-Trace-Signature': expect.stringMatching(/^v1\./),
+      traceparent,
+    });
+  });
+
+  it('reads and answers with the header that it is told', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app) => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
+      { headerName: 'X-Request-Id' },
+    );
+    const { body, headers } = await stage.get('/x', 'not-this', { 'x-request-id': 'this' });
+    expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
+  });
+
+  it('reads, answers and sends on the header of its own option, over that of its `locks`', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, headerName: 'X-Own-Id' }))
+          .route('/x', (call) => call.send(traceHeaders())),
+      { bare: true, headerName: 'X-Request-Id' },
+    );
+    const { body, headers } = await stage.get('/x', 'not-this', { 'x-own-id': 'this', 'x-request-id': 'nor-this' });
+    expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([{ 'X-Own-Id': 'this' }, 'this', undefined]);
+  });
+
+  it('takes abortGraceMs of its own over that of its `locks`', async () => {
+    const clock = new ManualClock();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app.use(traceContext({ locks: stage.locks, abortGraceMs: 4_000 })).route('/x', lockOn('k'), async () => {
+          await clientLeaves(stage);
+          await new Promise(() => {});
+        }),
+      { bare: true, abortGraceMs: 1_000, clock },
+    );
+    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+    await stage.until('granted first k');
+    await client.hangUp();
+    await stage.until('first hears');
+    await clock.advance(3_999);
+    expect(await stage.holder('k')).toBe('first');
+    await clock.advance(1);
+    await stage.until('lost first k');
+  });
+
+  it('puts the trace id in an answer whose head is written before its end, and leaves one that the handler put there', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/written', (call) => {
+          call.detach();
+          call.res.writeHead(200).write('one, ');
+          call.res.end('two');
+        })
+        .route('/own', (call) => {
+          call.res.setHeader('X-Trace-Id', 'of the handler');
+          call.send('own');
+        }),
+    );
+    expect((await stage.get('/written', 'my-trace')).headers['x-trace-id']).toBe('my-trace');
+    expect((await stage.get('/own', 'my-trace')).headers['x-trace-id']).toBe('of the handler');
+  });
+
+  it('says that the request is over, and aborts its signal, once it was answered', async () => {
+    let trace: ReturnType<typeof currentTrace>;
+    const stage = await Stage.start(framework, (app) =>
+      app.route('/x', (call) => {
+        trace = currentTrace();
+        call.send({ isOver: trace?.isOver, aborted: trace?.signal.aborted });
+      }),
+    );
+    expect((await stage.get('/x')).body).toEqual({ isOver: false, aborted: false });
+    expect([trace?.isOver, trace?.signal.aborted]).toEqual([true, true]);
+  });
+
+  it('puts the trace id in every answer: on success, on 404, on an error, and on one that names its own headers', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/ok', (call) => call.send('ok'))
+        .route('/empty', (call) => call.send(null, 204))
+        .route('/throws', () => {
+          throw new Error('no');
+        })
+        .route('/throws-later', async (call) => {
+          await Promise.resolve();
+          call.fail(Object.assign(new Error('no'), { status: 418, headers: { 'X-Own': 'yes' } }));
+        }),
+    );
+    const paths = ['/ok', '/empty', '/nowhere', '/throws', '/throws-later'];
+    const answers = await Promise.all(paths.map((path) => stage.get(path, 'my-trace')));
+    expect(answers.map(({ status, headers }) => [status, headers['x-trace-id']])).toEqual([
+      [200, 'my-trace'],
+      [204, 'my-trace'],
+      [404, 'my-trace'],
+      [500, 'my-trace'],
+      [418, 'my-trace'],
+    ]);
+    expect(answers.at(-1)?.headers['x-own']).toBe('yes');
+  });
+
+  it('below middleware that has begun the answer goes on, though no header can tell the id any more', async () => {
+    const begins = framework.middleware((call, next) => {
+      call.detach();
+      call.res.write('begun, ');
+      return next();
+    });
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => app.use(begins, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
+      { bare: true },
+    );
+    expect((await stage.get('/x')).text).toBe('begun, true');
+    await stage.free('k');
+  });
+
+  it('below middleware that has answered leaves the answer and its connection alone, and no lock is left held', async () => {
+    const answers = framework.middleware((call, next) => {
+      call.detach();
+      call.res.end('answered');
+      return next();
+    });
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => app.use(answers, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
+      { bare: true },
+    );
+    const client = await stage.connect();
+    await client.request({ path: '/x' }).receives(/answered/);
+    await client.request({ path: '/x' }).receives(/answered.*answered/s);
+    await stage.free('k');
+  });
+});
+
+function endLocked(call: Call): void {
+  call.res.end(String(call.lock?.isHeld()));
+}

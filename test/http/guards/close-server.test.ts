@@ -1,0 +1,336 @@
+import { once } from 'node:events';
+import { createServer as createHttp2 } from 'node:http2';
+import type { Duplex } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createLocks, LockConfigError, lock, runInTrace } from 'reenlock';
+import { closeServer } from 'reenlock/express';
+import { closeServer as closeServerOfKoa } from 'reenlock/koa';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { type Gate, gate } from '../../support/gate.ts';
+import { bare } from '../../support/http/bare-app.ts';
+import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
+import { RawClient } from '../../support/http/raw-client.ts';
+import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** A server with a guarded route whose handler works until the gate is opened, and one that needs no lock. */
+async function begin(
+  framework: Framework,
+  options?: StageOptions,
+  guard?: GuardOptions,
+): Promise<{ stage: Stage; work: Gate }> {
+  const work = gate();
+  const stage = await Stage.start(
+    framework,
+    (app, stage) => {
+      app.route('/order', framework.lockOn('k', guard), async (call) => {
+        stage.note('in');
+        call.lock?.signal.addEventListener('abort', () => stage.note('told'));
+        await work;
+        call.send(call.lock?.isHeld() ? 'done' : 'lost', call.lock?.isHeld() ? 200 : 503);
+      });
+      app.route('/health', (call) => call.send('well'));
+    },
+    options,
+  );
+  return { stage, work };
+}
+
+/** One that holds and one that waits, each on a connection that it means to keep. */
+async function contest(stage: Stage): Promise<[holder: RawClient, waiter: RawClient]> {
+  const holder = (await stage.connect()).request({ path: '/order', trace: 'first' });
+  await stage.until('in');
+  const waiter = (await stage.connect()).request({ path: '/order', trace: 'second' });
+  await stage.until('waiting second k');
+  return [holder, waiter];
+}
+
+/** Notes in the journal when it is over. */
+function close(stage: Stage, drainMs?: number): Promise<void> {
+  return closeServer(stage.server, stage.locks, { drainMs }).then(() => stage.note('closed'));
+}
+
+describeFrameworks('closeServer', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each([
+    ['', {}],
+    [', by `sendProblem`', { handler: 'problem' } as const],
+  ])('answers who waits 503%s, who holds 200, and ends the connections', async (_, guard) => {
+    const { stage, work } = await begin(framework, {}, guard);
+    const [holder, waiter] = await contest(stage);
+    const { port } = stage;
+    const isClosed = close(stage);
+    await waiter.closed;
+    expect(waiter.received).toMatch(/^HTTP\/1.1 503 [\s\S]*^Retry-After: 1\r$[\s\S]*^Connection: close\r$/im);
+    await expect(RawClient.connect(port)).rejects.toThrow('ECONNREFUSED');
+    expect([stage.count('closed'), stage.count('told')]).toEqual([0, 0]);
+    work.open();
+    await Promise.all([holder.closed, isClosed]);
+    expect(holder.received).toMatch(/^HTTP\/1.1 200 [\s\S]*^Connection: close\r$[\s\S]*done$/im);
+    stage.expectOrder('in', 'released first k', 'closed');
+  });
+
+  it('leaves a `destroy` on a connection alone that is somebody else’s', async () => {
+    const { stage, work } = await begin(framework);
+    const destroyed = gate();
+    stage.server.once('request', ({ socket }) => {
+      const destroy = socket.destroy.bind(socket);
+      socket.destroy = (error?: Error) => {
+        stage.note('destroyed by its own');
+        destroyed.open();
+        return destroy(error);
+      };
+    });
+    const client = (await stage.connect()).request({ path: '/order', trace: 'first' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    work.open();
+    await Promise.all([client.closed, isClosed, destroyed]);
+    expect(client.received).toMatch(/done$/);
+  });
+});
+
+/** Bytes: more than what lies on the way to a client that does not read. */
+const large = 32 * 2 ** 20;
+
+describe('closeServer', () => {
+  afterEach(Stage.endAll);
+
+  it('is the same function for both frameworks', () => {
+    expect(closeServerOfKoa).toBe(closeServer);
+  });
+
+  it('ends a connection that is idle at once, and one that was busy as soon as it is', async () => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) => {
+      app.route('/export', bare.lockOn('k'), async (call) => {
+        // Its head says that the connection is kept: nothing can be said any more.
+        call.res.write('first half, ');
+        stage.note('in');
+        await work;
+        call.res.end('second half');
+      });
+      app.route('/health', (call) => call.send('well'));
+    });
+    const busy = (await stage.connect()).request({ path: '/export' });
+    const idle = (await stage.connect()).request({ path: '/health' });
+    await Promise.all([stage.until('in'), idle.receives(/well$/)]);
+    const isClosed = close(stage, 60_000);
+    // It is no time that ends them.
+    stage.server.keepAliveTimeout = 60_000;
+    await idle.closed;
+    expect([stage.count('closed'), busy.socket.destroyed]).toEqual([0, false]);
+    work.open();
+    await Promise.all([busy.closed, isClosed]);
+    expect(busy.received).toMatch(/^Connection: keep-alive\r$[\s\S]*second half/m);
+  });
+
+  it.each([
+    ['before', true],
+    ['meanwhile', false],
+  ])('sends all of an answer that was given %s, however slowly its client reads', async (_, isBefore) => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) =>
+      app.route('/order', bare.lockOn('k'), async (call) => {
+        stage.note('in');
+        await work;
+        call.send(Buffer.alloc(large, 'x'));
+      }),
+    );
+    const client = (await stage.connect())
+      .pause()
+      .request({ path: '/order', trace: 'first', headers: ['Connection: close'] });
+    await stage.until('in');
+    if (isBefore) {
+      work.open();
+      await stage.until('released first k');
+    }
+    const isClosed = close(stage);
+    work.open();
+    await stage.until('released first k');
+    // All that is done at once is done by then.
+    await turn();
+    client.socket.resume();
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received.length).toBeGreaterThan(large);
+  });
+
+  it('answers who came on the connection of a holder meanwhile, and ends it with that, whatever writes its head', async () => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) => {
+      app.route('/order', bare.lockOn('k'), async (call) => {
+        // Its head says that the connection is kept: nothing can be said any more.
+        call.res.write('first half, ');
+        stage.note('in');
+        await work;
+        call.res.end('second half');
+      });
+      app.route('/health', (call) => {
+        call.res.writeHead(200).end('well');
+        stage.note('well');
+      });
+    });
+    const client = (await stage.connect()).request({ path: '/order', trace: 'first' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    client.request({ path: '/health', trace: 'second' });
+    await stage.until('well');
+    work.open();
+    await Promise.all([client.closed, isClosed]);
+    const [first, second] = client.received.split('second half');
+    expect([first, second]).toEqual([expect.stringMatching(/^Connection: keep-alive/m), expect.stringMatching(/well/)]);
+    expect(second).toMatch(/^Connection: close/m);
+  });
+
+  it('takes the lock from who still has it after drainMs: it hears of it, and has a second for its answer', async () => {
+    const clock = new ManualClock();
+    const { stage, work } = await begin(bare, { clock });
+    const [holder] = await contest(stage);
+    const isClosed = close(stage, 4_000);
+    await clock.advance(3_999);
+    expect(stage.count('told')).toBe(0);
+    await clock.advance(1);
+    await stage.until('lost first k');
+    expect(stage.count('told')).toBe(1);
+    await stage.free('k');
+    work.open();
+    await Promise.all([holder.closed, isClosed]);
+    expect(holder.received).toMatch(/^HTTP\/1.1 503 [\s\S]*lost$/);
+  });
+
+  it('cuts off who has not answered a second after drainMs', async () => {
+    const clock = new ManualClock();
+    const { stage, work } = await begin(bare, { clock });
+    const [holder, waiter] = await contest(stage);
+    const isClosed = close(stage, 4_000);
+    await waiter.closed;
+    await clock.advance(4_999);
+    expect([stage.count('closed'), holder.socket.destroyed]).toEqual([0, false]);
+    await clock.advance(1);
+    await Promise.all([holder.closed, isClosed]);
+    expect(holder.received).toBe('');
+    work.open();
+  });
+
+  it('lets who needs no lock finish, too', async () => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) => {
+      app.route('/report', async (call) => {
+        stage.note('in');
+        await work;
+        call.send('report');
+      });
+    });
+    const client = (await stage.connect()).request({ path: '/report' });
+    await stage.until('in');
+    const isClosed = close(stage);
+    // The locks are closed by now, and it is the server that is waited for.
+    await stage.locks.close();
+    expect(stage.count('closed')).toBe(0);
+    work.open();
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received).toMatch(/^HTTP\/1.1 200 [\s\S]*report$/);
+  });
+
+  it('waits for who needs no lock as long as for who holds one, though no lock is held any more', async () => {
+    const clock = new ManualClock();
+    const work = gate();
+    const build = (app: App, stage: Stage): unknown =>
+      app.route('/report', async (call) => {
+        stage.note('in');
+        await work;
+        call.send('late');
+      });
+    const stage = await Stage.start(bare, build, { clock });
+    const client = (await stage.connect()).request({ path: '/report' });
+    await stage.until('in');
+    const isClosed = close(stage, 4_000);
+    await stage.locks.close();
+    await clock.advance(4_999);
+    expect([stage.count('closed'), client.socket.destroyed]).toEqual([0, false]);
+    await clock.advance(1);
+    await Promise.all([client.closed, isClosed]);
+    expect(client.received).toBe('');
+    work.open();
+  });
+
+  it('waits no longer for a connection that was taken over, and leaves it to the application', async () => {
+    const clock = new ManualClock();
+    const { stage } = await begin(bare, { clock });
+    stage.server.on('upgrade', (_, socket: Duplex) => {
+      socket.on('error', () => {}).on('end', () => socket.end());
+      socket.resume().write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+    });
+    const client = (await stage.connect()).request({ path: '/', headers: ['Connection: Upgrade', 'Upgrade: chat'] });
+    await client.receives(/101/);
+    const isClosed = close(stage, 4_000);
+    await clock.advance(5_000);
+    await isClosed;
+    expect(client.socket.destroyed).toBe(false);
+    const over = once(stage.server, 'close');
+    client.destroy();
+    await over;
+  });
+
+  it('keeps no connection of a request without a scope for more than a second, where it would be kept for ever', async () => {
+    const { stage } = await begin(bare);
+    stage.server.keepAliveTimeout = 0;
+    const isClosed = close(stage);
+    expect(stage.server.keepAliveTimeout).toBe(1_000);
+    await isClosed;
+  });
+
+  it('leaves a shorter keep-alive as it is', async () => {
+    const { stage } = await begin(bare);
+    stage.server.keepAliveTimeout = 5;
+    await close(stage);
+    expect(stage.server.keepAliveTimeout).toBe(5);
+  });
+
+  it('may be called again, on a server that does not listen any more, and installs no signal handler', async () => {
+    const signals = () => (['SIGTERM', 'SIGINT'] as const).map((signal) => process.listenerCount(signal));
+    const before = signals();
+    const { stage, work } = await begin(bare);
+    const [holder] = await contest(stage);
+    const both = [close(stage), close(stage)];
+    expect(signals()).toEqual(before);
+    work.open();
+    await Promise.all([holder.closed, ...both]);
+    await close(stage);
+    expect(stage.count('closed')).toBe(3);
+  });
+
+  it('refuses what is no HTTP server, no Locks or no option, and has closed nothing then', async () => {
+    const { stage } = await begin(bare);
+    const { server, locks } = stage;
+    const calls = [
+      [undefined, locks],
+      [createHttp2(), locks],
+      [server, { close() {} }],
+      [server, locks, { drainMs: -1 }],
+      [server, locks, { graceMs: 1 }],
+    ] as Parameters<typeof closeServer>[];
+    for (const args of calls) await expect(closeServer(...args)).rejects.toThrow(LockConfigError);
+    expect(server.listening).toBe(true);
+    await runInTrace(() => lock.run('k', () => {}), { locks });
+  });
+
+  it('drains for as long as its Locks says, where it is not told', async () => {
+    const locks = createLocks({ drainMs: 0 });
+    const { stage, work } = await begin(bare);
+    const hold = await runInTrace(
+      async () => {
+        const own = await lock.acquire('k');
+        void closeServer(stage.server, locks);
+        await once(own.signal, 'abort');
+        return own;
+      },
+      { locks },
+    );
+    expect(hold.isHeld()).toBe(false);
+    work.open();
+  });
+});

@@ -1,0 +1,49 @@
+import { configureLocks, lock, runInTrace } from 'reenlock';
+import { processState } from '../../../src/core/base/process-state.ts';
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeFrameworks('the configured Locks that is replaced', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  it('is so for requests as for jobs, so that they exclude each other; who is at work ends with the one it began with', async () => {
+    const [go, entered] = [gate(), [gate(), gate()]];
+    let count = 0;
+    const stage = await Stage.start(
+      framework,
+      (app) =>
+        app.use(traceContext()).route('/x', lockOn('k'), async (call) => {
+          entered[count++]?.open();
+          await go;
+          call.send({ isHeld: call.lock?.isHeld(), count: await lock.run('k', () => count) });
+        }),
+      { bare: true },
+    );
+    const first = configureLocks();
+    try {
+      const before = stage.get('/x', 'before');
+      await entered[0];
+      const second = configureLocks();
+      try {
+        const after = stage.get('/x', 'after');
+        await entered[1];
+        expect(await runInTrace(() => lock.tryAcquire('k'))).toBeNull();
+        go.open();
+        expect([(await before).body, (await after).body]).toEqual(Array(2).fill({ isHeld: true, count: 2 }));
+        await first.close();
+        expect((await stage.get('/x', 'later')).status).toBe(200);
+      } finally {
+        await second.close();
+      }
+    } finally {
+      go.open();
+      await first.close();
+      processState().configured = undefined;
+    }
+  });
+});

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import Redis from 'ioredis';
+import type { LockEvents } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
+import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+watchLeaks();
+const warnings = recordWarnings();
+
+describeFrameworks('passOnStoreError on Redis', (framework) => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  beforeEach(() => {
+    client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
+    client.on('error', () => {});
+  });
+  afterEach(Stage.endAll);
+  afterEach(async () => {
+    const ended = once(client, 'end');
+    client.disconnect();
+    await ended;
+  });
+  afterAll(() => redis.stop());
+
+  it('lets requests in while the server is down, and locks again when it is back', async () => {
+    const passed: LockEvents['passed'][] = [];
+    const stage = await Stage.start(
+      framework,
+      (app) =>
+        app.route('/x', framework.lockOn('k', { passOnStoreError: true }), (call) =>
+          call.send({ isHeld: call.lock?.isHeld() ?? false }),
+        ),
+      { store: new RedisStore({ client }), storeTimeoutMs: 500 },
+    );
+    stage.locks.on('passed', (event) => passed.push(event));
+    expect((await stage.get('/x', 'before')).body).toEqual({ isHeld: true });
+    await redis.kill();
+    const { status, body } = await stage.get('/x', 'during');
+    expect({ status, body }).toEqual({ status: 200, body: { isHeld: false } });
+    await redis.restart();
+    if (client.status !== 'ready') await once(client, 'ready');
+    expect((await stage.get('/x', 'after')).body).toEqual({ isHeld: true });
+    expect(passed.map(({ traceId }) => traceId)).toEqual(['during']);
+    expect(warnings().filter(({ code }) => code === 'LOCK_PASSED')).toHaveLength(1);
+  });
+});

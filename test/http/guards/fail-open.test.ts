@@ -1,0 +1,334 @@
+import { getLock, type LockEvents, LockStoreError, lock, runInTrace } from 'reenlock';
+import { systemClock } from '../../../src/core/base/clock.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { type Gate, gate } from '../../support/gate.ts';
+import {
+  type App,
+  describeFrameworks,
+  type Framework,
+  type GuardOptions,
+  type Handler,
+} from '../../support/http/frameworks.ts';
+import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+watchLeaks();
+const warnings = recordWarnings();
+
+const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSED') };
+const passing: GuardOptions = { passOnStoreError: true };
+
+describeFrameworks('passOnStoreError', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each<[string, Fault]>([
+    ['rejects', refused],
+    ['executes and rejects', { kind: 'rejectedReply', error: new Error('read ECONNRESET') }],
+    ['throws', { kind: 'thrown', error: new Error('not connected') }],
+  ])('lets a request in without the lock when the store %s', async (_, fault) => {
+    const { stage, store, passed } = await serving(framework, passing);
+    store.always('acquire', fault);
+    const { status, body } = await stage.get('/x', 'first');
+    expect({ status, body }).toEqual({ status: 200, body: { lock: null, locks: null } });
+    expect(passed).toEqual([{ keys: ['k'], traceId: 'first', error: expect.any(LockStoreError) }]);
+    store.heal();
+    await stage.free('k');
+  });
+
+  it('lets it in after storeTimeoutMs when the store does not answer', async () => {
+    const clock = new ManualClock();
+    const { stage, store } = await serving(framework, passing, { clock, storeTimeoutMs: 700 });
+    store.always('acquire', { kind: 'lostCall' });
+    const answer = stage.get('/x');
+    await stage.until('acquire');
+    await clock.advance(699);
+    expect(stage.journal).not.toContain('in');
+    await clock.advance(1);
+    await stage.until('in');
+    expect((await answer).status).toBe(200);
+    store.heal();
+    await clock.advance(30_000);
+  });
+
+  it('lets it in at the end of its wait when the store fails while it stands in the queue', async () => {
+    const clock = new ManualClock();
+    const { stage, store, go } = await serving(framework, { ...passing, waitMs: 5_000 }, { clock });
+    const first = stage.get('/holds', 'first');
+    await stage.until('holds in');
+    const second = stage.get('/x', 'second');
+    await stage.until('waiting second k');
+    store.always('acquire', refused);
+    await clock.advance(4_900);
+    expect(stage.journal).not.toContain('in');
+    await clock.advance(100);
+    await stage.until('in');
+    expect((await second).body).toEqual({ lock: null, locks: null });
+    store.heal();
+    go.open();
+    expect((await first).status).toBe(200);
+  });
+
+  it('is reported each time as an event, and once as a warning', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    store.always('acquire', refused);
+    for (const trace of ['a', 'b', 'c']) expect((await stage.get('/x', trace)).status).toBe(200);
+    expect(passed.map(({ traceId }) => traceId)).toEqual(['a', 'b', 'c']);
+    expect(warnings()).toEqual([
+      {
+        code: 'LOCK_PASSED',
+        message: expect.stringContaining('passOnStoreError'),
+        detail: 'See docs/errors.md, "LOCK_PASSED".',
+      },
+    ]);
+  });
+
+  it('is off unless it is asked for', async () => {
+    const { stage, store, passed } = await serving(framework, {});
+    store.always('acquire', refused);
+    expect((await stage.get('/x')).status).toBe(503);
+    expect([stage.count('in'), passed.length, warnings().length]).toEqual([0, 0, 0]);
+  });
+
+  it('locks as ever while the store is well', async () => {
+    const { stage, passed } = await serving(framework, passing);
+    expect((await stage.get('/x')).body).toEqual({ lock: 'k', locks: ['k'] });
+    expect([stage.count('granted first k'), passed.length]).toEqual([1, 0]);
+  });
+
+  it('gives back what it got of several keys before it lets the request in', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    // The first call is answered, the second is not.
+    store.gate('acquire')();
+    store.next('acquire', refused);
+    const { status, body } = await stage.get('/several');
+    expect({ status, body }).toEqual({ status: 200, body: { lock: null, locks: null } });
+    stage.expectOrder('granted first a', 'released first a', 'in');
+    expect(passed).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
+  });
+
+  it('waits for that, too: as long as the store has not answered, it may hold what was got', async () => {
+    const { stage, store } = await serving(framework, passing);
+    store.gate('acquire')();
+    store.next('acquire', refused);
+    const released = gate();
+    store.always('release', { kind: 'gate', opened: released });
+    const several = stage.get('/several');
+    while (store.count('release') === 0) await new Promise(setImmediate);
+    await stage.get('/nowhere');
+    expect(stage.journal).not.toContain('in');
+    released.open();
+    expect((await several).status).toBe(200);
+    expect(stage.journal).toContain('in');
+  });
+
+  it('leaves no outer guard’s hold where handlers look for this one’s', async () => {
+    const { stage, store } = await serving(framework, passing);
+    store.gate('acquire')();
+    store.next('acquire', refused);
+    expect((await stage.get('/nested')).body).toEqual({ lock: null, locks: ['outer'] });
+  });
+
+  it('never lets in who waited in vain, who finds the queue full, or who has no usable key', async () => {
+    const { stage, go, passed } = await serving(framework, { ...passing, waitMs: 20 }, { maxWaitersPerKey: 1 });
+    const first = stage.get('/holds', 'first');
+    await stage.until('holds in');
+    expect((await stage.get('/x', 'second')).status).toBe(423);
+    const waiter = stage.get('/waits', 'third');
+    await stage.until('waiting third k');
+    expect((await stage.get('/x', 'fourth')).status).toBe(503);
+    expect((await stage.get('/no-key')).status).toBe(400);
+    go.open();
+    expect([(await first).status, (await waiter).status]).toEqual([200, 200]);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+  });
+
+  it('never lets in who was queued once the store was back, for the poll of another that had failed', async () => {
+    const clock = new ManualClock();
+    const { stage, store, go, passed } = await serving(framework, { ...passing, waitMs: 500 }, { clock });
+    const first = stage.get('/holds', 'first');
+    await stage.until('holds in');
+    const waiter = stage.get('/waits', 'second');
+    await stage.until('waiting second k');
+    store.next('acquire', refused);
+    await clock.advance(1_250);
+    const third = stage.get('/x', 'third');
+    await stage.until('waiting third k');
+    await clock.advance(500);
+    const { status } = await third;
+    go.open();
+    expect([(await first).status, (await waiter).status]).toEqual([200, 200]);
+    expect([status, passed.length, stage.count('in')]).toEqual([423, 0, 0]);
+  });
+
+  it('never lets in whose outer hold on the key was lost', async () => {
+    const { stage, passed } = await serving(framework, passing);
+    expect((await stage.get('/lost')).status).toBe(503);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+  });
+
+  it('never lets in who has lost the lock of a guard before when the store fails', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    const open = gate();
+    stage.locks.on('granted', () =>
+      store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) }),
+    );
+    const answer = stage.get('/nested');
+    await stage.until('acquire', 2);
+    await store.forceRelease('outer', (await store.inspect('outer')).holds[0]?.fence ?? 0);
+    await stage.until('lost first outer');
+    open.open();
+    expect((await answer).status).toBe(503);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+  });
+
+  it('never lets in who waits in a deadlock', async () => {
+    const { stage, passed } = await serving(framework, { ...passing, handler: 'problem' });
+    const granted = gate();
+    stage.locks.on('granted', ({ owner, key }) => owner === 'first' && key === 'outer' && granted.open());
+    const job = runInTrace(
+      async () => {
+        await lock.acquire('inner');
+        await granted;
+        await lock.acquire('outer');
+      },
+      { locks: stage.locks, traceId: 'job' },
+    );
+    await stage.until('granted job inner');
+    const { status, text } = await stage.get('/nested');
+    expect([status, JSON.parse(text).code]).toEqual([409, 'ERR_LOCK_DEADLOCK']);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    await job;
+  });
+
+  it('never lets in a request that no traceContext has seen', async () => {
+    const { stage, store } = await serving(framework, passing, { bare: true });
+    store.always('acquire', refused);
+    expect((await stage.get('/x')).status).toBe(500);
+    expect(stage.count('in')).toBe(0);
+  });
+
+  it('never lets anybody in once the Locks is closing, though the store fails with it', async () => {
+    const { stage, store, passed } = await serving(framework, { ...passing, handler: 'problem' });
+    const open = gate();
+    store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('Connection is closed'))) });
+    const answer = stage.get('/x');
+    await stage.until('acquire');
+    const closing = stage.locks.close();
+    open.open();
+    const { status, text } = await answer;
+    expect([status, JSON.parse(text).code]).toEqual([503, 'ERR_LOCK_CLOSED']);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    await closing;
+  });
+
+  it('never lets in whose signal was aborted before the store failed', async () => {
+    const giveUp = new AbortController();
+    const { stage, store, passed } = await serving(framework, { ...passing, signal: giveUp.signal });
+    const open = gate();
+    store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });
+    const answer = stage.get('/x');
+    await stage.until('acquire');
+    giveUp.abort();
+    open.open();
+    expect((await answer).status).toBe(503);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+  });
+
+  it('never lets in whose client has left before the store failed', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    const open = gate();
+    store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });
+    const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+    await stage.until('acquire');
+    await client.hangUp();
+    await stage.until('closed first');
+    open.open();
+    await stage.free('k');
+    expect((await stage.get('/x', 'second')).status).toBe(200);
+    expect([passed.length, stage.count('in')]).toEqual([0, 1]);
+  });
+
+  it('says nothing of a store error of the key function’s own', async () => {
+    const { stage, store, passed } = await serving(framework, passing);
+    store.always('inspect', refused);
+    expect((await stage.get('/asks')).status).toBe(503);
+    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    store.heal();
+  });
+});
+
+interface Serving {
+  readonly stage: Stage;
+  readonly store: FakeStore;
+  /** Opened, it ends the handler of `/holds`. */
+  readonly go: Gate;
+  readonly passed: readonly LockEvents['passed'][];
+}
+
+/** Routes below guards with these options, on a store that fails when a test says so. */
+async function serving(
+  framework: Framework,
+  guard: GuardOptions,
+  { clock = systemClock, ...options }: StageOptions = {},
+): Promise<Serving> {
+  const { lockOn, middleware } = framework;
+  const go = gate();
+  const store = new FakeStore(clock);
+  const passed: LockEvents['passed'][] = [];
+  const build = (app: App, stage: Stage): unknown => {
+    const enter: Handler = (call) => {
+      stage.note('in');
+      call.send({ lock: call.lock?.key ?? null, locks: call.locks === undefined ? null : [...call.locks.keys()] });
+    };
+    const hold: Handler = async (call) => {
+      stage.note('holds in');
+      await go;
+      call.send('held');
+    };
+    const watch = middleware(({ req, res }, next) => {
+      res.once('close', () => stage.note(`closed ${req.headers['x-trace-id']}`));
+      return next();
+    });
+    const lose = middleware(async (_, next) => {
+      await getLock('k').forceRelease();
+      return next();
+    });
+    // Once the outer key is waited for, where the inner one is held.
+    const inner = async (): Promise<string> => {
+      if (stage.journal.includes('granted job inner')) await stage.until('waiting job outer');
+      return 'inner';
+    };
+    const ask = async (): Promise<string> => {
+      await getLock('k').inspect();
+      return 'k';
+    };
+    return app
+      .use(watch)
+      .route('/x', lockOn('k', guard), enter)
+      .route('/holds', lockOn('k'), hold)
+      .route('/waits', lockOn('k'), (call) => call.send('waited'))
+      .route(
+        '/several',
+        lockOn(() => ['b', 'a'], guard),
+        enter,
+      )
+      .route('/nested', lockOn('outer'), lockOn(inner, guard), enter)
+      .route(
+        '/no-key',
+        lockOn(() => undefined, guard),
+        enter,
+      )
+      .route('/lost', lockOn('k'), lose, lockOn('k', guard), enter)
+      .route('/asks', lockOn(ask, guard), enter);
+  };
+  const stage = await Stage.start(framework, build, { clock, store, ...options });
+  const acquire = store.acquire.bind(store);
+  store.acquire = (request, terms) => {
+    stage.note('acquire');
+    return acquire(request, terms);
+  };
+  stage.locks.on('passed', (event) => passed.push(event));
+  return { stage, store, go, passed };
+}

@@ -1,0 +1,128 @@
+import { EventEmitter } from 'node:events';
+import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import { type AddressInfo, Socket } from 'node:net';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
+import Koa, { type Middleware } from 'koa';
+import { createLocks, isLockError, LockConfigError, LockKeyError } from 'reenlock';
+import * as ofExpress from 'reenlock/express';
+import * as ofKoa from 'reenlock/koa';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const express4 = createRequire(__filename)('express4') as typeof express;
+
+const locks = createLocks();
+afterAll(() => locks.close());
+
+const forExpress = { traceContext: ofExpress.traceContext({ locks }), lockOn: ofExpress.lockOn('k') };
+const forKoa = { traceContext: ofKoa.traceContext({ locks }), lockOn: ofKoa.lockOn('k') };
+
+/** What one request to a server on loopback is answered. */
+async function ask(app: RequestListener): Promise<{ status: number; text: string }> {
+  const server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    return { status: answer.status, text: await answer.text() };
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+const tell: ErrorRequestHandler = (error, _req, res, _next) => {
+  res.status(500).send(isLockError(error) ? `${error.code}: ${error.message}` : String(error));
+};
+
+describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', (name) => {
+  it.each([
+    ['Express 5', express],
+    ['Express 4', express4],
+  ])('is an error in %s, and says which to take', async (_, make) => {
+    const app = make();
+    app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
+    app.use(tell);
+    expect(await ask(app)).toEqual({
+      status: 500,
+      text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called with `(ctx, next)`, got a value of type object as `next`: take it from `reenlock/express` there',
+    });
+  });
+
+  it('is an error in Koa, and says which to take', async () => {
+    const app = new Koa();
+    const errors: Error[] = [];
+    app.on('error', (error) => errors.push(error));
+    app.use(forExpress[name] as unknown as Middleware).use((ctx) => {
+      ctx.body = 'in';
+    });
+    expect((await ask(app.callback())).status).toBe(500);
+    expect(errors).toEqual([
+      new LockConfigError(
+        'Expected a middleware of `reenlock/express` to be called with `(req, res, next)`, got `undefined` (undefined) as `next`: take it from `reenlock/koa` there',
+      ),
+    ]);
+  });
+});
+
+describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) => {
+  const req = new IncomingMessage(new Socket());
+  const next = jest.fn();
+
+  // As koa-websocket makes its context, with the request alone.
+  it('is an error in Koa, and says what to do', () => {
+    const ctx = Object.assign(new Koa().createContext(req, new ServerResponse(req)), { res: undefined });
+    expect(() => forKoa[name](ctx as unknown as Koa.Context, next)).toThrow(
+      new LockConfigError(
+        'Expected a middleware of `reenlock/koa` to be called with a response of `node:http`, got `undefined` (undefined) as `ctx.res`: for a WebSocket, lock in `runInTrace`',
+      ),
+    );
+    expect(next).not.toHaveBeenCalled();
+  });
+
+  // The second as express-ws calls it, with the socket in the place of the request.
+  it.each([
+    ['`undefined` (undefined)', req, undefined],
+    ['`null` (null)', req, null],
+    ['a value of type object', new EventEmitter(), req],
+  ])('is an error in Express, where the response is %s, and says what to do', (got, first, second) => {
+    expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
+      new LockConfigError(
+        `Expected a middleware of \`reenlock/express\` to be called with a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
+      ),
+    );
+    expect(next).not.toHaveBeenCalled();
+  });
+});
+
+describe('sendProblem in place of error middleware', () => {
+  const own = new Error('own trouble');
+  const refused = new LockKeyError('Expected a key');
+
+  it('leaves errors that are no lock errors to Express', async () => {
+    for (const [error, expected] of [
+      [own, { status: 500, text: 'Error: own trouble' }],
+      [refused, { status: 400, text: expect.stringContaining('"detail":"Expected a key"') }],
+    ] as const) {
+      const app = express();
+      app.use((_req, _res, next) => next(error));
+      app.use(ofExpress.sendProblem as ErrorRequestHandler, tell);
+      expect(await ask(app)).toEqual(expected);
+    }
+  });
+
+  it('leaves errors that are no lock errors to Koa', async () => {
+    for (const [error, status] of [
+      [own, 500],
+      [refused, 400],
+    ] as const) {
+      const app = new Koa();
+      const errors: Error[] = [];
+      app.on('error', (thrown) => errors.push(thrown));
+      app.use((ctx) => ofKoa.sendProblem(error as LockKeyError, ctx));
+      expect((await ask(app.callback())).status).toBe(status);
+      expect(errors).toEqual(error === own ? [own] : []);
+    }
+  });
+});

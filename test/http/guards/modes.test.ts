@@ -1,0 +1,96 @@
+import { getLock } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const read = { mode: 'read' } as const;
+
+describeFrameworks('a guard to read', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('lets many readers in at once, and none past a writer who waits; the writer is alone', async () => {
+    const go = gate();
+    let inside = 0;
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/read', lockOn('k', read), async (call) => {
+          inside += 1;
+          stage.note('reader in');
+          await go;
+          inside -= 1;
+          call.send({ fence: call.lock?.fence });
+        })
+        .route('/write', lockOn('k'), (call) => {
+          stage.note('writer in');
+          call.send({ beside: inside });
+        })
+        .route('/late', lockOn('k', read), (call) => {
+          stage.note('late in');
+          call.send('late');
+        }),
+    );
+    const readers = Array.from({ length: 20 }, (_, i) => stage.get('/read', `reader-${i}`));
+    for (const reader of readers) void reader.catch(() => {});
+    await stage.until('reader in', 20);
+    expect(inside).toBe(20);
+    const writer = stage.get('/write', 'writer');
+    await stage.until('waiting writer k');
+    const late = stage.get('/late', 'late');
+    await stage.until('waiting late k');
+    expect(stage.journal).not.toContain('writer in');
+    go.open();
+    const fences = (await Promise.all(readers)).map(({ body }) => (body as { fence: number }).fence);
+    expect(new Set(fences).size).toBe(1);
+    expect((await writer).body).toEqual({ beside: 0 });
+    await late;
+    stage.expectOrder('reader in', 'writer in', 'late in');
+    await stage.free('k');
+  });
+
+  it('is served in turn, however many readers go on coming: neither side starves', async () => {
+    const stage = await Stage.start(framework, (app) =>
+      app
+        .route('/read', lockOn('k', read), (call) => call.send('read'))
+        .route('/write', lockOn('k'), (call) => call.send('written')),
+    );
+    let isOver = false;
+    const reading = Array.from({ length: 5 }, async (_, i) => {
+      let count = 0;
+      for (; !isOver; count += 1) expect((await stage.get('/read', `reader-${i}-${count}`)).status).toBe(200);
+      return count;
+    });
+    for (let i = 0; i < 10; i += 1) expect((await stage.get('/write', `writer-${i}`)).status).toBe(200);
+    isOver = true;
+    for (const count of await Promise.all(reading)) expect(count).toBeGreaterThan(0);
+    await stage.free('k');
+  });
+
+  it('before a guard to write makes the only reader the writer, and answers 409 where others read', async () => {
+    const go = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/both', lockOn('k', read), lockOn('k'), (call) => {
+          call.send({ isHeld: call.lock?.isHeld(), count: getLock('k').holdCount() });
+        })
+        .route('/read', lockOn('k', read), async (call) => {
+          stage.note('reader in');
+          await go;
+          call.send('read');
+        }),
+    );
+    expect((await stage.get('/both')).body).toEqual({ isHeld: true, count: 2 });
+    const reader = stage.get('/read', 'reader');
+    void reader.catch(() => {});
+    await stage.until('reader in');
+    const refused = await stage.get('/both', 'second');
+    expect(refused.status).toBe(409);
+    expect(refused.text).not.toContain('second');
+    go.open();
+    await reader;
+    await stage.free('k');
+  });
+});

@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import Redis from 'ioredis';
+import { getLock } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
+import { type Gate, gate } from '../../support/gate.ts';
+import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
+import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+
+watchLeaks();
+
+describeFrameworks('a guard on Redis', (framework) => {
+  const { lockOn } = framework;
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  beforeEach(() => {
+    client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
+    client.on('error', () => {});
+  });
+  afterEach(Stage.endAll);
+  afterEach(async () => {
+    const ended = once(client, 'end');
+    client.disconnect();
+    await ended;
+  });
+  afterAll(() => redis.stop());
+
+  /** A server as in a process of its own: its own `Locks`, on the one Redis. */
+  async function serve(work: Gate, extend: (app: App, stage: Stage) => unknown = () => {}): Promise<Stage> {
+    return Stage.start(
+      framework,
+      (app, stage) => {
+        extend(app, stage);
+        app.route('/:who', lockOn('k', { waitMs: 5_000 }), async (call) => {
+          const { who } = call.params;
+          stage.note(`${who} in`);
+          const inner = await getLock('k').run((hold) => hold.fence);
+          if (who === 'first') await work;
+          stage.note(`${who} out`);
+          call.send({ isSame: inner === call.lock?.fence, fence: inner });
+        });
+      },
+      { store: new RedisStore({ client }) },
+    );
+  }
+
+  it('excludes the requests of two servers from each other, and hands on with the answer', async () => {
+    const work = gate();
+    const [one, two] = [await serve(work), await serve(work)];
+    const first = one.get('/first', 'first');
+    await one.until('first in');
+    const second = two.get('/second', 'second');
+    await two.until('waiting second k');
+    expect([await two.holder('k'), await one.waiters('k')]).toEqual(['first', ['second']]);
+    expect(two.journal).not.toContain('second in');
+    work.open();
+    const [a, b] = [await first, await second];
+    expect([a.body.isSame, b.body.isSame]).toEqual([true, true]);
+    expect(b.body.fence).toBeGreaterThan(a.body.fence);
+    await one.free('k');
+    expect([one.count('granted first k'), one.count('released first k')]).toEqual([1, 1]);
+  });
+
+  it('lets a request of the same trace re-enter from another server, with the same fence', async () => {
+    const work = gate();
+    const [one, two] = [await serve(work), await serve(work)];
+    const first = one.get('/first', 'shared');
+    await one.until('first in');
+    const { body } = await two.get('/inner', 'shared');
+    expect(await one.holder('k')).toBe('shared');
+    work.open();
+    expect((await first).body.fence).toBe(body.fence);
+    await one.free('k');
+  });
+
+  it.each(['FIN', 'RST'] as const)('leaves the queue with its client (%s), and its handler never runs', async (how) => {
+    const work = gate();
+    const [one, two] = [await serve(work), await serve(work)];
+    const first = one.get('/first', 'first');
+    await one.until('first in');
+    const second = (await two.connect()).request({ path: '/second', trace: 'second' });
+    await two.until('waiting second k');
+    await second.hangUp(how);
+    await two.until('aborted second k');
+    const third = two.get('/third', 'third');
+    await two.until('waiting third k');
+    work.open();
+    expect([(await first).status, (await third).status]).toEqual([200, 200]);
+    expect(two.journal).not.toContain('second in');
+    await one.free('k');
+  });
+
+  it('keeps the hold of a client that hung up until its handler’s late answer', async () => {
+    const work = gate();
+    const [one, two] = [await serve(work), await serve(work)];
+    const first = (await one.connect()).request({ path: '/first', trace: 'first' });
+    await one.until('first in');
+    await first.hangUp();
+    const second = two.get('/second', 'second');
+    await two.until('waiting second k');
+    expect(await two.holder('k')).toBe('first');
+    work.open();
+    await second;
+    expect(one.journal).toContain('first out');
+    await one.until('released first k');
+  });
+
+  it('releases when the handler fails, and when it is refused: 423 with Retry-After', async () => {
+    const work = gate();
+    const one = await serve(work, (app) =>
+      app
+        .route('/fails', lockOn('k'), () => {
+          throw new Error('no');
+        })
+        .route('/refused', lockOn('k', { waitMs: 50 }), (call) => call.send('in')),
+    );
+    expect((await one.get('/fails')).status).toBe(500);
+    await one.free('k');
+    const first = one.get('/first', 'first');
+    await one.until('first in');
+    const { status, headers } = await one.get('/refused', 'second');
+    expect(status).toBe(423);
+    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    work.open();
+    await first;
+  });
+
+  it('answers 503, names no server, and runs no handler while Redis is down', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation(() => {});
+    const one = await serve(gate(), (app) => app.inProduction());
+    await redis.kill();
+    const { status, headers, text } = await one.get('/first', 'first');
+    expect([status, headers['retry-after']]).toEqual([503, '1']);
+    expect(text).not.toMatch(new RegExp(`127\\.0\\.0\\.1|${redis.port}|redis`, 'i'));
+    expect(one.journal).not.toContain('first in');
+    await redis.restart();
+    expect((await one.get('/second', 'second')).status).toBe(200);
+    log.mockRestore();
+  });
+});

@@ -1,0 +1,155 @@
+import { lock, runInTrace } from 'reenlock';
+import type { Response } from 'supertest';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
+import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeFrameworks('a refusal that needs no wait', (framework) => {
+  afterEach(endHolders);
+  afterEach(Stage.endAll);
+
+  it.each<[string, StageOptions, string]>([
+    // A lease for the holder, and one for who waits.
+    ['the key', { maxWaitersPerKey: 1 }, '60'],
+    ['the process', { maxWaiters: 1 }, '1'],
+  ])('comes while as many as may wait for %s do: 503, and who waits is not disturbed', async (...row) => {
+    const [, limits, seconds] = row;
+    const { stage, end } = await held(framework, { waitMs: 60_000 }, { ...limits, clock: new ManualClock() });
+    const waiter = stage.get('/k', 'waiter');
+    await stage.until('waiting waiter k');
+    // The clock stands still: nobody's wait comes to its end.
+    const { status, headers, text } = await stage.get('/k', 'too-many');
+    expect([status, headers['retry-after']]).toEqual([503, seconds]);
+    expect(text).toContain('Too many requests');
+    expect(await stage.waiters('k')).toEqual(['waiter']);
+    await end();
+    expect((await waiter).status).toBe(200);
+    // There is room again.
+    expect((await stage.get('/k', 'next')).status).toBe(200);
+  });
+
+  it('is never one of a process’s full queue for who does not wait', async () => {
+    const { stage, end } = await held(framework, { waitMs: 60_000 }, { maxWaiters: 1, clock: new ManualClock() });
+    const waiter = stage.get('/k', 'waiter');
+    await stage.until('waiting waiter k');
+    expect((await stage.get('/tries', 'third')).status).toBe(423);
+    expect((await stage.get('/other', 'fourth')).status).toBe(200);
+    await end();
+    expect((await waiter).status).toBe(200);
+  });
+
+  it('comes to all who wait when the Locks closes, and to all who come: 503 with Retry-After', async () => {
+    const { stage, end } = await held(framework, { waitMs: 60_000 }, { clock: new ManualClock() });
+    const waiters = ['one', 'two'].map((trace) => stage.get('/k', trace));
+    await stage.until('waiting one k');
+    await stage.until('waiting two k');
+    const closing = stage.locks.close();
+    const answers = [...(await Promise.all(waiters)), await stage.get('/k', 'late')];
+    expect(answers.map(statusAndRetry)).toEqual(Array(3).fill([503, '1']));
+    expect(stage.count('in')).toBe(0);
+    await end();
+    await closing;
+  });
+});
+
+describeFrameworks('Retry-After', (framework) => {
+  afterEach(endHolders);
+  afterEach(Stage.endAll);
+
+  it.each([
+    [90_000, 0, '90'],
+    [90_000, 30_500, '60'],
+    [90_000, 89_999, '1'],
+    [400, 0, '1'],
+  ])('is what is left of a lease of %i ms after %i ms, in whole seconds: %s', async (leaseMs, passedMs, seconds) => {
+    const clock = new ManualClock();
+    const { stage, end } = await held(framework, {}, { clock }, leaseMs);
+    clock.skip(passedMs);
+    expect(statusAndRetry(await stage.get('/tries', 'second'))).toEqual([423, seconds]);
+    await end();
+  });
+
+  it('is what was left when the holder was last looked at, at the end of a wait', async () => {
+    const clock = new ManualClock();
+    const { stage, end } = await held(framework, { waitMs: 4_500 }, { clock }, 90_000);
+    const second = stage.get('/k', 'second');
+    await stage.until('waiting second k');
+    await clock.advance(4_500);
+    // The last poll was after four seconds.
+    expect(statusAndRetry(await second)).toEqual([423, '86']);
+    await end();
+  });
+
+  it('is that of the next holder, where the lock was handed on during the wait', async () => {
+    const clock = new ManualClock();
+    const { stage, end } = await held(framework, { waitMs: 60_000, leaseMs: 20_000 }, { clock }, 90_000);
+    const second = stage.get('/k/stays', 'second');
+    await stage.until('waiting second k');
+    await end();
+    await stage.until('second in');
+    await clock.advance(1_500);
+    expect(statusAndRetry(await stage.get('/tries', 'third'))).toEqual([423, '20']);
+    stage.note('go');
+    expect((await second).status).toBe(200);
+  });
+});
+
+/** The holders of tests that failed before they ended them. */
+const holders = new Set<() => void>();
+
+function endHolders(): void {
+  for (const end of holders) end();
+  holders.clear();
+}
+
+/** Routes below guards, while a job of another trace holds the key `k` until `end`. */
+async function held(
+  framework: Framework,
+  guard: GuardOptions,
+  options: StageOptions,
+  leaseMs = 30_000,
+): Promise<{ stage: Stage; end: () => Promise<void> }> {
+  const { lockOn } = framework;
+  const [taken, over] = [gate(), gate()];
+  const stage = await Stage.start(
+    framework,
+    (app, stage) =>
+      app
+        .route('/k', lockOn('k', guard), (call) => {
+          stage.note('in');
+          call.send('k');
+        })
+        .route('/k/stays', lockOn('k', guard), async (call) => {
+          stage.note('second in');
+          await stage.until('go');
+          call.send('k');
+        })
+        .route('/other', lockOn('other', guard), (call) => call.send('other'))
+        .route('/tries', lockOn('k', { waitMs: 0 }), (call) => call.send('k')),
+    options,
+  );
+  const job = runInTrace(
+    async () => {
+      await lock.acquire('k', { leaseMs, renew: false });
+      taken.open();
+      await over;
+    },
+    { locks: stage.locks, traceId: 'holder' },
+  );
+  await taken;
+  holders.add(over.open);
+  const end = async (): Promise<void> => {
+    over.open();
+    await job;
+    await stage.until('released holder k');
+  };
+  return { stage, end };
+}
+
+function statusAndRetry({ status, headers }: Response): [number, string | undefined] {
+  return [status, headers['retry-after']];
+}

@@ -1,0 +1,195 @@
+import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
+import { lockOn } from 'reenlock/express';
+import { type Call, describeFrameworks, type GuardOptions, type Middleware } from '../../support/http/frameworks.ts';
+import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+type Skip = NonNullable<GuardOptions['skip']>;
+type Answer = Exclude<NonNullable<GuardOptions['handler']>, string>;
+
+const trouble = (): Error => Object.assign(new Error('own trouble'), { status: 418, expose: true });
+
+const fails = (): never => {
+  throw undefined;
+};
+
+describeFrameworks('the options of a guard that refuses', (framework) => {
+  afterEach(Stage.endAll);
+
+  const start = (guard: GuardOptions, options?: StageOptions, key: (call: Call) => string = () => 'k') =>
+    Stage.start(
+      framework,
+      (app, stage) =>
+        app.route(
+          '/x',
+          framework.lockOn((call) => {
+            stage.note('key');
+            return key(call);
+          }, guard),
+          (call) => {
+            stage.note('in');
+            call.send({ key: call.lock?.key ?? null });
+          },
+        ),
+      options,
+    );
+
+  /** The answer while another trace holds the key. */
+  async function whileHeld(stage: Stage): Promise<{ status: number; text: string; code: unknown }> {
+    return runInTrace(
+      () =>
+        lock.run('k', async () => {
+          const { status, text } = await stage.get('/x', 'second');
+          return { status, text, code: /"code":"(\w+)"/.exec(text)?.[1] };
+        }),
+      { locks: stage.locks, traceId: 'first' },
+    );
+  }
+
+  describe('skip', () => {
+    it.each<[string, Skip]>([
+      ['sync', (call) => call.req.headers['x-skip'] === 'yes'],
+      ['async', async (call) => call.req.headers['x-skip'] === 'yes'],
+    ])(
+      'that is %s lets a request pass whose key is taken, and asks for no key; others it leaves alone',
+      async (_, skip) => {
+        const stage = await start({ skip, waitMs: 0 });
+        const { status, body } = await runInTrace(
+          () => lock.run('k', () => stage.get('/x', 'second', { 'X-Skip': 'yes' })),
+          { locks: stage.locks, traceId: 'first' },
+        );
+        expect({ status, body, asked: stage.count('key') }).toEqual({ status: 200, body: { key: null }, asked: 0 });
+        expect((await whileHeld(stage)).status).toBe(423);
+        expect((await stage.get('/x')).body).toEqual({ key: 'k' });
+      },
+    );
+
+    it.each<[string, Skip]>([
+      [
+        'throws',
+        () => {
+          throw trouble();
+        },
+      ],
+      ['rejects', () => Promise.reject(trouble())],
+    ])(
+      'that %s fails the request as its error says, past the guard’s handler, and without the lock',
+      async (_, skip) => {
+        const stage = await start({ skip, handler: (_error, call) => call.send('handled', 200) });
+        const { status, text } = await stage.get('/x');
+        expect(status).toBe(418);
+        expect(text).toContain('own trouble');
+        expect(stage.journal).toEqual([]);
+      },
+    );
+  });
+
+  describe('handler', () => {
+    it.each<[string, Answer]>([
+      ['sync', (error, call) => call.send({ code: error.code }, 409)],
+      [
+        'async',
+        async (error, call) => {
+          await new Promise((resolve) => setImmediate(resolve));
+          call.send({ code: error.code }, 409);
+        },
+      ],
+    ])('that is %s answers in place of the error handlers', async (_, handler) => {
+      const stage = await start({ handler, waitMs: 0 });
+      expect(await whileHeld(stage)).toMatchObject({ status: 409, code: 'ERR_LOCK_TIMEOUT' });
+      expect(stage.count('in')).toBe(0);
+    });
+
+    it.each<[string, Answer]>([
+      [
+        'throws',
+        () => {
+          throw trouble();
+        },
+      ],
+      ['rejects', () => Promise.reject(trouble())],
+      ['hands on', (_error, call) => call.fail(trouble())],
+    ])('that %s leaves it to the error handlers', async (_, handler) => {
+      const stage = await start({ handler, waitMs: 0 });
+      expect(await whileHeld(stage)).toMatchObject({ status: 418, text: expect.stringContaining('own trouble') });
+      expect(stage.count('in')).toBe(0);
+    });
+
+    it('may hand the refusal itself on', async () => {
+      const stage = await start({ handler: (error, call) => call.fail(error), waitMs: 0 });
+      expect((await whileHeld(stage)).status).toBe(423);
+    });
+
+    it('is not asked about errors that are none of a lock', async () => {
+      const handler: Answer = (_error, call) => call.send('handled', 200);
+      const stage = await start({ handler }, {}, () => {
+        throw trouble();
+      });
+      expect((await stage.get('/x')).status).toBe(418);
+    });
+
+    it('is asked about each kind of refusal: a bad key, too', async () => {
+      const stage = await start({ handler: (error, call) => call.send({ code: error.code }, 422) }, {}, () => '');
+      const { status, body } = await stage.get('/x');
+      expect({ status, body }).toEqual({ status: 422, body: { code: 'ERR_LOCK_KEY' } });
+    });
+  });
+
+  it.each<[string, GuardOptions, () => string]>([
+    ['its `skip` rejects', { skip: () => Promise.reject() }, () => 'k'],
+    ['its `skip` rejects with a word of Express’s', { skip: () => Promise.reject('route') }, () => 'k'],
+    ['its `skip` rejects with another one', { skip: () => Promise.reject('router') }, () => 'k'],
+    ['its key function throws', {}, fails],
+    ['its handler throws', { handler: fails }, () => ''],
+    ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
+  ])('let nobody in without the lock where %s without an error', async (_, guard, key) => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route('/x', framework.lockOn(key, guard), (call) => {
+        stage.note('in');
+        call.send('');
+      }),
+    );
+    expect([await stage.get('/x'), stage.journal]).toMatchObject([{ status: 500 }, []]);
+  });
+
+  describe('statusCode', () => {
+    it.each([400, 409, 429, 503])('%i is the status of who waited in vain', async (statusCode) => {
+      const stage = await start({ statusCode, waitMs: 0 });
+      expect((await whileHeld(stage)).status).toBe(statusCode);
+    });
+
+    it('is heeded by the guard of another installed copy of this package, too', async () => {
+      let copy: { lockOn: typeof lockOn } = { lockOn };
+      jest.isolateModules(() => {
+        copy = jest.requireActual<typeof copy>(`reenlock/${framework.family}`);
+      });
+      const guard = copy.lockOn('k', { statusCode: 409, waitMs: 20 });
+      const stage = await Stage.start(framework, (app) =>
+        app.route('/x', guard as Middleware, (call) => call.send('in')),
+      );
+      expect((await whileHeld(stage)).status).toBe(409);
+    });
+
+    it('is seen by the guard’s handler and error middleware alike', async () => {
+      const stage = await start({
+        statusCode: 409,
+        waitMs: 0,
+        handler: (error, call) => call.send(`${error.status} ${error.statusCode}`, 200),
+      });
+      expect((await whileHeld(stage)).text).toBe('409 409');
+    });
+
+    it('leaves other refusals their own', async () => {
+      const store = new MemoryStore();
+      const stage = await start({ statusCode: 409, handler: 'problem' }, { store });
+      store.acquire = () => Promise.reject(new LockStoreError('down', { outcome: 'not-applied' }));
+      expect((await stage.get('/x')).status).toBe(503);
+      await stage.locks.close();
+      expect((await stage.get('/x')).status).toBe(503);
+      const noKey = await start({ statusCode: 409 }, {}, () => '');
+      expect((await noKey.get('/x')).status).toBe(400);
+    });
+  });
+});

@@ -1,0 +1,144 @@
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { isTrusted } from '../../../src/core/http/trust.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { bare } from '../../support/http/bare-app.ts';
+import type { Call } from '../../support/http/frameworks.ts';
+import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
+import { koa2, koa3 } from '../../support/http/koa-app.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+const { NGHTTP2_CANCEL } = constants;
+
+const streamOf = (call: Call): ServerHttp2Stream => (call.req as unknown as { stream: ServerHttp2Stream }).stream;
+
+describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framework) => {
+  afterEach(Stage.endAll);
+
+  const ofMethods = hangups.flatMap(([name, hangUp]) =>
+    ['GET', 'HEAD'].map((method) => [name, method, hangUp] as const),
+  );
+
+  it.each(ofMethods)(
+    'takes a client that hangs up by %s out of the queue; its handler never runs (%s)',
+    async (_, method, hangUp) => {
+      const work = gate();
+      const stage = await answering(framework, protocol, work);
+      const first = stage.visit('/x', 'first');
+      await stage.until('first in');
+      const gone = (await stage.connectHttp2()).request({ path: '/x', trace: 'gone', method });
+      await stage.until('waiting gone k');
+      const third = stage.visit('/x', 'third');
+      await stage.until('waiting third k');
+      hangUp(gone);
+      await stage.until('aborted gone k');
+      await stage.visit('/nowhere', 'passer-by');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
+      work.open();
+      await Promise.all([first, third]);
+      expect(stage.journal).not.toContain('gone in');
+    },
+  );
+
+  it('gives no lock to a request whose stream was gone before traceContext saw it', async () => {
+    const slow = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        const wait = framework.middleware(async (call, next) => {
+          call.res.once('close', () => stage.note('gone'));
+          stage.note('comes');
+          await slow;
+          return next();
+        });
+        app.route('/late', wait, framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), () =>
+          stage.note('late in'),
+        );
+        app.route('/before', framework.traceContext({ locks: stage.locks }), framework.lockOn('warm'), (call) =>
+          call.send('subscribed'),
+        );
+      },
+      { bare: true, protocol },
+    );
+    // From here on a free key is had in the turn of its guard.
+    await stage.visit('/before', 'before');
+    const late = (await stage.connectHttp2()).request({ path: '/late', trace: 'late' });
+    await stage.until('comes');
+    late.stream.close(NGHTTP2_CANCEL);
+    await stage.until('gone');
+    slow.open();
+    await stage.visit('/nowhere', 'passer-by');
+    await stage.free('k');
+    // Its trace is its own: there was nobody left to trust.
+    const aborted = expect.stringMatching(/^aborted [0-9a-f]{32} k$/);
+    expect(stage.journal.filter((line) => !line.endsWith(' warm'))).toEqual(['comes', 'gone', aborted]);
+  });
+
+  it.each<[string, (call: Call) => unknown]>([
+    ['its stream', (call) => streamOf(call).destroy()],
+    ['its session', (call) => streamOf(call).session?.destroy()],
+  ])(
+    `${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that destroys %s itself`,
+    async (_, destroy) => {
+      const clock = new ManualClock();
+      const contest = await startHttp2(framework, protocol, (call) => void destroy(call), {
+        locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+      });
+      contest.go();
+      await contest.first.closed;
+      if (!framework.awaitsHandlers) {
+        await clock.advance(29_999);
+        await contest.expectStillHeld();
+        await clock.advance(1);
+      }
+      await contest.expectHandedOn();
+    },
+  );
+});
+
+describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
+  afterEach(Stage.endAll);
+
+  it('goes by the address of the connection, and by nothing once that is gone', async () => {
+    const seen: boolean[] = [];
+    const contest = await startHttp2(framework, protocol, (call) => {
+      seen.push(isTrusted(call.req, 'internal'));
+      streamOf(call).session?.destroy();
+      seen.push(isTrusted(call.req, 'internal'));
+      call.res.once('close', () => seen.push(isTrusted(call.req, 'internal')));
+      call.send('to nobody');
+    });
+    contest.go();
+    await contest.first.closed;
+    await contest.expectHandedOn();
+    expect(seen).toEqual([true, false, false]);
+  });
+});
+
+describe.each([bare, koa3, koa2])('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each(['FIN', 'RST'] as const)('that hangs up (%s) leaves the hold to its handler', async (how) => {
+    const work = gate();
+    const contest = await Contest.start(
+      framework,
+      async (call, stage) => {
+        await clientLeaves(stage);
+        await work;
+        call.send('late');
+      },
+      { locks: { protocol: 'HTTP/2 over TLS' } },
+    );
+    contest.go();
+    await contest.expectStillHeld();
+    await contest.first.hangUp(how);
+    await contest.stage.until('first hears');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+  });
+});

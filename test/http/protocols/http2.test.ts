@@ -1,0 +1,256 @@
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2';
+import { pipeline, Readable } from 'node:stream';
+import { currentTrace, lock } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import type { Call } from '../../support/http/frameworks.ts';
+import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import type { ContestOptions } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+const { NGHTTP2_CANCEL } = constants;
+
+describe.each(stages)('%s (%s)', (protocol, _, framework) => {
+  afterEach(Stage.endAll);
+
+  const start = (handler: (call: Call, stage: Stage) => unknown, options: ContestOptions = {}) =>
+    startHttp2(framework, protocol, handler, options);
+
+  it('gives the lock to the next request when the handler answers, not earlier', async () => {
+    const work = gate();
+    const contest = await start(async (call, stage) => {
+      stage.note('first works');
+      await work;
+      stage.note('first answers');
+      call.send('first');
+    });
+    contest.go();
+    await contest.stage.until('first works');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/first$/);
+    contest.stage.expectOrder('first answers', 'released first k', 'second in');
+  });
+
+  it('answers requests for one key on one connection one after the other', async () => {
+    const stage = await answering(framework, protocol);
+    const client = await stage.connectHttp2();
+    const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));
+    await Promise.all(answers.map(({ closed }) => closed));
+    expect(answers.map(({ received }) => received)).toEqual(['one', 'two', 'three']);
+    await stage.free('k');
+  });
+
+  it('takes the end of one request for that of no other on the same connection', async () => {
+    const work = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .route('/quick', (call) => call.send('quick'))
+          .route('/slow', framework.lockOn('k'), async (call) => {
+            stage.note('slow in');
+            await work;
+            call.send(`told to stop: ${currentTrace()?.signal.aborted}`);
+          }),
+      { protocol },
+    );
+    const client = await stage.connectHttp2();
+    const quick = client.request({ path: '/quick', trace: 'quick' });
+    const slow = client.request({ path: '/slow', trace: 'slow' });
+    await Promise.all([quick.closed, stage.until('slow in')]);
+    await stage.visit('/nowhere', 'passer-by');
+    expect(await stage.holder('k')).toBe('slow');
+    work.open();
+    await slow.closed;
+    expect(slow.received).toBe('told to stop: false');
+    await stage.free('k');
+  });
+
+  it.each(hangups)(
+    'leaves the hold to the handler when the client hangs up by %s: told, it may acquire, until its late answer',
+    async (_, hangUp) => {
+      const clock = new ManualClock();
+      const work = gate();
+      const contest = await start(
+        async (call, stage) => {
+          await clientLeaves(stage);
+          await work;
+          await lock.acquire('more');
+          stage.note('first answers');
+          call.send('late');
+        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.expectStillHeld();
+      hangUp(contest.first);
+      await contest.stage.until('first hears');
+      await clock.advance(25_000);
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+      await contest.stage.free('more');
+      contest.stage.expectOrder('first hears', 'renewed first k', 'first answers', 'released first k', 'second in');
+    },
+  );
+
+  it(`${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that returns unanswered after its client has left`, async () => {
+    const clock = new ManualClock();
+    const contest = await start((_, stage) => clientLeaves(stage), {
+      locks: { clock, waitMs: Number.POSITIVE_INFINITY },
+    });
+    contest.go();
+    contest.first.stream.close(NGHTTP2_CANCEL);
+    await contest.stage.until('first hears');
+    if (!framework.awaitsHandlers) {
+      await clock.advance(29_999);
+      await contest.expectStillHeld();
+      await clock.advance(1);
+    }
+    await contest.expectHandedOn();
+    expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
+  });
+
+  it('is not left by a client that only says that it will send no more requests (GOAWAY)', async () => {
+    const work = gate();
+    const contest = await start(async (call, stage) => {
+      stage.note('first works');
+      await work;
+      call.send('first');
+    });
+    contest.go();
+    await contest.stage.until('first works');
+    contest.first.stream.session?.goaway();
+    contest.first.stream.session?.close();
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/first$/);
+    await contest.first.closed;
+  });
+
+  const streams: [string, (call: Call) => unknown][] = [
+    ['a stream in the framework’s way', (call) => call.stream(endless())],
+    ['pipe', (call) => void endless().pipe(call.res)],
+    ['pipeline', (call) => void pipeline(endless(), call.res, () => {})],
+  ];
+
+  it.each(streams)('gives the lock back when the client hangs up in the middle of %s', async (name, answer) => {
+    const contest = await start((call) => {
+      if (!name.startsWith('a ')) call.detach();
+      answer(call);
+    });
+    contest.go();
+    await contest.first.receives(/./);
+    contest.first.stream.pause();
+    await contest.expectStillHeld();
+    contest.first.stream.close(NGHTTP2_CANCEL);
+    await contest.expectHandedOn();
+  });
+
+  const pastTheResponse: [string, (stream: ServerHttp2Stream) => void][] = [
+    [
+      'respond',
+      (stream) => {
+        stream.respond();
+        stream.end('answer');
+      },
+    ],
+    ['respondWithFile', (stream) => stream.respondWithFile(__filename)],
+  ];
+
+  it.each(pastTheResponse)(
+    'gives the lock back when the handler has answered by its stream’s %s',
+    async (_, answer) => {
+      const contest = await start((call) => {
+        call.detach();
+        answer((call.res as unknown as Http2ServerResponse).stream);
+      });
+      contest.go();
+      await contest.expectHandedOn();
+      expect(contest.stage.count('lost first k')).toBe(0);
+    },
+  );
+
+  it.each([
+    ['HEAD', 200],
+    ['GET', 204],
+    ['GET', 205],
+    ['GET', 304],
+  ])(
+    'keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
+    async (method, status) => {
+      const work = gate();
+      const stage = await Stage.start(
+        framework,
+        (app, stage) =>
+          app.route('/x', framework.lockOn('k'), async (call) => {
+            call.detach();
+            call.res.writeHead(status);
+            await work;
+            stage.note('ends');
+            call.res.end();
+          }),
+        { protocol },
+      );
+      await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
+      expect(await stage.holder('k')).toBe('first');
+      work.open();
+      await stage.free('k');
+      stage.expectOrder('ends', 'released first k');
+    },
+  );
+
+  it.each([
+    ['HEAD', 200],
+    ['GET', 204],
+  ])(
+    'loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
+    async (method, status) => {
+      const clock = new ManualClock();
+      const stage = await Stage.start(
+        framework,
+        (app) =>
+          app.route('/x', framework.lockOn('k'), (call) => {
+            call.detach();
+            call.res.writeHead(status);
+          }),
+        { protocol, clock },
+      );
+      await (await stage.connectHttp2()).request({ path: '/x', trace: 'first', method }).closed;
+      await stage.visit('/nowhere', 'passer-by');
+      await clock.advance(29_000);
+      expect(await stage.holder('k')).toBe('first');
+      await clock.advance(1_000);
+      expect(stage.count('lost first k')).toBe(1);
+    },
+  );
+
+  it('keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
+    for (const releaseOn of ['close', 'end'] as const) {
+      const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
+      contest.first.stream.pause();
+      contest.go();
+      if (releaseOn === 'close') {
+        await contest.expectStillHeld();
+        contest.first.stream.resume();
+      }
+      await contest.expectHandedOn();
+      contest.first.stream.resume();
+      await contest.first.closed;
+    }
+  });
+});
+
+function endless(): Readable {
+  return new Readable({
+    read() {
+      this.push(Buffer.alloc(64 * 1024, 'x'));
+    },
+  });
+}

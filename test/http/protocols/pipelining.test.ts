@@ -1,0 +1,239 @@
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import type { Hangup } from '../../support/http/raw-client.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const hangups: Hangup[] = ['FIN', 'RST'];
+
+describeFrameworks('requests that are pipelined on one connection', (framework) => {
+  const { lockOn } = framework;
+  afterEach(Stage.endAll);
+
+  it('on one key are answered one after the other, without a deadlock', async () => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route('/:id', lockOn('k'), async (call) => {
+        stage.note(`${call.params.id} in`);
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(await stage.holder('k')).toBe(call.params.id);
+        stage.note(`${call.params.id} out`);
+        call.send(`answer-${call.params.id}.`);
+      }),
+    );
+    const client = await stage.connect();
+    client.request(...['one', 'two', 'three'].map((id) => ({ path: `/${id}`, trace: id })));
+    await client.receives(/answer-one\.[\s\S]*answer-two\.[\s\S]*answer-three\./);
+    stage.expectOrder('one in', 'one out', 'two in', 'two out', 'three in', 'three out');
+    await stage.free('k');
+    await stage.unheard();
+  });
+
+  it('whose first one waits for the key of the second one still get through', async () => {
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route(
+          '/slow-key',
+          lockOn(async () => {
+            await stage.until('quick in');
+            return 'k';
+          }),
+          (call) => call.send('slow.'),
+        )
+        .route('/quick', lockOn('k'), async (call) => {
+          stage.note('quick in');
+          await stage.until('waiting slow k');
+          call.send('quick.');
+        }),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/slow-key', trace: 'slow' }, { path: '/quick', trace: 'quick' });
+    // The second response is ended behind the first one's back, and sent after it.
+    await client.receives(/slow\.[\s\S]*quick\./);
+    await stage.free('k');
+  });
+
+  it.each(hangups)(
+    'and aborted (%s): who runs keeps its hold until its end, who waits leaves the queue',
+    async (how) => {
+      const work = gate();
+      const stage = await Stage.start(framework, (app, stage) =>
+        app.route('/:id', lockOn('k'), async (call) => {
+          stage.note(`${call.params.id} in`);
+          await work;
+          stage.note(`${call.params.id} out`);
+          call.send('late');
+        }),
+      );
+      const client = await stage.connect();
+      client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+      await stage.until('one in');
+      await stage.until('waiting two k');
+      await client.hangUp(how);
+      await stage.until('aborted two k');
+      const stranger = stage.get('/stranger', 'stranger');
+      await stage.until('waiting stranger k');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['one', ['stranger']]);
+      work.open();
+      expect((await stranger).status).toBe(200);
+      stage.expectOrder('one in', 'one out', 'stranger in', 'stranger out');
+      expect(stage.journal).not.toContain('two in');
+    },
+  );
+
+  it.each(hangups)('and aborted (%s) while all of them run: each keeps its own hold until its own end', async (how) => {
+    const ends = { one: gate(), two: gate() };
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const id = call.params.id as 'one' | 'two';
+          stage.note(`${id} in`);
+          await ends[id];
+          call.send('late');
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    await client.hangUp(how);
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    ends.two.open();
+    await stage.free('two');
+    expect(await stage.holder('one')).toBe('one');
+    ends.one.open();
+    await stage.free('one');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it.each(hangups)(
+    'and aborted (%s) after an answer that is still queued behind another: nothing is kept',
+    async (how) => {
+      const work = gate();
+      const stage = await Stage.start(framework, (app, stage) =>
+        app
+          .route('/slow', async (call) => {
+            await work;
+            stage.note('slow out');
+            call.send('late');
+          })
+          .route('/quick', lockOn('k', { releaseOn: 'close' }), (call) => {
+            stage.note('quick in');
+            call.send('quick');
+          }),
+      );
+      const client = await stage.connect();
+      client.request({ path: '/slow', trace: 'slow' }, { path: '/quick', trace: 'quick' });
+      await stage.until('quick in');
+      await stage.get('/nowhere');
+      expect(await stage.holder('k')).toBe('quick');
+      await client.hangUp(how);
+      await stage.free('k');
+      work.open();
+      await stage.until('slow out');
+    },
+  );
+
+  it('and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const { id } = call.params;
+          // As newer versions of Node do by themselves, as their first act at the connection's `close`.
+          call.req.socket.prependOnceListener('close', () => {
+            stage.note(`${id} destroyed: ${call.req.socket.destroyed}`);
+            call.res.destroy();
+          });
+          stage.note(`${id} in`);
+          await work;
+          call.send('late');
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    await client.hangUp('RST');
+    await stage.until('two destroyed: true');
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    work.open();
+    await stage.free('one', 'two');
+  });
+
+  it('and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
+    const ends = { one: gate(), two: gate() };
+    const stage = await Stage.start(framework, (app, stage) =>
+      app.route(
+        '/:id',
+        lockOn((call) => call.params.id),
+        async (call) => {
+          const id = call.params.id as 'one' | 'two';
+          // Newer versions of Node, too, close a queued response right after this, and destroy it again with the connection.
+          call.req.socket.once('error', () => {
+            stage.note(`${id} destroyed: ${call.res.socket === null ? 'queued' : 'first'}`);
+            call.res.destroy();
+            if (call.res.socket !== null) return;
+            process.nextTick(() => call.res.emit('close'));
+            call.req.socket.prependOnceListener('close', () => call.res.destroy());
+          });
+          call.req.socket.once('close', () => setImmediate(() => stage.note(`${id} gone`)));
+          stage.note(`${id} in`);
+          await ends[id];
+          if (id === 'one') call.send('late');
+          else call.res.destroy();
+        },
+      ),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+    await Promise.all([stage.until('one in'), stage.until('two in')]);
+    await client.hangUp('RST');
+    await Promise.all([stage.until('one gone'), stage.until('two gone')]);
+    expect(stage.journal).toEqual(expect.arrayContaining(['one destroyed: first', 'two destroyed: queued']));
+    await stage.get('/nowhere/else');
+    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+    ends.two.open();
+    await stage.free('two');
+    expect(await stage.holder('one')).toBe('one');
+    ends.one.open();
+    await stage.free('one');
+    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+  });
+
+  it('and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
+    const work = gate();
+    const stage = await Stage.start(framework, (app, stage) =>
+      app
+        .route('/last', async (call) => {
+          await stage.until('cut in');
+          call.res.setHeader('Connection', 'close');
+          call.send('last');
+        })
+        .route('/:id', lockOn('k'), async (call) => {
+          stage.note(`${call.params.id} in`);
+          await work;
+          stage.note(`${call.params.id} out`);
+          call.send('done');
+        }),
+    );
+    const client = await stage.connect();
+    client.request({ path: '/last', trace: 'last' }, { path: '/cut', trace: 'cut' });
+    await client.closed;
+    const stranger = stage.get('/stranger', 'stranger');
+    await stage.until('waiting stranger k');
+    await stage.get('/no/where');
+    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['cut', ['stranger']]);
+    work.open();
+    expect((await stranger).status).toBe(200);
+    stage.expectOrder('cut in', 'cut out', 'stranger in', 'stranger out');
+    await stage.free('k');
+  });
+});

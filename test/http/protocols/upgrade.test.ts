@@ -1,0 +1,254 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { lock, runInTrace } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { type Gate, gate } from '../../support/gate.ts';
+import { bare } from '../../support/http/bare-app.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import type { RawClient } from '../../support/http/raw-client.ts';
+import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+const upgrade = { path: '/first', trace: 'first', headers: ['Connection: Upgrade', 'Upgrade: chat'] };
+const connect = { path: 'first:80', trace: 'first', method: 'CONNECT' };
+type Takes = (req: IncomingMessage, socket: Duplex, stage: Stage) => unknown;
+
+/** A connection that is taken over, and beside it a guarded route for the same key. */
+class Tunnel {
+  readonly stage: Stage;
+  readonly client: RawClient;
+  second: Promise<unknown> = Promise.resolve();
+
+  private constructor(stage: Stage, client: RawClient) {
+    this.stage = stage;
+    this.client = client;
+  }
+
+  static async start(event: 'upgrade' | 'connect', takes: Takes, options?: StageOptions): Promise<Tunnel> {
+    const stage = await Stage.start(
+      bare,
+      (app, stage) => {
+        stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
+          // As websocket servers do: whoever does not read never sees its client leave.
+          socket.on('error', () => {}).on('end', () => socket.end());
+          socket.resume();
+          void takes(req, socket, stage);
+        });
+        app.route('/second', bare.lockOn('k'), (call) => {
+          stage.note('second in');
+          call.send('second');
+        });
+      },
+      options,
+    );
+    const client = (await stage.connect()).request(event === 'upgrade' ? upgrade : connect);
+    return new Tunnel(stage, client);
+  }
+
+  async expectHeld(): Promise<void> {
+    await this.stage.until('first in');
+    this.second = this.stage.visit('/second', 'second');
+    await this.stage.until('waiting second k');
+    await this.expectStillHeld();
+  }
+
+  async expectStillHeld(): Promise<void> {
+    await this.stage.visit('/nowhere', 'passer-by');
+    expect([await this.stage.holder('k'), await this.stage.waiters('k')]).toEqual(['first', ['second']]);
+  }
+
+  async expectHandedOn(): Promise<void> {
+    await this.second;
+    this.stage.expectOrder('first in', 'released first k', 'second in');
+    await this.stage.free('k');
+  }
+}
+
+describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInTrace', (event) => {
+  afterEach(Stage.endAll);
+
+  const takes: Takes = (_, socket, stage) =>
+    runInTrace(
+      async () => {
+        await lock.acquire('k');
+        socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+        stage.note('first in');
+        await new Promise((resolve) => socket.once('close', resolve));
+      },
+      { locks: stage.locks, traceId: 'first' },
+    );
+
+  it('keeps its lock while the connection lasts, and gives it back when the client hangs up', async () => {
+    for (const how of ['FIN', 'RST'] as const) {
+      const tunnel = await Tunnel.start(event, takes);
+      await tunnel.expectHeld();
+      await tunnel.client.hangUp(how);
+      await tunnel.expectHandedOn();
+    }
+  });
+});
+
+describe('a listener for `upgrade`, with traceContext and a guard by hand', () => {
+  afterEach(Stage.endAll);
+
+  /** Guards the connection; `work` says what becomes of it. */
+  function guarded(work: (res: ServerResponse, socket: Duplex) => unknown): Takes {
+    return (req, socket, stage) => {
+      const res = new ServerResponse(req);
+      traceContext({ locks: stage.locks })(req, res, () =>
+        lockOn('k')(req, res, (error) => {
+          if (error !== undefined) {
+            res.end();
+            return;
+          }
+          socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+          stage.note('first in');
+          void work(res, socket);
+        }),
+      );
+    };
+  }
+
+  it('gives the lock back when it ends the response that it made, though nothing is sent of it', async () => {
+    const done = gate();
+    const tunnel = await Tunnel.start(
+      'upgrade',
+      guarded((res) => done.then(() => res.end())),
+    );
+    await tunnel.expectHeld();
+    done.open();
+    await tunnel.expectHandedOn();
+  });
+
+  it('gives the lock back when it destroys the connection', async () => {
+    const done = gate();
+    const tunnel = await Tunnel.start(
+      'upgrade',
+      guarded((_, socket) => done.then(() => socket.destroy())),
+    );
+    await tunnel.expectHeld();
+    done.open();
+    await tunnel.expectHandedOn();
+  });
+
+  it('keeps the lock until its end where it destroys the connection since its client has left', async () => {
+    const done = gate();
+    const tunnel = await Tunnel.start(
+      'upgrade',
+      guarded((res, socket) => {
+        socket.removeAllListeners('end').once('end', () => socket.destroy());
+        void done.then(() => res.end());
+      }),
+    );
+    await tunnel.expectHeld();
+    await tunnel.client.hangUp('FIN');
+    await tunnel.expectStillHeld();
+    done.open();
+    await tunnel.expectHandedOn();
+  });
+
+  it('keeps the lock until abortGraceMs after its client has left, if it does neither', async () => {
+    const clock = new ManualClock();
+    const options = { clock, waitMs: Number.POSITIVE_INFINITY };
+    const tunnel = await Tunnel.start(
+      'upgrade',
+      guarded(() => {}),
+      options,
+    );
+    await tunnel.expectHeld();
+    await clock.advance(60_000);
+    await tunnel.expectStillHeld();
+    await tunnel.client.hangUp('RST');
+    await tunnel.expectStillHeld();
+    await clock.advance(29_999);
+    await tunnel.expectStillHeld();
+    await clock.advance(1);
+    await tunnel.second;
+    tunnel.stage.expectOrder('first in', 'lost first k', 'second in');
+  });
+
+  it('leaves the queue when its client leaves', async () => {
+    const work = gate();
+    const stage = await Stage.start(bare, (app, stage) => {
+      stage.server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
+        socket.on('error', () => {}).resume();
+        guarded(() => {})(req, socket, stage);
+      });
+      app.route('/holder', bare.lockOn('k'), async (call) => {
+        stage.note('holder in');
+        await work;
+        call.send('holder');
+      });
+    });
+    const holder = stage.visit('/holder', 'holder');
+    await stage.until('holder in');
+    const client = (await stage.connect()).request(upgrade);
+    await stage.until('waiting first k');
+    await client.hangUp('RST');
+    await stage.until('aborted first k');
+    work.open();
+    await holder;
+    await stage.free('k');
+    expect(stage.journal).not.toContain('first in');
+  });
+});
+
+describeFrameworks('a guarded route', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('that nobody upgrades answers a request with an Upgrade header as any other, and gives its lock back then', async () => {
+    const work = gate();
+    const contest = await Contest.opened(
+      framework,
+      (call) => answerAfter(work, call),
+      {},
+      async (stage) => (await stage.connect()).request(upgrade),
+    );
+    contest.go();
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/200 OK[\s\S]*first$/);
+  });
+
+  it.each(['by Node', 'by a listener for `checkContinue`'])(
+    'whose client expects `100 Continue`, said %s, keeps its lock until the answer',
+    async (how) => {
+      const contest = await Contest.opened(
+        framework,
+        async (call, stage) => {
+          for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
+          stage.note('first answers');
+          call.send('first');
+        },
+        {},
+        async (stage) => {
+          if (how !== 'by Node') {
+            stage.server.on('checkContinue', (req, res) => {
+              res.writeContinue();
+              stage.server.emit('request', req, res);
+            });
+          }
+          const headers = ['Expect: 100-continue', 'Content-Length: 4'];
+          return (await stage.connect()).request({ path: '/first', trace: 'first', method: 'POST', headers });
+        },
+      );
+      await contest.first.receives(/100 Continue/);
+      contest.go();
+      await contest.expectStillHeld();
+      contest.first.socket.write('body');
+      await contest.expectHandedOn();
+      await contest.first.receives(/200 OK[\s\S]*first$/);
+      contest.stage.expectOrder('first reads body', 'first answers', 'second in');
+    },
+  );
+});
+
+async function answerAfter(work: Gate, call: Call): Promise<void> {
+  await work;
+  call.send('first');
+}

@@ -1,0 +1,147 @@
+import { currentTrace, isLockError, lock } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+describeFrameworks('a guard whose request goes on after its answer gives its lock to the next one', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('after work that is handed to waitUntil in the same turn as the answer', async () => {
+    const work = gate();
+    let trace: ReturnType<typeof currentTrace>;
+    const contest = await Contest.start(framework, (call, stage) => {
+      trace = currentTrace();
+      call.send('first');
+      call.lock?.waitUntil(work);
+      stage.note('first answers');
+    });
+    contest.go();
+    await contest.first.receives(/first$/);
+    await contest.expectStillHeld();
+    // The scope lives on with it, and nobody has left.
+    expect([trace?.isOver, trace?.signal.aborted]).toEqual([false, false]);
+    work.open();
+    await contest.expectHandedOn();
+  });
+
+  it('after work that is handed to waitUntil, also when that fails', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, (call) => {
+      call.lock?.waitUntil(work.then(() => Promise.reject(new Error('trouble'))));
+      call.send('first');
+    });
+    contest.stage.locks.on('warning', ({ code }) => contest.stage.note(code));
+    contest.go();
+    await contest.first.receives(/first$/);
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('LOCK_WAIT_UNTIL', 'second in');
+  });
+
+  it(`${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the answer`, async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      call.detach();
+      call.res.end('first');
+      await work;
+      stage.note(`isOver ${currentTrace()?.isOver}`);
+      const error: unknown = await lock.acquire('more').then(
+        (hold) => hold.release(),
+        (error: unknown) => error,
+      );
+      stage.note(isLockError(error) ? error.code : 'acquired more');
+    });
+    contest.go();
+    await contest.first.receives(/first/);
+    if (framework.awaitsHandlers) await contest.expectStillHeld();
+    else await contest.expectHandedOn();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.stage.until(framework.awaitsHandlers ? 'acquired more' : 'ERR_LOCK_SCOPE');
+    expect(contest.stage.journal).toContain(`isOver ${!framework.awaitsHandlers}`);
+  });
+
+  if (framework.awaitsHandlers) {
+    it('only after work that goes on for longer than abortGraceMs: who has answered has not lost its client', async () => {
+      const clock = new ManualClock();
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          call.detach();
+          call.res.on('close', () => stage.note('first is sent'));
+          call.res.end('first');
+          await work;
+          stage.note(`told to stop: ${currentTrace()?.signal.aborted}`);
+        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.stage.until('first is sent');
+      await clock.advance(60_000);
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+      contest.stage.expectOrder('told to stop: false', 'released first k', 'second in');
+      expect(contest.stage.journal).not.toContain('lost first k');
+    });
+  } else {
+    it('before the handler has ended, where a time limit answers in its place', async () => {
+      const work = gate();
+      const contest = await Contest.start(framework, async (call, stage) => {
+        setImmediate(() => call.res.end('first, but late'));
+        await work;
+        stage.note(await stage.holder('k').then((owner) => `ended while it was held by ${owner}`));
+      });
+      contest.go();
+      await contest.first.receives(/late/);
+      await contest.expectHandedOn();
+      work.open();
+      await contest.stage.until('ended while it was held by undefined');
+    });
+  }
+});
+
+describeFrameworks('a request that was answered before traceContext saw it', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each(['end', 'close'] as const)(
+    `${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
+    async (releaseOn) => {
+      const stage = await Stage.start(
+        framework,
+        (app, stage) => {
+          const answers = framework.middleware(async (call, next) => {
+            if (call.req.url === '/before') return next();
+            call.detach();
+            await new Promise((resolve) => call.res.once('close', resolve).end('early'));
+            await next();
+            stage.note('next has returned');
+          });
+          app
+            .use(answers, framework.traceContext({ locks: stage.locks }))
+            .route('/x', framework.lockOn('k', { releaseOn }), async () => {
+              stage.note(`first in, held by ${await stage.holder('k')}`);
+            })
+            .route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+        },
+        { bare: true },
+      );
+      // From here on a free key is had in the turn of its guard.
+      await stage.get('/before', 'before');
+      // It stays connected: no close is left to come.
+      const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
+      await client.receives(/early$/);
+      await stage.until('next has returned');
+      await stage.free('k');
+      const seen = stage.journal.filter((line) => line.includes(' in, ') || line.startsWith('lost'));
+      expect(seen).toEqual(framework.awaitsHandlers ? ['first in, held by first'] : []);
+    },
+  );
+});

@@ -1,0 +1,141 @@
+import { PassThrough, pipeline } from 'node:stream';
+import compression from 'compression';
+import { currentTrace } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+/** More than the buffers of a loopback connection take. */
+const largeBytes = 32 * 2 ** 20;
+const waitMs = Number.POSITIVE_INFINITY;
+
+describeFrameworks('an answer that nobody ends', (framework) => {
+  afterEach(Stage.endAll);
+
+  const unended: [string, (call: Call) => unknown][] = [
+    ['of server-sent events by res.write', (call) => call.res.write('data: one\n\n')],
+    ['of a generator by pipeline', (call) => void pipeline(endlessly, call.res, () => {})],
+  ];
+
+  it.each(unended)('%s, keeps the lock until abortGraceMs after its client has left', async (_, answer) => {
+    const clock = new ManualClock();
+    const contest = await Contest.start(
+      framework,
+      (call) => {
+        call.detach();
+        answer(call);
+      },
+      { locks: { clock, waitMs } },
+    );
+    contest.go();
+    await contest.first.receives(/\r\n\r\n/);
+    contest.first.pause();
+    await clock.advance(60_000);
+    await contest.expectStillHeld();
+    await contest.first.hangUp('RST');
+    await contest.expectStillHeld();
+    await clock.advance(29_999);
+    await contest.expectHeld();
+    await clock.advance(1);
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('lost first k', 'second in');
+  });
+
+  it('since its source fails, and nobody hears of it, keeps the lock until its client has left', async () => {
+    const clock = new ManualClock();
+    const source = new PassThrough().on('error', () => {});
+    const contest = await Contest.start(
+      framework,
+      (call) => {
+        call.detach();
+        source.pipe(call.res);
+      },
+      { locks: { clock, waitMs } },
+    );
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    source.destroy(new Error('the source failed'));
+    await clock.advance(60_000);
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectHandedOn();
+    expect(contest.stage.journal).not.toContain('lost first k');
+  });
+
+  it('of server-sent events, gives the lock back at once where the trace’s signal is what ends them', async () => {
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      call.res.write('data: one\n\n');
+      currentTrace()?.signal.addEventListener('abort', () => call.res.end());
+    });
+    contest.go();
+    await contest.first.receives(/data: one/);
+    await contest.expectStillHeld();
+    await contest.first.hangUp();
+    await contest.expectHandedOn();
+    expect(contest.stage.journal).not.toContain('lost first k');
+  });
+
+  if (framework.family === 'express') {
+    it('since it fails in the middle, when its client has left, keeps the lock until abortGraceMs after that', async () => {
+      const clock = new ManualClock();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          call.res.write('half');
+          await clientLeaves(stage);
+          call.fail(new Error('too late'));
+          stage.note('first fails');
+        },
+        { locks: { clock, waitMs } },
+      );
+      contest.go();
+      await contest.first.receives(/half/);
+      await contest.first.hangUp();
+      await contest.stage.until('first fails');
+      await clock.advance(29_999);
+      await contest.expectStillHeld();
+      await clock.advance(1);
+      await contest.expectHandedOn();
+    });
+
+    it('since its compression never gets to its end, when its client leaves, keeps the lock until abortGraceMs after that', async () => {
+      const clock = new ManualClock();
+      const compress = compression({ level: 0 });
+      const contest = await Contest.opened(
+        framework,
+        (call, stage) => {
+          const { req, res } = call;
+          compress(req as Parameters<typeof compress>[0], res as Parameters<typeof compress>[1], () => {
+            res.on('close', () => stage.note('first is cut off'));
+            call.send('x'.repeat(largeBytes));
+          });
+        },
+        { locks: { clock, waitMs } },
+        async (stage) =>
+          (await stage.connect()).request({ path: '/first', trace: 'first', headers: ['Accept-Encoding: gzip'] }),
+      );
+      contest.go();
+      await contest.first.receives(/Content-Encoding: gzip/);
+      contest.first.pause();
+      await contest.expectStillHeld();
+      await contest.first.hangUp('RST');
+      await contest.stage.until('first is cut off');
+      await clock.advance(29_999);
+      await contest.expectStillHeld();
+      await clock.advance(1);
+      await contest.expectHandedOn();
+    });
+  }
+});
+
+const dots = Buffer.alloc(64 * 1024, '.');
+
+async function* endlessly(): AsyncGenerator<Buffer> {
+  while (true) yield dots;
+}

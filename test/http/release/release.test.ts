@@ -1,0 +1,219 @@
+import { getLock, isLockError, lock } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { Contest } from '../../support/stores/contest.ts';
+
+watchLeaks();
+
+const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 });
+
+describeFrameworks('a guard gives its lock to the next request', (framework) => {
+  afterEach(Stage.endAll);
+
+  it('when the handler answers, not earlier', async () => {
+    const work = gate();
+    const contest = await Contest.start(framework, async (call, stage) => {
+      stage.note('first works');
+      await work;
+      stage.note('first answers');
+      call.send('first');
+    });
+    await contest.expectHeld();
+    contest.go();
+    await contest.stage.until('first works');
+    await contest.expectStillHeld();
+    work.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/200 OK[\s\S]*first$/);
+    contest.stage.expectOrder('first answers', 'released first k', 'second in');
+  });
+
+  const failures: [string, number, (call: Call) => unknown][] = [
+    [
+      'throws synchronously',
+      409,
+      () => {
+        throw trouble();
+      },
+    ],
+    ['calls next(error), or throws asynchronously', 409, async (call) => call.fail(trouble())],
+  ];
+  if (framework.answersRejections) failures.push(['rejects', 409, () => Promise.reject(trouble())]);
+
+  it.each(failures)('when the handler %s', async (_, status, handler) => {
+    const contest = await Contest.start(framework, handler);
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
+  it('when the handler fails after a part of its answer was sent', async () => {
+    const fail = gate();
+    const contest = await Contest.start(framework, async (call) => {
+      call.detach();
+      call.res.write('half');
+      await fail;
+      call.fail(trouble());
+    });
+    contest.go();
+    await contest.first.receives(/half/);
+    await contest.expectStillHeld();
+    fail.open();
+    await contest.expectHandedOn();
+  });
+
+  if (!framework.answersRejections) {
+    it('once the client has left and abortGraceMs are over, when the handler rejects and nobody answers', async () => {
+      const clock = new ManualClock();
+      const contest = await Contest.start(
+        framework,
+        (_, stage) => {
+          stage.note('first rejects');
+          return Promise.reject(trouble());
+        },
+        { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+      );
+      contest.go();
+      await contest.stage.until('first rejects');
+      await clock.advance(60_000);
+      await contest.expectStillHeld();
+      await contest.first.hangUp();
+      await contest.expectStillHeld();
+      await clock.advance(29_999);
+      await contest.expectHeld();
+      await clock.advance(1);
+      await contest.expectHandedOn();
+      contest.stage.expectOrder('first rejects', 'lost first k', 'second in');
+    });
+  }
+
+  it('once, when the handler answers twice', async () => {
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      call.res.end('once');
+      call.res.end();
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.receives(/once/);
+    expect(contest.stage.count('released first k')).toBe(1);
+  });
+
+  it.each(['end', 'destroy'] as const)('when it calls res.%s(), which answers the response as ever', async (method) => {
+    let answered: unknown;
+    let response: unknown;
+    const contest = await Contest.start(framework, (call) => {
+      call.detach();
+      response = call.res;
+      answered = call.res[method]();
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    expect(answered).toBe(response);
+  });
+
+  it('when it is answered twice in the framework’s way', async () => {
+    const contest = await Contest.start(framework, (call) => {
+      call.send('once');
+      call.send('twice');
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    expect(contest.stage.count('released first k')).toBe(1);
+  });
+
+  it('when the response ends in a later tick, long after the handler has returned', async () => {
+    const later = gate();
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.detach();
+      void later.then(() => call.res.end('late'));
+      stage.note('first returns');
+    });
+    contest.go();
+    await contest.stage.until('first returns');
+    await contest.expectStillHeld();
+    later.open();
+    await contest.expectHandedOn();
+    await contest.first.receives(/late/);
+  });
+
+  it('after maxHoldMs, when the handler does not answer: it is told by its signal, and by the event `lost`', async () => {
+    const clock = new ManualClock();
+    const end = gate();
+    const contest = await Contest.start(
+      framework,
+      async (call, stage) => {
+        const { lock } = call;
+        lock?.signal.addEventListener('abort', () => {
+          const { reason } = lock.signal;
+          stage.note(`told ${isLockError(reason) && reason.code} ${lock.isHeld()}`);
+        });
+        await end;
+        call.send('at last');
+      },
+      { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+    );
+    contest.go();
+    await clock.advance(290_000);
+    await contest.expectStillHeld();
+    await clock.advance(10_000);
+    await contest.expectHandedOn();
+    contest.stage.expectOrder('renewed first k', 'told ERR_LOCK_LOST false', 'lost first k', 'second in');
+    end.open();
+    await contest.first.receives(/at last/);
+  });
+
+  it.each([
+    ['HEAD', 200, 'HEAD'],
+    ['GET', 204, 'a 204'],
+    ['GET', 304, 'a 304'],
+  ])('when a %s is answered %i, without a body', async (method, status) => {
+    const contest = await Contest.start(framework, (call) => call.send('no body', status), { method });
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
+  it('with every request of a connection that is kept alive', async () => {
+    const contest = await Contest.start(framework, (call) => call.send('again'));
+    contest.go();
+    await contest.expectHandedOn();
+    for (let round = 2; round <= 4; round++) {
+      contest.first.request({ path: '/first', trace: 'first' });
+      await contest.stage.until('first in', round);
+      await contest.stage.until('released first k', round);
+      await contest.stage.free('k');
+    }
+    await contest.first.receives(/(again[\s\S]*){4}/);
+    await contest.stage.unheard();
+  });
+
+  it('together with what it acquired inside and did not give back', async () => {
+    const contest = await Contest.start(framework, async (call, stage) => {
+      await lock.acquire('other');
+      await getLock('k').acquire();
+      await lock.run('brief', () => {});
+      expect([await stage.holder('other'), await stage.holder('brief')]).toEqual(['first', undefined]);
+      stage.note('first answers');
+      call.send('first');
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.stage.free('k', 'other', 'brief');
+    contest.stage.expectOrder('released first brief', 'first answers', 'released first other', 'released first k');
+  });
+
+  it('when no handler answers, with the 404', async () => {
+    const contest = await Contest.start(framework, (call) => {
+      if (framework.family === 'express') call.fail(undefined);
+    });
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.first.receives(/^HTTP\/1.1 404 /);
+  });
+});

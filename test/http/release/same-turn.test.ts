@@ -1,0 +1,102 @@
+import { EventEmitter, once } from 'node:events';
+import { createRequire } from 'node:module';
+import { id as rTracerId } from 'cls-rtracer';
+import express, { type RequestHandler } from 'express';
+import { createLocks, currentTrace, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import supertest from 'supertest';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+// The alias of the other major version has no types of its own.
+const express4 = createRequire(__filename)('express4') as typeof express;
+
+describe.each([
+  ['Express 5', express],
+  ['Express 4', express4],
+])('%s, with locks in memory', (_, create) => {
+  let store: MemoryStore;
+  let locks: Locks;
+  beforeEach(() => {
+    store = new MemoryStore();
+    locks = createLocks({ store });
+  });
+  afterEach(() => locks.close());
+
+  const traced = () => create().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
+  const guard = lockOn('k') as unknown as RequestHandler;
+
+  it('the handler of a free key is called in the turn of its guard', async () => {
+    const turns: string[] = [];
+    const app = traced()
+      .use((_req, _res, next) => {
+        next();
+        turns.push('turn over');
+      })
+      .get('/', guard, (req, res) => {
+        turns.push(`handler, ${req.lock?.isHeld()}`);
+        res.send();
+      });
+    // The first one subscribes to the store before it asks.
+    await supertest(app).get('/').expect(200);
+    turns.length = 0;
+    await supertest(app).get('/').expect(200);
+    expect(turns).toEqual(['handler, true', 'turn over']);
+  });
+
+  it('a handler whose request waited for its key is called in its own context, not in that of the release', async () => {
+    const owners: unknown[] = [];
+    const begun = new EventEmitter();
+    const app = traced().get('/', guard, (req, res) => {
+      owners.push([req.lock?.owner, currentTrace()?.traceId, rTracerId()]);
+      if (owners.length > 1) res.send();
+      else begun.emit('first', res);
+    });
+    const server = app.listen(0);
+    const first = once(begun, 'first');
+    const answers = [supertest(server).get('/'), supertest(server).get('/')].map((answer) => answer.then((it) => it));
+    const [response] = await first;
+    while ((await store.inspect('k')).waiters.length === 0) await new Promise(setImmediate);
+    response.send();
+    const ids = (await Promise.all(answers)).map(({ headers }) => headers['x-trace-id']);
+    expect(new Set(owners.map(String))).toEqual(new Set(ids.map((id) => [id, id, id].join())));
+    server.close();
+  });
+
+  it('what a handler throws in that turn is its own error, and the key is free again', async () => {
+    const errors: unknown[] = [];
+    const app = traced()
+      .get('/', guard, () => {
+        throw new Error('of the handler');
+      })
+      .use(((error, _req, res, _next) => {
+        errors.push(error.message);
+        res.status(500).send();
+      }) as express.ErrorRequestHandler);
+    await supertest(app).get('/').expect(500);
+    expect(errors).toEqual(['of the handler']);
+    expect((await store.inspect('k')).holds).toEqual([]);
+  });
+
+  it('what is run right after the answer has the lock, and what is acquired there is refused: it would be over', async () => {
+    await runInTrace(() => lock.run('warm', () => undefined), { locks });
+    const told: unknown[] = [];
+    const app = traced().get('/', async (_req, res) => {
+      res.send();
+      const outcomes = [
+        lock.run('ran', async (hold) => {
+          await new Promise(setImmediate);
+          return hold.isHeld();
+        }),
+        lock.acquire('acquired'),
+        lock.tryAcquire('tried'),
+      ].map((outcome) => Promise.resolve<unknown>(outcome).catch((error: { code: string }) => error.code));
+      told.push(...(await Promise.all(outcomes)));
+    });
+    await supertest(app).get('/').expect(200);
+    while (told.length === 0) await new Promise(setImmediate);
+    expect(told).toEqual([true, 'ERR_LOCK_SCOPE', 'ERR_LOCK_SCOPE']);
+    for (const key of ['ran', 'acquired', 'tried']) expect((await store.inspect(key)).holds).toEqual([]);
+  });
+});

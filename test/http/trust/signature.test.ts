@@ -1,0 +1,217 @@
+import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'reenlock';
+import { TraceSignatures } from '../../../src/core/model/signature.ts';
+import { gate } from '../../support/gate.ts';
+import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const minted = /^[0-9a-f]{32}$/;
+const newest = 'the-newest-secret-that-everybody-has';
+const older = 'an-older-secret-that-is-in-use-yet';
+const trust = { secrets: [newest, older], audience: 'stock' };
+const signer = (secret: string, audience = 'stock') => new TraceSignatures({ secrets: [secret], audience });
+
+/** The signature of the id `sent`, made `agoMs` ago. */
+const signed = (secret = newest, audience?: string, agoMs = 0): string =>
+  signer(secret, audience).sign('sent', Date.now() - agoMs);
+
+async function ownerIn(stage: Stage, headers: Record<string, string>): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${stage.port}/x`, { headers });
+  return ((await answer.json()) as { owner: unknown }).owner;
+}
+
+const reportTrace = (app: App): App => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId }));
+
+describeFrameworks('a signed trace header', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
+
+  /** The id that a request gets which brings `sent`, and why it was not that one. */
+  async function outcome(stage: Stage, headers: readonly string[]): Promise<{ trace: string; refusals: unknown[] }> {
+    const refusals: unknown[] = [];
+    const stop = stage.locks.on('headerRefused', (event) => refusals.push(event));
+    const client = await stage.connect();
+    client.request({ path: '/x', trace: 'sent', headers: [...headers, 'Connection: close'] });
+    await client.closed;
+    stop();
+    expect(client.received).toMatch(/^HTTP\/1.1 200 /);
+    return { trace: String(/\{"trace":"([^"]*)"\}/.exec(client.received)?.[1]), refusals };
+  }
+
+  const adopted = { trace: 'sent', refusals: [] };
+  const refused = { trace: expect.stringMatching(minted), refusals: [{ reason: 'untrusted' }] };
+
+  it.each<[string, () => string[]]>([
+    ['by the newest secret', () => [`X-Trace-Signature: ${signed()}`]],
+    ['by an older secret', () => [`X-Trace-Signature: ${signed(older)}`]],
+    ['in a header in other letters', () => [`x-trace-SIGNATURE: ${signed()}`]],
+    ['and passed on for a public address', () => [`X-Trace-Signature: ${signed()}`, 'X-Forwarded-For: 203.0.113.9']],
+  ])('is adopted: %s', async (_, headers) => {
+    const stage = await Stage.start(framework, reportTrace, { trust });
+    expect(await outcome(stage, headers())).toEqual(adopted);
+  });
+
+  it.each<[string, () => string[]]>([
+    ['absent, from loopback', () => []],
+    ['empty', () => ['X-Trace-Signature: ']],
+    ['there twice', () => [`X-Trace-Signature: ${signed()}`, `X-Trace-Signature: ${signed()}`]],
+    ['by a secret that is not known', () => [`X-Trace-Signature: ${signed('a-secret-that-nobody-else-has-here')}`]],
+    [
+      'forged under a key id that is known',
+      () => {
+        const [forged, ours] = [signed('a-secret-that-nobody-else-has-here').split('.'), signed().split('.')];
+        return [`X-Trace-Signature: ${[ours[0], ours[1], forged[2], forged[3]].join('.')}`];
+      },
+    ],
+    ['expired', () => [`X-Trace-Signature: ${signed(newest, 'stock', 30_001)}`]],
+    ['good for too long', () => [`X-Trace-Signature: ${signed(newest, 'stock', -600_000)}`]],
+    ['for another audience', () => [`X-Trace-Signature: ${signed(newest, 'orders')}`]],
+    ['truncated', () => [`X-Trace-Signature: ${signed().slice(0, -1)}`]],
+    ['of another id', () => [`X-Trace-Signature: ${signer(newest).sign('another', Date.now())}`]],
+    ['8 KB long', () => [`X-Trace-Signature: ${'v'.repeat(8192)}`]],
+    ['not ASCII', () => ['X-Trace-Signature: \xf0\x9f\x94\x92']],
+  ])('is not adopted, and the request goes on with a new id, where the signature is %s', async (_, headers) => {
+    const stage = await Stage.start(framework, reportTrace, { trust });
+    expect(await outcome(stage, headers())).toEqual(refused);
+    // The fault was in the headers, not in the stage.
+    expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(adopted);
+  });
+
+  it('is malformed first, whoever has signed it', async () => {
+    const stage = await Stage.start(framework, reportTrace, { trust });
+    const refusals: unknown[] = [];
+    stage.locks.on('headerRefused', (event) => refusals.push(event));
+    const signature = signer(newest).sign('one two', Date.now());
+    const { body } = await stage.get('/x', 'one two', { 'X-Trace-Signature': signature });
+    expect(body.trace).toMatch(minted);
+    expect(refusals).toEqual([{ reason: 'malformed' }]);
+  });
+
+  it.each<[string, Trust | undefined, Trust, boolean]>([
+    ['secrets on `traceContext` alone', undefined, trust, true],
+    ['secrets on `traceContext`, others on its locks', { secrets: [`${newest}!`], audience: 'stock' }, trust, true],
+    ['other secrets on `traceContext`', trust, { secrets: [`${newest}!`], audience: 'stock' }, false],
+    ["'none' on `traceContext`, secrets on its locks", trust, 'none', false],
+  ])('is verified with what `traceContext` says: %s', async (_, ofLocks, ofContext, isAdopted) => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => reportTrace(app.use(traceContext({ locks: stage.locks, trust: ofContext }))),
+      { bare: true, trust: ofLocks },
+    );
+    expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(isAdopted ? adopted : refused);
+  });
+
+  it('that a service sends on re-enters in the service that it is for, and waits in any other', async () => {
+    const go = gate();
+    const locked = async (call: Call) => call.send({ owner: call.lock?.owner });
+    const stock = await Stage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
+    const { store } = stock;
+    const bank = await Stage.start(framework, (app) => app.route('/x', lockOn('k'), locked), {
+      trust: { ...trust, audience: 'bank' },
+      store,
+    });
+    let inBank: Promise<unknown> | undefined;
+    const orders = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, trust: { secrets: [older, newest], audience: 'orders' } }))
+          .route('/x', lockOn('k'), async (call) => {
+            const headers = traceHeaders({ audience: 'stock' });
+            const inStock = await ownerIn(stock, headers);
+            // What the one was sent is no use at the other.
+            inBank = ownerIn(bank, headers);
+            await go;
+            call.send({ owner: call.lock?.owner, inStock });
+          }),
+      { bare: true, store },
+    );
+    const waits = new Promise<void>((resolve) => bank.locks.on('waiting', () => resolve()));
+    const answer = orders.get('/x', 'sent', { 'X-Trace-Signature': signer(newest, 'orders').sign('sent', Date.now()) });
+    await waits;
+    expect(await orders.holder('k')).toBe('sent');
+    expect(await orders.waiters('k')).toEqual([expect.stringMatching(minted)]);
+    go.open();
+    expect((await answer).body).toEqual({ owner: 'sent', inStock: 'sent' });
+    expect(await inBank).toMatch(minted);
+    await orders.free('k');
+  });
+
+  it('is made with what `traceContext` says, over what its locks say, for jobs within the request, too', async () => {
+    const ofContext = { secrets: [older, newest], audience: 'orders' };
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(traceContext({ locks: stage.locks, trust: ofContext }))
+          .route('/x', async (call) => call.send([traceHeaders(), await runInTrace(() => traceHeaders())])),
+      { bare: true, trust },
+    );
+    const { body } = await stage.get('/x', 'sent', { 'X-Trace-Signature': signed(older, 'orders') });
+    for (const headers of body) {
+      const [id, signature] = [headers['X-Trace-Id'], headers['X-Trace-Signature']];
+      const isBy = (secret: string, audience: string) => signer(secret, audience).verify(id, signature, Date.now());
+      expect([id, isBy(older, 'orders'), isBy(newest, 'stock')]).toEqual(['sent', true, false]);
+    }
+    expect(body).toHaveLength(2);
+  });
+
+  it('is not needed to sign: an edge that adopts nobody’s id signs its own with the secrets of its locks', async () => {
+    const stock = await Stage.start(framework, reportTrace, { trust });
+    const edge = await Stage.start(
+      framework,
+      (app, stage) =>
+        app.use(traceContext({ locks: stage.locks, trust: 'none' })).route('/x', async (call) => {
+          const answer = await fetch(`http://127.0.0.1:${stock.port}/x`, { headers: traceHeaders() });
+          call.send({ own: currentTrace()?.traceId, inStock: await answer.json() });
+        }),
+      { bare: true, trust },
+    );
+    const { body } = await edge.get('/x', 'sent', { 'X-Trace-Signature': signed() });
+    expect(body).toEqual({ own: expect.stringMatching(minted), inStock: { trace: body.own } });
+  });
+
+  it('is adopted all through a rotation by whoever knows its secret, and never fails a request', async () => {
+    const stages = [];
+    for (const secrets of [[older], [older, newest], [newest, older], [newest]])
+      stages.push(await Stage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
+    const table = [];
+    for (const secret of [older, newest]) {
+      const row = [];
+      for (const stage of stages) row.push((await outcome(stage, [`X-Trace-Signature: ${signed(secret)}`])).trace);
+      table.push(row.map((trace) => trace === 'sent'));
+    }
+    expect(table).toEqual([
+      [true, true, true, false],
+      [false, true, true, true],
+    ]);
+  });
+
+  it('guards the locks of a live holder: who quotes its id without a signature waits, who signs it re-enters', async () => {
+    const go = gate();
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app.route('/:who', lockOn('k'), async (call) => {
+          await getLock('k').run(() => stage.note(`${call.params.who} in`));
+          if (call.params.who === 'first') await go;
+          call.send('done');
+        }),
+      { trust },
+    );
+    const signature = { 'X-Trace-Signature': signed() };
+    const first = stage.get('/first', 'sent', signature);
+    await stage.until('first in');
+    const waits = new Promise<void>((resolve) => stage.locks.on('waiting', () => resolve()));
+    const thief = stage.get('/thief', 'sent');
+    await waits;
+    await stage.get('/friend', 'sent', signature);
+    expect(stage.journal).not.toContain('thief in');
+    go.open();
+    await Promise.all([first, thief]);
+    stage.expectOrder('first in', 'friend in', 'thief in');
+    await stage.free('k');
+  });
+});

@@ -1,0 +1,95 @@
+import type { Trust } from 'reenlock';
+import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { Stage } from '../../support/http/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+const { NODE_ENV } = process.env;
+const signed = { secrets: ['a-secret-of-all-services-of-the-shop'], audience: 'shop' };
+
+describeFrameworks('in production', (framework) => {
+  let warn: jest.SpyInstance;
+  beforeEach(() => {
+    process.env.NODE_ENV = 'production';
+    warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
+    state?.warned.clear();
+  });
+  afterEach(async () => {
+    process.env.NODE_ENV = NODE_ENV;
+    warn.mockRestore();
+    await Stage.endAll();
+  });
+
+  const codes = () => warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code);
+
+  /** An application with `trust` on its `Locks`, or on its `traceContext`. */
+  const start = (trust: Trust | undefined, place: 'locks' | 'context' = 'locks') =>
+    Stage.start(
+      framework,
+      (app, stage) =>
+        app
+          .use(framework.traceContext({ locks: stage.locks, ...(place === 'context' && { trust }) }))
+          .route('/x', (call) => call.send({})),
+      { bare: true, ...(place === 'locks' && { trust }) },
+    );
+
+  it.each(['locks', 'context'] as const)(
+    "`trust: 'all'` on the %s warns once, with the first request",
+    async (place) => {
+      const [one, other] = [await start('all', place), await start('all', place)];
+      expect(codes()).toEqual([]);
+      const client = (await one.connect()).request({ path: '/x', headers: ['Connection: close'] });
+      await client.closed;
+      expect(client.received).toMatch(/^HTTP\/1.1 200 /);
+      expect(codes()).toEqual(['LOCK_TRUST_ALL']);
+      await one.get('/x');
+      await other.get('/x');
+      expect(codes()).toEqual(['LOCK_TRUST_ALL']);
+      expect(warn).toHaveBeenCalledWith(expect.stringContaining("`trust` is 'all'"), {
+        type: 'ReenlockWarning',
+        code: 'LOCK_TRUST_ALL',
+        detail: 'See docs/errors.md, "LOCK_TRUST_ALL".',
+      });
+    },
+  );
+
+  it('`trust` that is not set warns once, when a request brings a trace header', async () => {
+    const stage = await start(undefined);
+    const client = (await stage.connect()).request({ path: '/x', headers: ['Connection: close'] });
+    await client.closed;
+    expect(codes()).toEqual([]);
+    await stage.get('/x');
+    await stage.get('/x');
+    expect(codes()).toEqual(['LOCK_TRUST']);
+  });
+
+  it.each<[string, Trust]>([
+    ["'internal'", 'internal'],
+    ["'none'", 'none'],
+    ['a predicate', () => true],
+    ['secrets', signed],
+  ])('`trust` of %s needs no warning', async (_, trust) => {
+    for (const place of ['locks', 'context'] as const) await (await start(trust, place)).get('/x');
+    expect(codes()).toEqual([]);
+  });
+
+  it("what `traceContext` says counts, where the `Locks` says 'all'", async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) =>
+        app.use(framework.traceContext({ locks: stage.locks, trust: 'none' })).route('/x', (call) => call.send({})),
+      { bare: true, trust: 'all' },
+    );
+    expect((await stage.get('/x', 'sent')).headers['x-trace-id']).not.toBe('sent');
+    expect(codes()).toEqual([]);
+  });
+
+  it.each(['development', 'test', ''])('is where warnings are due: not with NODE_ENV=%s', async (env) => {
+    process.env.NODE_ENV = env;
+    await (await start('all')).get('/x');
+    await (await start(undefined)).get('/x');
+    expect(codes()).toEqual([]);
+  });
+});

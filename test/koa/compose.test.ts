@@ -1,0 +1,246 @@
+import type { Context, Middleware, Next } from 'koa';
+import mount from 'koa-mount';
+import { getLock, isLockError, lock } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/koa';
+import { describeKoa } from '../http/compose/native.ts';
+import { gate } from '../support/gate.ts';
+import { Rivals, type Work } from '../support/http/rivals.ts';
+import { Stage } from '../support/http/stage.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+
+watchLeaks();
+
+describeKoa('below other Koa middleware', (framework, Koa, compose) => {
+  afterEach(Stage.endAll);
+
+  const answer =
+    (work: Work): Middleware =>
+    async (ctx) => {
+      await work();
+      ctx.body = `count ${getLock('k').holdCount()}`;
+    };
+
+  it('a guarded handler that calls ctx.throw gives its lock back with the error’s answer', async () => {
+    const rivals = await Rivals.start(framework, (app, work) =>
+      app.use(
+        mount(
+          '/first',
+          compose([
+            lockOn('k'),
+            async (ctx) => {
+              await work();
+              ctx.throw(409, 'trouble');
+            },
+          ]),
+        ),
+      ),
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
+  });
+
+  it.each(['above the guard', 'below the guard'])(
+    'an error that is caught and answered %s keeps the lock until that answer',
+    async (place) => {
+      const caught = gate();
+      const rivals = await Rivals.start(framework, (app, work, stage) => {
+        const catching = async (ctx: Context, next: Next): Promise<void> => {
+          try {
+            await next();
+          } catch {
+            stage.note('caught');
+            await caught;
+            ctx.status = 409;
+            ctx.body = 'answered instead';
+          }
+        };
+        const failing: Middleware = async () => {
+          await work();
+          throw new Error('trouble');
+        };
+        const steps = place === 'above the guard' ? [catching, lockOn('k')] : [lockOn('k'), catching];
+        app.use(mount('/first', compose([...(steps as Middleware[]), failing])));
+      });
+      rivals.go();
+      await rivals.stage.until('caught');
+      await rivals.expectStillHeld();
+      caught.open();
+      await rivals.expectHandedOn();
+      await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*answered instead$/);
+    },
+  );
+
+  it('a guard puts its holds where an application has something else in `ctx.state`', async () => {
+    const rivals = await Rivals.start(framework, (app, work) => {
+      const own: Middleware = async (ctx, next) => {
+        Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
+        await next();
+      };
+      const show: Middleware = async (ctx) => {
+        await work();
+        ctx.body = [ctx.state.lock?.key, ...(ctx.state.locks?.keys() ?? [])].join();
+      };
+      app.use(mount('/first', compose([own, lockOn('k') as Middleware, show])));
+    });
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/k,k$/);
+  });
+
+  it('an error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
+    const later = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const catching = async (ctx: Context, next: Next): Promise<void> => {
+        try {
+          await next();
+        } catch {
+          ctx.respond = false;
+          void later.then(() => ctx.res.end('answered instead'));
+          setImmediate(() => stage.note('caught'));
+        }
+      };
+      const failing: Middleware = async () => {
+        await work();
+        throw new Error('trouble');
+      };
+      app.use(mount('/first', compose([catching as Middleware, lockOn('k'), failing])));
+    });
+    rivals.go();
+    await rivals.stage.until('caught');
+    await rivals.expectStillHeld();
+    later.open();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/answered instead$/);
+  });
+
+  it('an error that is caught above traceContext has ended the scope: the lock is given back, no more is acquired', async () => {
+    const caught = gate();
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, { locks }) => {
+        const catching = framework.middleware(async (call, next) => {
+          try {
+            await next();
+          } catch {
+            const error: unknown = await lock.acquire('audit').catch((error: unknown) => error);
+            await caught;
+            call.send(isLockError(error) ? error.code : 'acquired', 500);
+          }
+        });
+        app.use(catching, traceContext({ locks })).route('/first', framework.lockOn('k'), async () => {
+          await work();
+          throw new Error('trouble');
+        });
+      },
+      { locks: { bare: true } },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    expect(rivals.first.received).toBe('');
+    caught.open();
+    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*ERR_LOCK_SCOPE$/);
+  });
+
+  it('composed middleware within composed middleware: its guards re-enter, and what comes after it is still covered', async () => {
+    const after = gate();
+    const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const within = compose([lockOn('k'), compose([compose([]), lockOn('k'), answer(work)])]);
+      const outside: Middleware = async (_, next) => {
+        await next();
+        stage.note('after');
+        await after;
+      };
+      app.use(mount('/first', compose([outside, within])));
+    });
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.stage.until('after');
+    // Its answer is sent when all middleware has settled.
+    await rivals.expectStillHeld();
+    after.open();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/count 2$/);
+  });
+
+  it.each([
+    ['below traceContext', { outer: true, inner: false, guard: false }, 1],
+    ['with a traceContext of its own', { outer: false, inner: true, guard: false }, 1],
+    ['below traceContext and with its own', { outer: true, inner: true, guard: false }, 1],
+    ['below a guard', { outer: true, inner: false, guard: true }, 2],
+    ['below a guard and with a traceContext of its own', { outer: true, inner: true, guard: true }, 2],
+  ])('a mounted application %s holds until the answer, once', async (_, { outer, inner, guard }, count) => {
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, { locks }) => {
+        const sub = new Koa();
+        if (inner) sub.use(traceContext({ locks }));
+        sub.use(lockOn('k')).use(answer(work));
+        if (outer) app.use(traceContext({ locks }));
+        if (guard) app.use(mount('/first', lockOn('k')));
+        app.use(mount('/first', sub));
+      },
+      { locks: { bare: true } },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(new RegExp(`count ${count}$`));
+  });
+
+  it('a mounted application that hands on holds until what comes then has answered', async () => {
+    const rivals = await Rivals.start(
+      framework,
+      (app, work, { locks }) => {
+        const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
+        app.use(mount('/first', sub), mount('/first', answer(work)));
+      },
+      { locks: { bare: true } },
+    );
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/count 1$/);
+  });
+
+  it('an application that is tried first and hands over by an error, caught between them, is no end of the scope', async () => {
+    const rivals = await Rivals.start(framework, (app, work, { locks }) => {
+      const first = new Koa()
+        .use(traceContext({ locks }))
+        .use(lockOn('k'))
+        .use(() => {
+          throw new Error('not here');
+        });
+      const tryFirst: Middleware = (ctx, next) => mount('/first', first)(ctx, next).catch(() => next());
+      app.use(tryFirst).use(mount('/first', compose([traceContext({ locks }), lockOn('k'), answer(work)])));
+    });
+    await rivals.expectStillHeld();
+    rivals.go();
+    await rivals.expectHandedOn();
+    await rivals.expectAnswer(/count 2$/);
+  });
+
+  it('but is one where no traceContext stands above both: what is tried next is refused, and locks nothing', async () => {
+    const stage = await Stage.start(
+      framework,
+      (app, stage) => {
+        const { locks } = stage;
+        const failing: Middleware = () => {
+          throw new Error('not here');
+        };
+        const first = compose([traceContext({ locks }), lockOn('k'), failing]);
+        const next = compose([traceContext({ locks }), lockOn('k'), () => stage.note('handler in')]);
+        app
+          .onError((error, call) => call.send(error.code, error.status))
+          .use((ctx: Context, noNext: Next) => first(ctx, noNext).catch(() => next(ctx, noNext)));
+      },
+      { bare: true },
+    );
+    const { status, text } = await stage.get('/', 'first');
+    expect([status, text]).toEqual([500, 'ERR_LOCK_SCOPE']);
+    await stage.free('k');
+    expect(stage.journal).not.toContain('handler in');
+  });
+});

@@ -1,0 +1,67 @@
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { type CasServer, casServers } from '../../support/stores/cas-servers.ts';
+
+watchLeaks();
+
+const ttlMs = 60_000;
+
+describe.each(Object.entries(casServers))('the four operations on %s', (_, start) => {
+  let server: CasServer;
+  beforeAll(async () => {
+    server = await start();
+  });
+  beforeEach(() => server.clear());
+  afterEach(() => server.release());
+  afterAll(() => server.stop());
+
+  it('read answers the text, or none, and the time in microseconds', async () => {
+    const adapter = server.adapter();
+    const before = await adapter.read('k');
+    expect(before).toEqual({ value: undefined, nowUs: expect.any(Number) });
+    expect(Number.isSafeInteger(before.nowUs)).toBe(true);
+    await adapter.create('k', 'ä "quoted" \\ {}', ttlMs);
+    const after = await adapter.read('k');
+    expect(after.value).toBe('ä "quoted" \\ {}');
+    expect(after.nowUs).toBeGreaterThan(before.nowUs);
+  });
+
+  it('create writes where there is none, and nowhere else', async () => {
+    const adapter = server.adapter();
+    expect(await adapter.create('k', 'one', ttlMs)).toBe(true);
+    expect(await adapter.create('k', 'two', ttlMs)).toBe(false);
+    expect((await adapter.read('k')).value).toBe('one');
+  });
+
+  it('replace writes over what it names, and over nothing else', async () => {
+    const adapter = server.adapter();
+    expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
+    expect((await adapter.read('k')).value).toBeUndefined();
+    await adapter.create('k', 'one', ttlMs);
+    expect(await adapter.replace('k', 'One', 'two', ttlMs)).toBe(false);
+    expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(true);
+    expect(await adapter.replace('k', 'one', 'three', ttlMs)).toBe(false);
+    expect((await adapter.read('k')).value).toBe('two');
+  });
+
+  it('remove takes away what it names, and nothing else', async () => {
+    const adapter = server.adapter();
+    expect(await adapter.remove('k', 'one')).toBe(false);
+    await adapter.create('k', 'one', ttlMs);
+    expect(await adapter.remove('k', 'two')).toBe(false);
+    expect((await adapter.read('k')).value).toBe('one');
+    expect(await adapter.remove('k', 'one')).toBe(true);
+    expect((await adapter.read('k')).value).toBeUndefined();
+  });
+
+  it('of many at once, one replaces and one creates', async () => {
+    const adapters = Array.from({ length: 5 }, () => server.adapter());
+    const created = await Promise.all(adapters.map((adapter, i) => adapter.create('k', `${i}`, ttlMs)));
+    expect(created.filter(Boolean)).toHaveLength(1);
+    const old = `${created.indexOf(true)}`;
+    // More than one from each, so that connections are shared.
+    const writes = adapters.flatMap((adapter, i) =>
+      [1, 2, 3].map((n) => adapter.replace('k', old, `${i}:${n}`, ttlMs)),
+    );
+    expect((await Promise.all(writes)).filter(Boolean)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,213 @@
+import { Pool } from 'pg';
+import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
+import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { readDocument } from '../../docs/markdown.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { longMs } from '../contract/harness.ts';
+import { Stage } from '../contract/stage.ts';
+
+watchLeaks();
+
+describe('PostgresCas', () => {
+  const stage = new Stage();
+  let server: PostgresServer;
+  let pool: Pool;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  beforeEach(async () => {
+    pool = new Pool({ connectionString: server.url });
+    // An idle connection hears that the server goes.
+    pool.on('error', () => {});
+    await pool.query('DROP TABLE IF EXISTS reenlock_locks');
+    await pool.query(postgresCasTable());
+    stage.store = new CasStore({ adapter: new PostgresCas({ pool }) });
+  });
+  afterEach(async () => {
+    await stage.end();
+    await pool.end();
+  });
+  afterAll(() => server.stop());
+
+  async function keys(): Promise<string[]> {
+    const { rows } = await pool.query<{ key: string }>('SELECT key FROM reenlock_locks ORDER BY key');
+    return rows.map(({ key }) => key);
+  }
+
+  /** A statement that waits for a row which another transaction has locked, and what then happens to it. */
+  async function interrupted(happen: (pid: number) => Promise<unknown>): Promise<unknown> {
+    const line = stage.deafProcess().line('owner');
+    await line.hold();
+    const blocker = await pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT * FROM reenlock_locks FOR UPDATE');
+    const outcome = line.release(longMs).catch((error: unknown) => error);
+    const waiting = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE%'`;
+    for (let pid: number | undefined; pid === undefined; ) {
+      const { rows } = await pool.query<{ pid: number }>(waiting);
+      pid = rows[0]?.pid;
+      if (pid !== undefined) await happen(pid);
+    }
+    const settled = await outcome;
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    return settled;
+  }
+
+  it('its table is the one of the document', () => {
+    expect(readDocument('docs/stores-cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
+  });
+
+  it('its table has an index by which what has expired is found', async () => {
+    const indexes = `SELECT indexdef FROM pg_indexes WHERE tablename = 'reenlock_locks'`;
+    const { rows } = await pool.query<{ indexdef: string }>(indexes);
+    expect(rows.filter(({ indexdef }) => indexdef.endsWith('(expires_at)'))).toHaveLength(1);
+  });
+
+  it('its table may be made again, and in a schema', async () => {
+    await pool.query(postgresCasTable());
+    await pool.query('CREATE SCHEMA IF NOT EXISTS locks');
+    for (const _ of [1, 2]) await pool.query(postgresCasTable('locks.held'));
+    stage.store = new CasStore({ adapter: new PostgresCas({ pool, table: 'locks.held' }) });
+    await stage.deafProcess().line().hold();
+    expect((await pool.query('SELECT key FROM locks.held')).rows).toEqual([{ key: 'reenlock:order:42' }]);
+    expect(await keys()).toEqual([]);
+  });
+
+  it('a lock outlives a restart of the server, and so does its queue', async () => {
+    const process = stage.deafProcess();
+    const holder = process.line();
+    const { fence } = await holder.hold();
+    const waiter = await process.line().wait();
+    await server.restart();
+    expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [waiter.holdId] });
+    expect((await holder.renew(fence)).status).toBe('renewed');
+  });
+
+  it('a new row takes two away that have expired, and none that has not', async () => {
+    const insert = `INSERT INTO reenlock_locks
+      SELECT $1 || n, '', clock_timestamp() + n * $2::interval FROM generate_series(1, 3) n`;
+    await pool.query(insert, ['expired', '-1 second']);
+    await pool.query(insert, ['kept', '1 hour']);
+    const process = stage.deafProcess();
+    await process.line(undefined, { id: 'a' }).hold();
+    // Those that expired first.
+    expect(await keys()).toEqual(['expired1', 'kept1', 'kept2', 'kept3', 'reenlock:a']);
+    await process.line(undefined, { id: 'b' }).hold();
+    expect(await keys()).toEqual(['kept1', 'kept2', 'kept3', 'reenlock:a', 'reenlock:b']);
+    await process.line(undefined, { id: 'c' }).hold();
+    expect(await keys()).toHaveLength(6);
+  });
+
+  it('a new row waits for none that has expired, though another transaction has locked it', async () => {
+    await pool.query(`INSERT INTO reenlock_locks VALUES ('expired', '', clock_timestamp() - interval '1 second')`);
+    const blocker = await pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT * FROM reenlock_locks FOR UPDATE');
+    expect(await new PostgresCas({ pool }).create('new', 'text', longMs)).toBe(true);
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    expect(await keys()).toEqual(['expired', 'new']);
+  });
+
+  it('a row that has expired is in the way of a new one under its own key, and stays', async () => {
+    const adapter = new PostgresCas({ pool });
+    await pool.query(`INSERT INTO reenlock_locks VALUES ('k', 'old', clock_timestamp() - interval '1 second')`);
+    expect(await adapter.create('k', 'new', longMs)).toBe(false);
+    expect((await adapter.read('k')).value).toBe('old');
+  });
+
+  it('a row that is written over is kept for as long as was asked for then', async () => {
+    const adapter = new PostgresCas({ pool });
+    await adapter.create('k', 'one', 1_000);
+    await adapter.replace('k', 'one', 'two', 3_600_000);
+    const left = `SELECT extract(epoch FROM expires_at - clock_timestamp())::int AS seconds FROM reenlock_locks`;
+    const { rows } = await pool.query<{ seconds: number }>(left);
+    expect(rows[0]?.seconds).toBeGreaterThan(3_500);
+  });
+
+  it('a record that has expired under its own key is written over', async () => {
+    const process = stage.deafProcess();
+    await process.line().hold();
+    await pool.query(`UPDATE reenlock_locks SET expires_at = clock_timestamp() - interval '1 second',
+      value = regexp_replace(value, '"untilMs":[0-9]+', '"untilMs":1')`);
+    await process.line().hold();
+    expect(await keys()).toEqual(['reenlock:order:42']);
+  });
+
+  it('of two that write at once where transactions are serializable, one is told that the other was faster', async () => {
+    const options = '-c default_transaction_isolation=serializable';
+    const strict = new Pool({ connectionString: server.url, options });
+    const adapter = new PostgresCas({ pool: strict });
+    for (let round = 0; round < 20; round++) {
+      const [key, ttlMs] = [`k${round}`, 60_000];
+      await adapter.create(key, 'one', ttlMs);
+      const writes = [1, 2, 3, 4].map((writer) => adapter.replace(key, 'one', `two ${writer}`, ttlMs));
+      expect((await Promise.all(writes)).filter(Boolean)).toHaveLength(1);
+    }
+    await strict.end();
+  });
+
+  it.each([
+    ['40001', 'could not serialize access', false],
+    ['40P01', 'deadlock detected', false],
+    ['42P01', 'relation does not exist', 'not-applied'],
+    ['57014', 'canceling statement', 'not-applied'],
+    ['53100', 'disk full', 'not-applied'],
+    ['08006', 'connection failure', 'unknown'],
+    ['57P01', 'terminating connection', 'unknown'],
+    ['57P02', 'crash of another server process', 'unknown'],
+    ['58030', 'could not write', 'unknown'],
+    ['XX000', 'internal error', 'unknown'],
+    ['40003', 'statement completion unknown', 'unknown'],
+    ['ECONNRESET', 'read ECONNRESET', 'unknown'],
+  ])('an error %s of a write (%s): %s', async (code, message, expected) => {
+    const error = Object.assign(new Error(message), { code });
+    const adapter = new PostgresCas({ pool: { query: () => Promise.reject(error) } });
+    const calls = [adapter.create('k', 'v', 1), adapter.replace('k', 'v', 'w', 1), adapter.remove('k', 'v')];
+    for (const call of calls) {
+      const answer: unknown = await call.catch((reason: unknown) => reason);
+      if (expected === 'not-applied') expect(answer).toMatchObject({ outcome: expected, cause: error });
+      else expect(answer).toBe(expected === 'unknown' ? error : expected);
+    }
+  });
+
+  it('an answer of the server that it cancelled the statement is certain', async () => {
+    const error = await interrupted((pid) => pool.query('SELECT pg_cancel_backend($1)', [pid]));
+    expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: { code: '57014' } });
+    expect((await stage.order()).holds).toHaveLength(1);
+  });
+
+  it('a connection that was ended by the server leaves it unknown', async () => {
+    const error = await interrupted((pid) => pool.query('SELECT pg_terminate_backend($1)', [pid]));
+    expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it('a write to a connection that has ended leaves it unknown, though `EPIPE` is as long as the codes of the server', async () => {
+    const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const query = (text: string, values: unknown[]) =>
+      text.startsWith('SELECT') ? pool.query(text, values) : Promise.reject(broken);
+    stage.store = new CasStore({ adapter: new PostgresCas({ pool: { query } }) });
+    await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ outcome: 'unknown', cause: broken });
+  });
+
+  it.each([
+    [undefined, 'Expected `pool` to be a Pool'],
+    [{ pool: {} }, 'Expected `pool` to be a Pool'],
+    [{ pool: { query() {} }, table: 'Locks' }, 'Expected `table` to be'],
+    [{ pool: { query() {} }, table: 'a; DROP TABLE b' }, 'Expected `table` to be'],
+  ])('refuses the options %j', (options, message) => {
+    const build = () => new PostgresCas(options as never);
+    expect(build).toThrow(LockConfigError);
+    expect(build).toThrow(message);
+  });
+
+  it('refuses to make a table of any other name', () => {
+    const long = 'a'.repeat(41);
+    expect(postgresCasTable(`${long}.${long}`)).toContain(`CREATE TABLE IF NOT EXISTS ${long}.${long} (`);
+    for (const table of ['a b', '', '1a', 'a.b.c', `${long}a`, `a.${long}a`, 'a;']) {
+      expect(() => postgresCasTable(table)).toThrow(LockConfigError);
+    }
+  });
+});

@@ -1,0 +1,302 @@
+import { once } from 'node:events';
+import type { Redis } from 'ioredis';
+import { createLocks, getLock, runInTrace } from 'reenlock';
+import { CasStore, RedisCas } from 'reenlock/redis';
+import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { RedisTransactions } from '../../../src/core/stores/redis/connection-pool.ts';
+import { readDocument } from '../../docs/markdown.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+
+watchLeaks();
+
+const ttlMs = 60_000;
+
+describe('RedisCas', () => {
+  const stage = useRedis();
+  let client: Redis;
+  let adapter: RedisCas;
+  beforeEach(async () => {
+    client = stage.connect();
+    await client.ping();
+    adapter = new RedisCas({ client });
+  });
+  afterEach(() => {
+    adapter.close();
+    client.disconnect();
+  });
+
+  /** The adapter's transactions stop between the comparison and the write, and `meanwhile` happens. */
+  function interrupt(meanwhile: (connection: Redis) => Promise<unknown>): void {
+    const duplicate = client.duplicate.bind(client);
+    jest.spyOn(client, 'duplicate').mockImplementation((options) => {
+      const connection = duplicate(options);
+      const multi = connection.multi.bind(connection) as () => ReturnType<Redis['multi']>;
+      connection.multi = (() => {
+        const transaction = multi();
+        const exec = transaction.exec.bind(transaction);
+        transaction.exec = async () => {
+          await meanwhile(connection);
+          return exec();
+        };
+        return transaction;
+      }) as Redis['multi'];
+      return connection;
+    });
+  }
+
+  async function connections(): Promise<number> {
+    const list = (await stage.client.client('LIST')) as string;
+    return list.trim().split('\n').length;
+  }
+
+  it.each(['replace', 'remove'] as const)(
+    '%s changes nothing where the text changes after the comparison',
+    async (operation) => {
+      await stage.client.set('k', 'one');
+      interrupt(() => stage.client.set('k', 'other'));
+      const done = operation === 'replace' ? adapter.replace('k', 'one', 'two', ttlMs) : adapter.remove('k', 'one');
+      expect(await done).toBe(false);
+      expect(await stage.client.get('k')).toBe('other');
+    },
+  );
+
+  it('a text is kept for as long as was asked for with it', async () => {
+    await adapter.create('k', 'one', 1_000_000);
+    expect(await stage.client.pttl('k')).toBeGreaterThan(900_000);
+    await adapter.replace('k', 'one', 'two', 5_000_000);
+    expect(await stage.client.pttl('k')).toBeGreaterThan(4_900_000);
+  });
+
+  it('a write for which there was no connection was not applied', async () => {
+    await adapter.create('k', 'one', ttlMs);
+    const away: Redis = Object.create(client, {
+      duplicate: { value: (options: object) => client.duplicate({ ...options, port: 1 }) },
+    });
+    const lost = new RedisCas({ client: away });
+    const notApplied = { code: 'ERR_LOCK_STORE', outcome: 'not-applied' };
+    await expect(lost.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject(notApplied);
+    await expect(lost.remove('k', 'one')).rejects.toMatchObject(notApplied);
+  });
+
+  it('its connection keeps the process alive while a write is on its way, and not while it is idle', async () => {
+    /** Node's own word for it. */
+    const isAwaited = ({ stream }: Redis) => (stream as unknown as { _handle: { hasRef(): boolean } })._handle.hasRef();
+    const connections = new Set<Redis>();
+    let wasAwaited = false;
+    interrupt(async (connection) => {
+      connections.add(connection);
+      wasAwaited = isAwaited(connection);
+    });
+    await adapter.create('k', '0', ttlMs);
+    for (const round of [1, 2]) {
+      expect(await adapter.replace('k', `${round - 1}`, `${round}`, ttlMs)).toBe(true);
+      expect([wasAwaited, ...Array.from(connections, isAwaited)]).toEqual([true, false]);
+    }
+  });
+
+  it('takes no client of a cluster', () => {
+    const cluster = Object.create(client, { isCluster: { value: true } });
+    expect(() => new RedisCas({ client: cluster })).toThrow(LockConfigError);
+    expect(() => new RedisCas({ client: cluster })).toThrow('got a Cluster');
+  });
+
+  it('replace fails where the server refuses the write inside the transaction', async () => {
+    await stage.client.set('k', 'one');
+    await expect(adapter.replace('k', 'one', 'two', -1)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(await stage.client.get('k')).toBe('one');
+  });
+
+  it('create says nothing after a MULTI of the application on its client', async () => {
+    await client.multi({ pipeline: false });
+    const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
+    await expect(adapter.create('k', 'one', ttlMs)).rejects.toMatchObject(unknown);
+    await client.discard();
+    expect(await stage.client.get('k')).toBeNull();
+  });
+
+  it('replace changes nothing where the text was written anew, equal, after the comparison', async () => {
+    await stage.client.set('k', 'one');
+    interrupt(() => stage.client.set('k', 'one'));
+    expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
+  });
+
+  it('a transaction whose connection is lost after the comparison is not sent on another one', async () => {
+    await stage.client.set('k', 'one');
+    interrupt(async (connection) => {
+      await stage.client.set('k', 'other');
+      const closed = once(connection, 'close');
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await closed;
+      // Whatever a connection does about that, it has done it then.
+      await until(() => ['end', 'ready'].includes(connection.status));
+    });
+    await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    await client.ping();
+    expect(await stage.client.get('k')).toBe('other');
+    jest.restoreAllMocks();
+    // The next one opens a connection of its own.
+    expect(await adapter.replace('k', 'other', 'three', ttlMs)).toBe(true);
+  });
+
+  it('a write that the server refuses was not applied; one whose answer is lost may have been', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'reader', 'reset', 'on', 'nopass', '~*', '+@all', '-set', '-del');
+    const reader = stage.connect({ username: 'reader', password: 'any' });
+    await stage.client.set('k', 'one');
+    const refused = new RedisCas({ client: reader });
+    for (const call of [
+      refused.create('new', 'text', ttlMs),
+      refused.replace('k', 'one', 'two', ttlMs),
+      refused.remove('k', 'one'),
+    ])
+      await expect(call).rejects.toMatchObject({
+        ...{ code: 'ERR_LOCK_STORE', outcome: 'not-applied' },
+        cause: { message: expect.stringMatching('^NOPERM ') },
+      });
+    refused.close();
+    reader.disconnect();
+    interrupt(() => stage.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'));
+    await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ outcome: 'unknown' });
+  });
+
+  describe('create, sent again after its connection was lost with the reply', () => {
+    let proxy: TcpProxy;
+    let far: Redis;
+    beforeEach(async () => {
+      proxy = await TcpProxy.start(stage.server.port);
+      await stage.client.call('ACL', 'SETUSER', 'writer', 'reset', 'on', 'nopass', '~*', '+@all');
+      const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
+      far = stage.connect({ port: proxy.port, username: 'writer', password: 'any', ...patient });
+      far.on('error', () => {});
+      await far.ping();
+    });
+    afterEach(async () => {
+      far.disconnect();
+      await proxy.stop();
+    });
+
+    async function created(meanwhile: () => Promise<unknown>): Promise<unknown> {
+      const lost = proxy.loseReply(([command]) => command?.toLowerCase() === 'set');
+      const answer = new RedisCas({ client: far }).create('k', 'one', ttlMs).catch((error: unknown) => error);
+      await lost;
+      // The second copy comes after what happens meanwhile.
+      proxy.cutOff();
+      await meanwhile();
+      proxy.heal();
+      return answer;
+    }
+
+    it('finds its own text, and did write it', async () => {
+      expect(await created(async () => {})).toBe(true);
+    });
+
+    it('can not tell whether it wrote where the server refuses the second copy', async () => {
+      const refused = await created(() => stage.client.call('ACL', 'SETUSER', 'writer', '-set'));
+      expect(refused).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+      expect(await stage.client.get('k')).toBe('one');
+    });
+
+    it('did not write where there is another text', async () => {
+      await stage.client.set('k', 'other');
+      expect(await created(async () => {})).toBe(false);
+    });
+  });
+
+  it('opens four connections at most, keeps them for the next, and closes them', async () => {
+    const before = await connections();
+    const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
+    await Promise.all(keys.map((key) => adapter.create(key, 'one', ttlMs)));
+    expect(await connections()).toBe(before);
+    const replaced = await Promise.all(keys.map((key) => adapter.replace(key, 'one', 'two', ttlMs)));
+    expect(replaced).toEqual(Array(40).fill(true));
+    expect(await connections()).toBe(before + 4);
+    await Promise.all(keys.map((key) => adapter.replace(key, 'two', 'three', ttlMs)));
+    expect(await connections()).toBe(before + 4);
+    adapter.close();
+    await until(async () => (await connections()) === before);
+  });
+
+  it('closes its connections after some seconds without use, and not before', async () => {
+    const clock = new ManualClock();
+    const transactions = new RedisTransactions(client, clock);
+    const before = await connections();
+    await transactions.run((connection) => connection.ping());
+    await clock.advance(4_999);
+    await transactions.run((connection) => connection.ping());
+    await clock.advance(4_999);
+    expect(await connections()).toBe(before + 1);
+    await clock.advance(1);
+    await until(async () => (await connections()) === before);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('a server that stopped answering keeps no place for ever', async () => {
+    await stage.client.set('k', 'one');
+    await adapter.replace('k', 'one', 'two', ttlMs);
+    const duplicate = jest.spyOn(client, 'duplicate');
+    stage.server.pause();
+    const calls = Array.from({ length: 5 }, () => adapter.replace('k', 'two', 'three', ttlMs));
+    const first = await Promise.race(calls.map((call) => call.catch((error: unknown) => error)));
+    expect(first).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    // Three beside the first one, and one in the place of that, which nobody can know any more.
+    expect(duplicate).toHaveBeenCalledTimes(4);
+    stage.server.resume();
+    await Promise.allSettled(calls);
+    await stage.client.set('k', 'four');
+    expect(await adapter.replace('k', 'four', 'five', ttlMs)).toBe(true);
+    jest.restoreAllMocks();
+  });
+
+  it('neither changes nor closes the client, and keeps no other key than the record', async () => {
+    const before = Object.entries(client.options);
+    const store = new CasStore({ adapter });
+    stage.store = store;
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await line.release(ttlMs);
+    expect(Object.entries(client.options)).toEqual(before);
+    expect(client.eventNames()).toEqual(stage.client.eventNames());
+    expect(await stage.client.keys('*')).toEqual(['reenlock:order:42']);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  it('warns of a server that may evict records', async () => {
+    expect(await adapter.warning()).toBeUndefined();
+    await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await adapter.warning()).toMatchObject({ code: 'LOCK_EVICTION' });
+    await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
+  });
+
+  it('needs no other rights than the document names, and no script', async () => {
+    const [, name, password, rights = ''] =
+      /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores-cas.md')) ?? [];
+    await stage.client.call('ACL', 'SETUSER', name!, 'reset', 'on', `>${password}`, ...rights.split(' '));
+    await stage.client.call('ACL', 'LOG', 'RESET');
+    const limited = stage.connect({ username: name!, password: password! });
+    const own = new RedisCas({ client: limited });
+    const locks = createLocks({ store: new CasStore({ adapter: own }), pollMs: 200 });
+    const failures: unknown[] = [];
+    locks.on('storeError', (event) => failures.push(event));
+    const lock = getLock('order:42');
+    await Promise.all(
+      [1, 2, 3].map((job) =>
+        runInTrace(() => lock.run((hold) => hold.extend(40_000)), { locks, traceId: `job-${job}` }),
+      ),
+    );
+    await locks.close();
+    expect(failures).toEqual([]);
+    // What a client asks for itself when it connects is not the store's.
+    const denied = JSON.stringify(await stage.client.call('ACL', 'LOG'));
+    expect(denied).not.toMatch(/"(get|set|del|time|watch|unwatch|multi|exec|info|eval|evalsha|script)"/);
+    await expect(limited.eval('return 1', 0)).rejects.toThrow(/NOPERM/);
+    await expect(limited.get('another')).rejects.toThrow(/NOPERM/);
+    own.close();
+    limited.disconnect();
+  });
+
+  it.each([undefined, {}, { client: null }, { client: { get() {} } }])('refuses the options %j', (options) => {
+    expect(() => new RedisCas(options as never)).toThrow(LockConfigError);
+  });
+});

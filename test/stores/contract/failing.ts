@@ -1,0 +1,97 @@
+import { types } from 'node:util';
+import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { longMs, shortMs } from './harness.ts';
+import { type Contract, key } from './stage.ts';
+
+/** C17, C18: looking, and failing. */
+export function describeFailing({ harness, stage, itQueues }: Contract): void {
+  describe('C17 `inspect`', () => {
+    it('tells of an unknown key that nobody holds it and nobody waits', async () => {
+      expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });
+    });
+
+    itQueues('tells holds and waiters, with owners, in order', async () => {
+      const process = stage.deafProcess();
+      const holds = [process.line('holder'), process.line('holder')] as const;
+      const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
+      const waiters = [await process.line('a').wait(), await process.line('b').wait(), await process.line('a').wait()];
+      const told = await stage.inspect();
+      expect(told.holds).toEqual(grants.map((grant) => ({ ...grant, owner: 'holder', mode: 'write' })));
+      expect(told.waiters.map(({ holdId, owner }) => [holdId, owner])).toEqual(
+        waiters.map(({ request }) => [request.holdId, request.owner]),
+      );
+    });
+
+    itQueues("tells since when each waits, on the store's clock, whatever its priority", async () => {
+      const process = stage.deafProcess();
+      const { nowMs } = await process.line().ask();
+      for (const priority of [3, 0, -3]) await process.line(undefined, { priority }).wait();
+      const told = await stage.inspect();
+      const times = [nowMs - 1, ...told.waiters.map(({ sinceMs }) => sinceMs), told.nowMs + 1];
+      expect(times).toEqual([...times].sort((a, b) => a - b));
+    });
+
+    itQueues('changes nothing: no hold, no order, no liveness, no grant', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const { begin } = await stage.shortTurn();
+      const gone = await two.line().wait({ livenessMs: shortMs });
+      const waiter = await one.line().wait();
+      await begin();
+      await harness.elapse(shortMs);
+      for (const _ of [1, 2, 3]) expect((await stage.order()).holds).toEqual([]);
+      expect((await stage.order()).waiters).toContain(waiter.holdId);
+      expect(await one.heard()).toEqual([]);
+      // The looking did not count as a poll of anybody.
+      await one.line().try();
+      expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [] });
+      expect(await gone.ask()).toMatchObject({ isNew: true });
+    });
+
+    it('tells of one key only', async () => {
+      await stage.deafProcess().line(undefined, { id: 'order:4' }).hold();
+      expect((await stage.inspect()).holds).toEqual([]);
+    });
+  });
+
+  describe('C18 Only a failed call rejects', () => {
+    it('what the store never heard of is an answer, not an error', async () => {
+      const line = stage.deafProcess().line();
+      expect((await line.release()).status).toBe('absent');
+      expect((await line.release(longMs)).status).toBe('absent');
+      expect((await line.renew(1)).status).toBe('lost');
+      expect(await stage.store.forceRelease(key, 1)).toBe(false);
+      expect((await stage.inspect()).holds).toEqual([]);
+    });
+
+    for (const fault of harness.faults) {
+      it(`${fault.name}: every call rejects with a LockStoreError, \`${fault.outcome}\``, async () => {
+        const { store, close } = await fault.create();
+        stage.store = store;
+        const line = stage.deafProcess().line();
+        const errors = await Promise.all(
+          [
+            () => line.ask(),
+            () => line.renew(1),
+            () => line.release(longMs),
+            () => store.forceRelease(key, 1),
+            ...(store.list === undefined ? [] : [() => store.list!({ idPrefix: '', limit: 1 })]),
+          ].map((call) =>
+            (call() as Promise<unknown>).then(
+              () => undefined,
+              (error: unknown) => error,
+            ),
+          ),
+        );
+        await close();
+        for (const error of errors) {
+          expect(error).toBeInstanceOf(LockStoreError);
+          expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: fault.outcome });
+          // Node's own errors are of another realm here.
+          expect(types.isNativeError((error as Error).cause)).toBe(true);
+          // Messages reach clients and logs: they name no key, owner or server.
+          expect((error as Error).message).not.toMatch(/order|owner|hold-|127\.0\.0\.1/);
+        }
+      });
+    }
+  });
+}

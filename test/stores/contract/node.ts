@@ -1,0 +1,151 @@
+import type { StoreMessage } from '../../../src/core/model/store.ts';
+import { longMs, shortMs } from './harness.ts';
+import { type Contract, key, type Line } from './stage.ts';
+
+/** Beyond the clock of any server that runs the tests. */
+const farMs = 60_000;
+
+/** C24, C25: what a quorum needs of its nodes. */
+export function describeNode({ harness, stage }: Contract): void {
+  const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
+
+  describe('C24 With `minFence`', () => {
+    it('the store says that it heeds it', () => {
+      expect(stage.store.capabilities.minFence).toBe(true);
+    });
+
+    it('a new fence is at least the one named, and is told the same by every call', async () => {
+      const minFence = await far();
+      const line = stage.deafProcess().line();
+      const grant = await line.hold({ minFence });
+      expect(grant.fence).toBe(minFence);
+      expect((await stage.inspect()).holds).toEqual([{ ...grant, owner: line.request.owner, mode: 'write' }]);
+      expect(await line.hold()).toEqual(grant);
+      expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
+    });
+
+    it('one that is below what the store would give changes nothing', async () => {
+      const process = stage.deafProcess();
+      const first = process.line();
+      const { fence } = await first.hold({ minFence: 1 });
+      expect(fence).toBeGreaterThan(1e15);
+      await first.release();
+      expect((await process.line().hold({ minFence: fence })).fence).toBeGreaterThan(fence);
+    });
+
+    it.each(['released', 'over'])('the next owner has a greater one, when the hold is %s', async (end) => {
+      const minFence = await far();
+      const process = stage.deafProcess();
+      const line = process.line();
+      await line.hold({ minFence, leaseMs: shortMs });
+      if (end === 'released') await line.release();
+      else await harness.elapse(shortMs);
+      expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
+    it('a repeat raises the fence of a hold that is alone, and not its lease; the old fence is lost', async () => {
+      const line = stage.deafProcess().line();
+      const { fence, endMs } = await line.hold();
+      const minFence = await far();
+      expect(await line.hold({ minFence, leaseMs: 2 * longMs })).toMatchObject({ fence: minFence, endMs });
+      expect(await line.hold({ minFence: minFence - 1 })).toMatchObject({ fence: minFence });
+      expect(await line.renew(fence)).toEqual({ status: 'lost' });
+      expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
+      await line.release();
+      expect((await stage.deafProcess().line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
+    it('to exactly the fence named, whatever the clock says by then', async () => {
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      await harness.elapse(2);
+      expect(await line.hold({ minFence: fence + 1 })).toMatchObject({ fence: fence + 1 });
+    });
+
+    it('re-entry has the fence that the owner has, also when it is repeated', async () => {
+      const process = stage.deafProcess();
+      const [outer, inner] = [process.line('owner'), process.line('owner')];
+      const { fence } = await outer.hold();
+      const minFence = await far();
+      expect((await inner.hold({ minFence })).fence).toBe(fence);
+      expect((await inner.hold({ minFence })).fence).toBe(fence);
+      expect((await outer.hold({ minFence })).fence).toBe(fence);
+    });
+
+    it('a reader that becomes the writer gets at least the one named, too, and the next owner a greater one', async () => {
+      const process = stage.deafProcess();
+      const [reader, writer] = [process.line('owner', { mode: 'read' }), process.line('owner')];
+      const { fence } = await reader.hold();
+      const minFence = await far();
+      expect((await writer.hold({ minFence })).fence).toBe(minFence);
+      // What it got as a reader still counts.
+      expect(await reader.renew(fence)).toMatchObject({ status: 'renewed' });
+      expect(await writer.renew(minFence)).toMatchObject({ status: 'renewed' });
+      for (const line of [writer, reader]) await line.release();
+      expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
+    });
+
+    it('a refused acquire leaves the fence alone', async () => {
+      const process = stage.deafProcess();
+      const { fence } = await process.line().hold();
+      expect((await process.line().ask({ queue: false, minFence: await far() })).status).toBe('refused');
+      expect((await stage.inspect()).holds).toMatchObject([{ fence }]);
+    });
+  });
+
+  describe('C25 A release that is to be announced', () => {
+    const announced = (line: Line) => stage.store.release(line.request, { tombstoneMs: longMs, announce: true });
+    const freed = (messages: readonly StoreMessage[]) => messages.filter(({ kind }) => kind === 'freed');
+
+    it('tells every process that subscribed for it where it leaves the key free, and no other', async () => {
+      const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+      const other = await stage.process();
+      const lines = [one.line('owner'), one.line('owner')] as const;
+      for (const line of lines) await line.hold();
+      await announced(lines[0]);
+      expect(await two.heard()).toEqual([]);
+      await announced(lines[1]);
+      for (const process of [one, two]) expect(freed(await process.heard())).toEqual([{ kind: 'freed', id: key }]);
+      expect(await other.heard()).toEqual([]);
+    });
+
+    it('tells it also of a hold id whose acquire was answered, when it is the first and when it is not', async () => {
+      const process = await stage.process({ freed: true });
+      for (let turn = 0; turn < 3; turn++) {
+        const line = process.line(undefined, { unanswered: 0 });
+        await line.hold();
+        await announced(line);
+      }
+      expect(freed(await process.heard())).toHaveLength(3);
+    });
+
+    it('tells nothing where the next waiter is granted', async () => {
+      const process = await stage.process({ freed: true });
+      const line = process.line();
+      await line.hold();
+      await process.line().wait();
+      await announced(line);
+      expect(freed(await process.heard())).toEqual([]);
+    });
+
+    it('tells nothing where nothing was held, or where it was not to be announced', async () => {
+      const process = await stage.process({ freed: true });
+      await announced(process.line());
+      const line = process.line();
+      await line.hold();
+      await line.release();
+      expect(await process.heard()).toEqual([]);
+    });
+
+    it('tells nothing to who listens no longer', async () => {
+      const [gone, process] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+      await gone.leave();
+      const line = process.line();
+      await line.hold();
+      await announced(line);
+      expect(freed(await process.heard())).toHaveLength(1);
+      await process.leave();
+      expect(gone.messages).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  LockStore,
+  ReleaseReply,
+  RenewReply,
+  StoreGrant,
+  StoreMessage,
+  SubscribeOptions,
+  Unsubscribe,
+} from '../../../src/core/model/store.ts';
+import { longMs, type StoreHarness, shortMs } from './harness.ts';
+
+export const key = 'order:42';
+/** In the hash slot of `key`: in a cluster, the messages of one server are in order. */
+const lastId = 'last:45082';
+
+/** What the clauses of one store share: the harness, and a stage that is set up anew for every test. */
+export interface Contract {
+  readonly harness: StoreHarness;
+  readonly stage: Stage;
+  /** `it` for what needs a queue; where the store declares that it has none, there is no such test. */
+  readonly itQueues: Pick<jest.It, 'each'> & ((promise: string, test: () => Promise<void>) => void);
+}
+
+/** One test's store, and the processes that were connected to it. */
+export class Stage {
+  #store: LockStore | undefined;
+  #processes: Process[] = [];
+
+  get store(): LockStore {
+    return this.#store as LockStore;
+  }
+
+  /** Also used for the store that goes on after a loss. */
+  set store(store: LockStore) {
+    this.#store = store;
+  }
+
+  /** A process that hears of its grants. */
+  async process(options?: SubscribeOptions): Promise<Process> {
+    const process = this.deafProcess();
+    await process.listen(options);
+    return process;
+  }
+
+  /** A process that nobody reaches: it never subscribed. */
+  deafProcess(): Process {
+    const process = new Process(this);
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** A holder-to-be, whose lease is of `shortMs` and starts with `begin`: there is time to queue behind it. */
+  async shortTurn(): Promise<{ process: Process; holder: Line; begin(): Promise<unknown> }> {
+    const before = this.deafProcess().line();
+    await before.hold();
+    const process = await this.process();
+    const holder = await process.line(undefined, { claimMs: shortMs }).wait();
+    return { process, holder, begin: () => before.release() };
+  }
+
+  inspect(id: string = key): Promise<InspectReply> {
+    return this.store.inspect(id);
+  }
+
+  /** Who holds and who waits, by hold id. */
+  async order(): Promise<{ holds: string[]; waiters: string[] }> {
+    const { holds, waiters } = await this.inspect();
+    return { holds: holds.map(({ holdId }) => holdId), waiters: waiters.map(({ holdId }) => holdId) };
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#processes.map((process) => process.leave()));
+    this.#processes = [];
+  }
+}
+
+/** One process: what it asks for, and what it was told in the stream. */
+export class Process {
+  readonly name: string = id('process');
+  /** All that came in the stream, in order; without what only says that the stream began. */
+  readonly messages: StoreMessage[] = [];
+  readonly #stage: Stage;
+  readonly #arrivals = new EventEmitter();
+  #unsubscribe: Unsubscribe | undefined;
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  async listen(options?: SubscribeOptions): Promise<void> {
+    const listener = (message: StoreMessage): void => {
+      if (message.kind === 'resubscribed' || message.kind === 'fault') return;
+      this.messages.push(message);
+      this.#arrivals.emit('message');
+    };
+    this.#unsubscribe = await this.#stage.store.subscribe(this.name, listener, options);
+  }
+
+  async leave(): Promise<void> {
+    await this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+  }
+
+  /** An acquire to come; with no owner, it has one of its own. */
+  line(owner: string = id('owner'), over: Partial<HoldRequest> = {}): Line {
+    return new Line(this.#stage, {
+      id: key,
+      holdId: id('hold'),
+      owner,
+      process: this.name,
+      claimMs: longMs,
+      mode: 'write',
+      priority: 0,
+      ...over,
+    });
+  }
+
+  /** As `line`, to read. */
+  reader(owner?: string, over: Partial<HoldRequest> = {}): Line {
+    return this.line(owner, { mode: 'read', ...over });
+  }
+
+  /** The first grant to the hold id that comes in the stream. */
+  async granted({ request }: Line): Promise<StoreGrant> {
+    while (true) {
+      for (const message of this.messages) {
+        if (message.kind === 'granted' && message.grant.holdId === request.holdId) return message.grant;
+      }
+      await once(this.#arrivals, 'message');
+    }
+  }
+
+  /** Everything that was sent to the process before this call: the stream is in order, so a last message is awaited. */
+  async heard(): Promise<readonly StoreMessage[]> {
+    const last = this.line(undefined, { id: lastId });
+    const { fence } = await last.hold();
+    await this.#stage.store.forceRelease(last.request.id, fence);
+    const isLast = (message: StoreMessage) => message.kind === 'lost' && message.holdId === last.request.holdId;
+    while (!this.messages.some(isLast)) await once(this.#arrivals, 'message');
+    return this.messages.filter((message) => !isLast(message));
+  }
+}
+
+/** One acquire, its polls, its hold and its release: everything under one hold id. */
+export class Line {
+  readonly request: HoldRequest;
+  readonly #stage: Stage;
+
+  constructor(stage: Stage, request: HoldRequest) {
+    this.#stage = stage;
+    this.request = request;
+  }
+
+  get holdId(): string {
+    return this.request.holdId;
+  }
+
+  /** Acquires and queues; a repeat is the poll. */
+  async ask(over: Partial<AcquireTerms> = {}): Promise<AcquireReply> {
+    const terms = { leaseMs: longMs, queue: true, maxWaiters: 100, livenessMs: longMs, ...over };
+    return this.#stage.store.acquire(this.request, terms);
+  }
+
+  /** Acquires without queueing. */
+  try(): Promise<AcquireReply> {
+    return this.ask({ queue: false });
+  }
+
+  /** Acquires what must be free, or already granted. */
+  async hold(over: Partial<AcquireTerms> = {}): Promise<StoreGrant> {
+    const reply = await this.ask(over);
+    if (reply.status !== 'granted') throw new Error(`Expected the key to be granted, got '${reply.status}'`);
+    return reply.grant;
+  }
+
+  /** Acquires, and answers what came of it. */
+  async status(over: Partial<AcquireTerms> = {}): Promise<AcquireReply['status']> {
+    return (await this.ask(over)).status;
+  }
+
+  /** Acquires what must be taken. */
+  async wait(over: Partial<AcquireTerms> = {}): Promise<this> {
+    const { status } = await this.ask(over);
+    if (status !== 'queued') throw new Error(`Expected to be queued, got '${status}'`);
+    return this;
+  }
+
+  async renew(fence: number, leaseMs: number = longMs): Promise<RenewReply> {
+    return this.#stage.store.renew(this.request, { fence, leaseMs });
+  }
+
+  async release(tombstoneMs = 0): Promise<ReleaseReply> {
+    return this.#stage.store.release(this.request, { tombstoneMs });
+  }
+}
+
+function id(kind: string): string {
+  return `${kind}-${randomUUID()}`;
+}

@@ -1,0 +1,259 @@
+import { Redis } from 'ioredis';
+import {
+  createLocks,
+  getLock,
+  type LockError,
+  type LockKey,
+  type Locks,
+  lock,
+  MemoryStore,
+  runInTrace,
+} from '../../src/core/index.ts';
+import type { LockStore } from '../../src/core/model/store.ts';
+import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { gate } from '../support/gate.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { until } from '../support/redis/stage.ts';
+
+watchLeaks();
+
+/** Each of them is another lock. */
+const keys: readonly LockKey[] = [
+  ...['{}', '}x', '{x', '{', '}', '}{', '{}a', 'a{b}c', '{{b}}', '%', '%007b', '%h', '%25', '|', 'a|b', 'a%007cb'],
+  ...['a', 'A', 'a ', ' a', ' ', 'a:b', 'b:c', 'c', ':', 'a:', ':a', 'a/b', '-', 'a-b', '.', '0 0', '1 2 3 -'],
+  ...[
+    '*',
+    '?',
+    'a*',
+    '[a-z]',
+    '[^a]',
+    '\\',
+    '\\*',
+    'h?llo',
+    'a\\b',
+    "'",
+    '"',
+    '`',
+    '$1',
+    '(',
+    '#',
+    '--',
+    'nil',
+    'false',
+  ],
+  ...[
+    '\u0000',
+    'a\u0000',
+    'a\u0000b',
+    '\n',
+    '\r\n',
+    'a\r\nSET b 1\r\n',
+    '*1\r\n$4\r\nPING\r\n',
+    '\t',
+    '\u007f',
+    '\u0085',
+  ],
+  ...[
+    '\u001b',
+    '\u0001b',
+    '\u001b[31mred\u001b[0m',
+    '\u001b]0;title\u0007',
+    '\u202e',
+    '\u200b',
+    '\ufeff',
+    '\u2028',
+    '\u00a0',
+    '\u3000',
+  ],
+  ...['\ud800', '\udc00', '\ud801', 'a\udc00b', '\udc00\ud800', '\ufffd', '%d800', '\u{1f512}', 'ключ', 'é', 'e\u0301'],
+  ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'prototype', 'valueOf', 'length'],
+  ...[0, 1, -1, 1.5, 1e21, 1e-7, 2 ** 53, 9_007_199_254_740_993n, -(2n ** 80n), '1.0', '01', '+1', '0x1', '1e3'],
+  ...[
+    'x'.repeat(255),
+    'x'.repeat(256),
+    'x'.repeat(257),
+    'ä'.repeat(128),
+    'ä'.repeat(129),
+    '{'.repeat(51),
+    '{'.repeat(52),
+  ],
+  ...['x'.repeat(4_095), 'x'.repeat(4_096), 'y'.repeat(4_096), 'ä'.repeat(2_048), '\u0000'.repeat(4_096)],
+];
+
+/** The same characters, cut elsewhere, and categories that would break a key. */
+const cuts: readonly (readonly [category: string | undefined, key: LockKey])[] = [
+  ['a', 'b:c:d'],
+  ['a:b', 'c:d'],
+  ['a:b:c', 'd'],
+  ['a', 'b|c|d'],
+  ['a|b', 'c|d'],
+  ['a|', 'b'],
+  ['a', '|b'],
+  ['a|b|c', 'd'],
+  [undefined, 'a|b|c|d'],
+  [undefined, 'a:b:c:d'],
+  ['{}', 'a'],
+  ['}', 'a'],
+  ['\u0000', 'a'],
+  ['\ud800', 'a'],
+  ['%', '007ca'],
+  ['__proto__', 'a'],
+  ['*', 'a'],
+  ['C', 'a'],
+  ['x'.repeat(256), 'a'],
+  ['x'.repeat(255), 'xa'],
+  ['x'.repeat(256), 'y'.repeat(4_096)],
+];
+
+const pairs = [...keys.map((key) => [undefined, key] as const), ...keys.map((key) => ['c', key] as const), ...cuts].map(
+  ([category, key]) => ({ name: nameOf(category, key), category, key }),
+);
+
+/** What a test can be called. */
+function nameOf(category: string | undefined, key: LockKey): string {
+  const text = typeof key === 'string' ? JSON.stringify(key) : `${key} (${typeof key})`;
+  const short = text.length > 40 ? `${text.slice(0, 20)}… of ${String(key).length}` : text;
+  return category === undefined ? short : `${short} in ${JSON.stringify(category).slice(0, 20)}`;
+}
+
+interface Backend {
+  readonly name: string;
+  start(): Promise<() => LockStore>;
+  stop(): Promise<void>;
+}
+
+function memory(): Backend {
+  const store = new MemoryStore();
+  return { name: 'MemoryStore', start: async () => () => store, stop: async () => {} };
+}
+
+function redis(): Backend {
+  let server: RedisServer;
+  let client: Redis;
+  return {
+    name: 'RedisStore',
+    async start() {
+      server = await startRedis();
+      client = new Redis(server.port);
+      return () => new RedisStore({ client });
+    },
+    async stop() {
+      client.disconnect();
+      await server.stop();
+    },
+  };
+}
+
+describe.each([memory(), redis()])('a key on $name', (backend) => {
+  let one: Locks;
+  let two: Locks;
+  let connect: () => LockStore;
+  const created: Locks[] = [];
+  beforeAll(async () => {
+    connect = await backend.start();
+  });
+  afterAll(() => backend.stop());
+  beforeEach(() => {
+    one = createLocks({ store: connect() });
+    two = createLocks({ store: connect() });
+  });
+  afterEach(async () => {
+    for (const locks of [one, two, ...created.splice(0)]) await locks.close();
+  });
+
+  it.each(pairs)('works from acquire to release: $name', async ({ category, key }) => {
+    const options = { category };
+    const own = getLock(key, options);
+    const look = async () => {
+      const { key: written, holds, waiters } = await own.inspect();
+      return { written, holds: holds.map(({ owner }) => owner), waiters: waiters.map(({ owner }) => owner) };
+    };
+    const written = String(key);
+    const queued = new Promise((resolve) => two.on('waiting', resolve));
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire(key, options);
+        expect(hold.key).toBe(written);
+        const waiter = runInTrace(
+          () => lock.run(key, async ({ fence }) => [fence > hold.fence, await look()], options),
+          {
+            locks: two,
+            traceId: 'waiter',
+          },
+        );
+        expect(await queued).toMatchObject({ key: written, owner: 'waiter' });
+        expect(await look()).toEqual({ written, holds: ['holder'], waiters: ['waiter'] });
+        expect(await runInTrace(() => lock.tryAcquire(key, options), { traceId: 'third' })).toBeNull();
+        await hold.release();
+        expect(await waiter).toEqual([true, { written, holds: ['waiter'], waiters: [] }]);
+        expect(await look()).toEqual({ written, holds: [], waiters: [] });
+      },
+      { locks: one, traceId: 'holder' },
+    );
+  });
+
+  it('is never another key: all of these are held at once, each by an owner of its own', async () => {
+    let arrived = 0;
+    const all = gate();
+    const held = pairs.map(({ category, key }, index) =>
+      runInTrace(
+        async () => {
+          const hold = await lock.tryAcquire(key, { category });
+          arrived += 1;
+          if (arrived === pairs.length) all.open();
+          await all;
+          const { holds, waiters } = await getLock(key, { category }).inspect();
+          return [hold !== null, holds.map(({ owner }) => owner), waiters.length];
+        },
+        { locks: index % 2 === 0 ? one : two, traceId: `trace-${index}` },
+      ),
+    );
+    expect(await Promise.all(held)).toEqual(pairs.map((_, index) => [true, [`trace-${index}`], 0]));
+  });
+
+  it('lets exactly maxWaitersPerKey wait for it, over two processes, and one more when one has left', async () => {
+    const limited = [1, 2].map(() => createLocks({ store: connect(), maxWaitersPerKey: 3 })) as [Locks, Locks];
+    created.push(...limited);
+    let waiters = 0;
+    const wait = (locks: Locks, signal?: AbortSignal) => {
+      const queued = new Promise<string>((resolve) => locks.on('waiting', () => resolve('waiting')));
+      const acquired = runInTrace(() => lock.run('key', () => 'held', { signal }), {
+        locks,
+        traceId: `waiter-${++waiters}`,
+      });
+      return Promise.race([queued, acquired]).catch((error: LockError) => error.code);
+    };
+    const leaving = new AbortController();
+    await runInTrace(
+      () =>
+        lock.run('key', async () => {
+          const [a, b] = limited;
+          const first = [await wait(a), await wait(b, leaving.signal), await wait(a)];
+          expect(first).toEqual(['waiting', 'waiting', 'waiting']);
+          expect([await wait(a), await wait(b)]).toEqual(['ERR_LOCK_LIMIT', 'ERR_LOCK_LIMIT']);
+          leaving.abort();
+          await until(async () => (await getLock('key').inspect()).waiters.length === 2);
+          expect([await wait(b), await wait(a)]).toEqual(['waiting', 'ERR_LOCK_LIMIT']);
+        }),
+      { locks: one },
+    );
+  });
+
+  it.each<[LockKey, LockKey]>([
+    [42, '42'],
+    [42n, '42'],
+    [-0, 0],
+    [1e21, '1e+21'],
+    [0.1, '0.1'],
+  ])('%p is the same as %p', async (a, b) => {
+    await runInTrace(
+      () =>
+        lock.run(a, async () => {
+          expect(await runInTrace(() => lock.tryAcquire(b), { traceId: 'another' })).toBeNull();
+          expect(getLock(b).holdCount()).toBe(1);
+        }),
+      { locks: one },
+    );
+  });
+});

@@ -1,0 +1,364 @@
+import { LockStoreError } from 'reenlock';
+import { QuorumStore } from 'reenlock/redis';
+import type { Clock } from '../../../src/core/base/clock.ts';
+import type { AcquireReply } from '../../../src/core/model/store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
+import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
+import { outcomeOf } from '../../support/stores/set-up.ts';
+import { longMs } from '../contract/harness.ts';
+import type { Line } from '../contract/stage.ts';
+
+watchLeaks();
+
+const dead: Fault = { kind: 'lostCall' };
+const down: Fault = { kind: 'rejected', error: new Error('ECONNREFUSED 127.0.0.1:6379') };
+const readOnly: Fault = {
+  kind: 'rejected',
+  error: new LockStoreError('The lock store answered READONLY', { outcome: 'not-applied' }),
+};
+const nodeTimeoutMs = 250;
+
+/** Asks, while more time passes than the nodes have. */
+async function asked(stage: QuorumStage, line: Line, leaseMs = longMs) {
+  const outcome = outcomeOf(line.ask({ queue: false, leaseMs }));
+  await stage.clock.advance(3 * nodeTimeoutMs);
+  return outcome;
+}
+
+/** What the store says is left of a lease that was granted. */
+function leftMs({ value }: ReturnType<typeof outcomeOf<AcquireReply>>): number | undefined {
+  return value?.status === 'granted' ? value.grant.endMs - value.nowMs : undefined;
+}
+
+describe('an acquire on a quorum', () => {
+  it.each([
+    [3, 1],
+    [4, 1],
+    [5, 2],
+    [7, 3],
+  ])('of %i nodes is granted while %i are dead', async (count, dying) => {
+    const stage = new QuorumStage(count);
+    for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
+    expect((await asked(stage, stage.deafProcess().line())).value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
+  it.each([
+    [3, 2],
+    [4, 2],
+    [5, 3],
+    [7, 4],
+  ])('of %i nodes fails while %i are dead, says so, and leaves nothing on the living ones', async (count, dying) => {
+    const stage = new QuorumStage(count);
+    for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.advance(nodeTimeoutMs + 1);
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
+    const living = Array.from({ length: count - dying }, () => 'granted');
+    expect(answersOf(outcome)).toEqual([...Array.from({ length: dying }, () => 'timeout'), ...living]);
+    expect(await stage.copies()).toBe(0);
+    await stage.clock.advance(longMs);
+  });
+
+  it('fails without waiting for the deadline where the nodes refuse the connection', async () => {
+    const stage = new QuorumStage(5);
+    for (const node of stage.nodes.slice(0, 3)) node.always('acquire', down);
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.settle();
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'unreachable', 'granted', 'granted']);
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('tells contention, timeouts, unreachable nodes and error replies apart', async () => {
+    const stage = new QuorumStage(5);
+    await putOn([stage.nodes[0]!], 'another');
+    stage.nodes[1]!.always('acquire', dead);
+    stage.nodes[2]!.always('acquire', down);
+    stage.nodes[3]!.always('acquire', readOnly);
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(answersOf(outcome)).toEqual(['refused', 'timeout', 'unreachable', 'failed', 'granted']);
+    expect(String(outcome.error)).not.toMatch(/127|order|owner/);
+    await stage.clock.advance(longMs);
+  });
+
+  it('is given back to a node that executed it, and whose connection ended before it could say so', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
+    stage.nodes[2]!.always('acquire', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(answersOf(outcome)).toEqual(['failed', 'failed', 'unreachable']);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown' });
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('leaves nothing on a node that is sent a copy of it after it was given back', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
+    stage.nodes[2]!.always('acquire', { kind: 'duplicate', ms: 50 });
+    await asked(stage, stage.deafProcess().line());
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('is known to have left nothing where every node said so', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('is refused, not failed, where others have the key, however many nodes are silent beside', async () => {
+    const stage = new QuorumStage(5);
+    await putOn(stage.nodes.slice(0, 3), 'another');
+    for (const node of stage.nodes.slice(3)) node.always('acquire', dead);
+    expect((await asked(stage, stage.deafProcess().line())).value?.status).toBe('refused');
+    await stage.clock.advance(longMs);
+  });
+
+  it('does not wait for a node that let its last deadline pass', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.always('acquire', dead);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    const outcome = outcomeOf(stage.deafProcess().line(undefined, { id: 'order:2' }).ask());
+    await stage.clock.settle();
+    expect(outcome.value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
+  it('waits a little for such a node again once it has answered', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', dead);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    await stage.deafProcess().line(undefined, { id: 'order:2' }).hold();
+    stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 20 });
+    const outcome = outcomeOf(stage.deafProcess().line(undefined, { id: 'order:3' }).ask());
+    await stage.clock.settle();
+    expect(outcome.value).toBeUndefined();
+    await stage.clock.advance(20);
+    expect(outcome.value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
+  it('takes answers that are there with the deadline, as after a blocked event loop', async () => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 200 });
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 200 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.advance(200);
+    expect(outcome.value?.status).toBe('granted');
+  });
+
+  it('waits for such a node where the others are too few', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', dead);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 100 });
+    stage.nodes[1]!.always('acquire', readOnly);
+    const outcome = await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
+    expect(outcome.value?.status).toBe('granted');
+    await stage.clock.advance(longMs);
+  });
+
+  it('is one call to each node, but for the first ones, whose fences have to be made equal', async () => {
+    const stage = new QuorumStage(3);
+    const calls = () => stage.nodes.map((node) => node.count('acquire'));
+    for (const [index, node] of stage.nodes.entries()) node.next('acquire', { kind: 'lateCall', ms: 3 * index });
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    const before = calls();
+    expect(Math.max(...before)).toBeGreaterThan(1);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
+    expect(calls()).toEqual(before.map((count) => count + 1));
+  });
+});
+
+describe('a grant of a quorum', () => {
+  it('tells how many other holds its owner has, though a node has none of them', async () => {
+    const stage = new QuorumStage(3);
+    const process = stage.deafProcess();
+    stage.nodes[0]!.next('acquire', down);
+    await process.line('owner').hold();
+    expect(await process.line('owner').ask()).toMatchObject({ status: 'granted', otherHolds: 1 });
+  });
+});
+
+describe('an acquire that no node majority grants', () => {
+  it('is given back, and tried again after a pause with jitter', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one', 5);
+    await putOn([stage.nodes[1]!], 'two', 5);
+    const outcome = outcomeOf(stage.deafProcess().line().ask());
+    await stage.clock.settle();
+    expect(outcome.value).toBeUndefined();
+    expect(await stage.copies()).toBe(2);
+    // Half of the first pause's 20 ms.
+    await stage.clock.advance(10);
+    expect(outcome.value?.status).toBe('granted');
+  });
+
+  it('is not tried again once its tries took as long as one node may', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one');
+    await putOn([stage.nodes[1]!], 'two');
+    stage.nodes[2]!.always('release', { kind: 'lateReply', ms: nodeTimeoutMs / 2 });
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(outcome.value?.status).toBe('refused');
+    expect(stage.nodes[2]!.count('acquire')).toBe(2);
+  });
+
+  it('is not tried again where it was released in that pause', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one', 5);
+    await putOn([stage.nodes[1]!], 'two', 5);
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask());
+    await stage.clock.settle();
+    await line.release();
+    await stage.clock.advance(20);
+    expect(outcome.value?.status).toBe('cancelled');
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('is refused in the end, and leaves nothing', async () => {
+    const stage = new QuorumStage(3);
+    await putOn([stage.nodes[0]!], 'one');
+    await putOn([stage.nodes[1]!], 'two');
+    const outcome = await asked(stage, stage.deafProcess().line());
+    expect(outcome.value?.status).toBe('refused');
+    expect(stage.nodes[2]!.count('acquire')).toBe(3);
+    expect(await stage.copies()).toBe(2);
+  });
+
+  it('is not tried again where somebody holds the key', async () => {
+    const stage = new QuorumStage(3);
+    await stage.deafProcess().line().hold();
+    const before = stage.nodes[0]!.count('acquire');
+    expect((await stage.deafProcess().line().try()).status).toBe('refused');
+    expect(stage.nodes[0]!.count('acquire')).toBe(before + 1);
+  });
+});
+
+describe('the validity of a grant', () => {
+  it.each([
+    [500, 'granted'],
+    [700, 'refused'],
+  ])('is checked after the quorum: %i ms of a second later it is %s', async (ms, status) => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 2_000 });
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms });
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(ms);
+    expect(outcome.value?.status).toBe(status);
+    expect(await stage.copies()).toBe(status === 'granted' ? 3 : 0);
+  });
+
+  it('is counted from the first call, also by a repeat that shares its answer', async () => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 2_000 });
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 400 });
+    const line = stage.deafProcess().line();
+    const first = outcomeOf(line.ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(300);
+    const repeat = outcomeOf(line.ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(100);
+    expect(stage.nodes[0]!.count('acquire')).toBe(1);
+    expect(leftMs(first)).toBe(1_000);
+    expect(leftMs(repeat)).toBe(700);
+  });
+
+  it('is not asked for where it is had already: a repeat is told what is left, be it little', async () => {
+    const stage = new QuorumStage(3);
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: 1_000 });
+    await stage.clock.advance(900);
+    expect(leftMs(await asked(stage, line, 1_000))).toBe(100);
+  });
+
+  it('counts what the wall clock says, too: a machine that slept was away', async () => {
+    const stage = new QuorumStage(3);
+    for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 10 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.settle();
+    stage.clock.jumpWall(900);
+    await stage.clock.advance(10);
+    expect(outcome.value?.status).toBe('refused');
+    expect(await stage.copies()).toBe(0);
+  });
+
+  it('leaves room for the drift of the clocks', async () => {
+    const stage = new QuorumStage(3, { nodeTimeoutMs: 80_000 });
+    // Of 100 s, 1 % and 2 ms go; a third must be left.
+    const leaseMs = 100_000;
+    const latestMs = Math.floor(leaseMs - leaseMs / 100 - 2 - leaseMs / 3);
+    for (const [ms, status] of [
+      [latestMs, 'granted'],
+      [latestMs + 1, 'refused'],
+    ] as const) {
+      for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms });
+      const line = stage.deafProcess().line(undefined, { id: `order:${ms}` });
+      const outcome = outcomeOf(line.ask({ queue: false, leaseMs }));
+      await stage.clock.advance(ms);
+      expect(outcome.value?.status).toBe(status);
+    }
+  });
+
+  it('is the shortest lease that a quorum needs', async () => {
+    const stage = new QuorumStage(3);
+    stage.nodes[0]!.next('acquire', { kind: 'lateCall', ms: 20 });
+    stage.nodes[1]!.next('acquire', { kind: 'lateCall', ms: 10 });
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
+    await stage.clock.advance(20);
+    const reply = outcome.value!;
+    expect(reply.status === 'granted' && reply.grant.endMs - reply.nowMs).toBe(1_000);
+    expect(fenceOf(outcome)).toBeGreaterThan(0);
+  });
+});
+
+describe('nodes whose clocks are an hour apart', () => {
+  /** The nodes by these numbers are ahead. */
+  function apart(count: number, ahead: readonly number[]): { stage: QuorumStage; nodes: readonly FakeStore[] } {
+    const stage = new QuorumStage(count);
+    const { clock } = stage;
+    const now = () => ({ ...clock.now(), wallMs: clock.now().wallMs + 3_600_000 });
+    const fast: Clock = { now, after: (ms, run) => clock.after(ms, run), randomId: () => '', jitter: () => 0 };
+    const nodes = Array.from({ length: count }, (_, index) => new FakeStore(ahead.includes(index) ? fast : clock));
+    stage.store = new QuorumStore({ stores: nodes }, clock);
+    return { stage, nodes };
+  }
+
+  it('are asked once, but for the first time: the fence that is proposed is beyond all of them', async () => {
+    const { stage, nodes } = apart(3, [1, 2]);
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
+    const before = nodes.map((node) => node.count('acquire'));
+    nodes[2]!.next('acquire', { kind: 'lateCall', ms: 3 });
+    await asked(stage, stage.deafProcess().line(undefined, { id: 'order:2' }));
+    expect(nodes.map((node) => node.count('acquire'))).toEqual(before.map((count) => count + 1));
+  });
+
+  it('leave a grant its whole lease, though those that refused it are ahead of those that granted', async () => {
+    const { stage, nodes } = apart(5, [0, 3, 4]);
+    await putOn(nodes.slice(3), 'another');
+    expect(leftMs(await asked(stage, stage.deafProcess().line(), 1_000))).toBe(1_000);
+  });
+
+  it('leave a renewal what a quorum has left of an earlier one that a node missed', async () => {
+    const { stage, nodes } = apart(3, [0, 1]);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs: 1_000 });
+    nodes[0]!.next('renew', down);
+    await line.renew(fence, 60_000);
+    const renewed = await line.renew(fence, 1_000);
+    expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(60_000);
+  });
+
+  it('tell who is refused when as many as are needed are free', async () => {
+    const { stage, nodes } = apart(3, [0]);
+    for (const [index, leaseMs] of [10_000, 40_000, 20_000].entries()) await putOn([nodes[index]!], 'another', leaseMs);
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 20_000 });
+  });
+
+  it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {
+    const { stage, nodes } = apart(3, [0]);
+    await putOn(nodes, 'another', 10_000);
+    nodes[2]!.next('acquire', down);
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 10_000 });
+  });
+});

@@ -1,0 +1,232 @@
+import { join } from 'node:path';
+import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
+import { QuorumStore, RedisStore } from 'reenlock/redis';
+import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { startScript } from '../../support/processes/processes.ts';
+import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
+import { startRedis } from '../../support/redis/server.ts';
+import { until } from '../../support/redis/stage.ts';
+import { answersOf } from '../../support/stores/quorum-stage.ts';
+import { outcomeOf } from '../../support/stores/set-up.ts';
+import { Stage } from '../contract/stage.ts';
+
+watchLeaks();
+
+const leaseMs = 60_000;
+
+describe('a quorum of real servers', () => {
+  const redis = new RedisNodes();
+  const stage = new Stage();
+  const clock = new ManualClock();
+  afterEach(async () => {
+    await stage.end();
+    // Dead servers are asked to give back until the lease is over.
+    while (clock.timerCount > 0) await clock.advance(1_000);
+    await redis.stop();
+  });
+
+  /** On a clock that stands, a busy machine has as long as it takes; a frozen server is silent on the system's. */
+  async function start(count: number, storeClock: Clock = clock): Promise<void> {
+    await redis.start(count);
+    // A client that refuses calls while there is no connection: the node is known to be down at once.
+    const clients = redis.connect({ maxRetriesPerRequest: 0 });
+    await Promise.all(clients.map((client) => client.ping()));
+    const stores = clients.map((client) => new OldRedisStore({ client }));
+    stage.store = new QuorumStore({ stores, nodeTimeoutMs: 2_000 }, storeClock);
+  }
+
+  /** Whether the server has a hold on the key, by a client of its own. */
+  async function isHeldOn(index: number): Promise<boolean> {
+    const client = redis.client(redis.servers[index]!.port);
+    const { holds } = await new RedisStore({ client }).inspect('order:42');
+    client.disconnect();
+    return holds.length > 0;
+  }
+
+  it('of five works while two are killed, in the course of a hold and after it', async () => {
+    await start(5);
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs });
+    await Promise.all(redis.servers.slice(0, 2).map((server) => server.kill()));
+    expect((await line.renew(fence, leaseMs)).status).toBe('renewed');
+    expect((await stage.deafProcess().line().ask({ queue: false, leaseMs })).status).toBe('refused');
+    expect((await line.release(leaseMs)).status).toBe('released');
+    const next = stage.deafProcess().line();
+    expect((await next.hold({ leaseMs })).fence).toBeGreaterThan(fence);
+    await next.release();
+  });
+
+  it('remembers a release as cheaply as ever on the servers that answered, while another does not', async () => {
+    await start(3);
+    await redis.servers[0]!.kill();
+    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    await line.hold({ leaseMs });
+    await line.release(leaseMs);
+    // What is written beside the record is for releases that an acquire may still follow.
+    const clients = redis.servers.slice(1).map(({ port }) => redis.client(port));
+    const keys = await Promise.all(clients.map((client) => client.keys('*')));
+    expect(keys).toEqual(clients.map(() => ['reenlock:{order:42}:lock']));
+    expect((await line.ask({ leaseMs })).status).toBe('cancelled');
+  });
+
+  it('of five fails while three are killed, and leaves nothing on the living two', async () => {
+    await start(5);
+    await Promise.all(redis.servers.slice(0, 3).map((server) => server.kill()));
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask({ leaseMs }));
+    await until(() => outcome.error !== undefined);
+    expect(answersOf(outcome)).toEqual(['unreachable', 'unreachable', 'unreachable', 'granted', 'granted']);
+    expect([await isHeldOn(3), await isHeldOn(4)]).toEqual([false, false]);
+    await line.release().catch(() => {});
+  });
+
+  it('lets every process hear of a release, from every server', async () => {
+    await start(3);
+    const [one, two] = [await stage.process(), await stage.process()];
+    const line = one.line();
+    await line.hold({ leaseMs });
+    await line.release(leaseMs);
+    const freed = { kind: 'freed', id: 'order:42' };
+    await until(() => one.messages.length === 3 && two.messages.length === 3);
+    expect([...one.messages, ...two.messages]).toEqual([freed, freed, freed, freed, freed, freed]);
+  });
+
+  it('is not held up by a frozen server, which has nothing left of it when it goes on', async () => {
+    await start(3, systemClock);
+    const first = stage.deafProcess().line();
+    await first.hold({ leaseMs });
+    redis.servers[0]!.pause();
+    expect((await first.release(leaseMs)).status).toBe('released');
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold({ leaseMs });
+    expect((await line.renew(fence, leaseMs)).status).toBe('renewed');
+    expect((await line.release(leaseMs)).status).toBe('released');
+    redis.servers[0]!.resume();
+    await until(async () => !(await isHeldOn(0)));
+    const next = stage.deafProcess().line();
+    expect((await next.hold({ leaseMs })).fence).toBeGreaterThan(fence);
+    await next.release();
+  });
+
+  it('has nothing left of a failed acquire on the servers that were frozen meanwhile', async () => {
+    await start(3, systemClock);
+    for (const server of redis.servers.slice(0, 2)) server.pause();
+    const line = stage.deafProcess().line();
+    const outcome = outcomeOf(line.ask({ leaseMs: 60_000 }));
+    await until(() => outcome.error !== undefined);
+    expect(answersOf(outcome)).toEqual(['timeout', 'timeout', 'granted']);
+    for (const server of redis.servers.slice(0, 2)) server.resume();
+    await until(async () => !(await isHeldOn(0)) && !(await isHeldOn(1)) && !(await isHeldOn(2)));
+    const next = stage.deafProcess().line();
+    await next.hold({ leaseMs });
+    await next.release();
+  });
+
+  it('does not count a restarted server until its uptime exceeds the longest lease', async () => {
+    await redis.start(3);
+    const maxLeaseMs = 2_000;
+    const stores = redis.connect({ maxRetriesPerRequest: 0 }).map((client) => new RedisStore({ client }));
+    stage.store = new QuorumStore({ stores, nodeTimeoutMs: 20_000, maxLeaseMs });
+    const isTaken = async (terms = { leaseMs: maxLeaseMs }): Promise<boolean> => {
+      const line = stage.deafProcess().line();
+      const outcome = outcomeOf(line.ask({ queue: false, ...terms }));
+      await until(() => outcome.value !== undefined || outcome.error !== undefined);
+      await line.release().catch(() => {});
+      return outcome.value?.status === 'granted';
+    };
+    const uptimes = (): Promise<number[]> => Promise.all(stores.map((store) => store.uptimeMs()));
+    /** Whenever that is, two of the three had been up for longer by then. */
+    const taken = async (): Promise<void> => {
+      await until(() => isTaken());
+      const [, second] = (await uptimes()).sort((a, b) => a - b);
+      expect(second).toBeGreaterThan(maxLeaseMs);
+    };
+    // New servers have no say either.
+    await taken();
+    // Each of them has, by now.
+    await until(async () => Math.min(...(await uptimes())) > maxLeaseMs + 1_000);
+
+    await redis.servers[2]!.kill();
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs: maxLeaseMs });
+    await redis.servers[1]!.restart();
+    await redis.servers[2]!.restart();
+    // Two servers have forgotten the hold, which lasts: they would be a quorum.
+    await taken();
+  });
+
+  it('keeps the holds of an application through the loss of a server, and tells it of the loss of two', async () => {
+    await start(3, systemClock);
+    const locks = createLocks({ store: stage.store, leaseMs: 5_000, storeTimeoutMs: 4_000 });
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire('order:42');
+        await redis.servers[0]!.kill();
+        await new Promise((resolve) => locks.on('renewed', resolve));
+        expect(hold.isHeld()).toBe(true);
+        await redis.servers[1]!.kill();
+        await new Promise((resolve) => hold.signal.addEventListener('abort', resolve, { once: true }));
+        expect(hold.signal.reason).toBeInstanceOf(LockLostError);
+      },
+      { locks },
+    ).catch(() => {
+      // The scope's end finds the hold lost.
+    });
+    await Promise.all(redis.servers.slice(0, 2).map((server) => server.restart()));
+    await locks.close();
+  });
+});
+
+describe('processes that contend for a key on a quorum', () => {
+  it('and wait for it get it one after the other, without another error than a loss, while a server is killed', async () => {
+    const redis = new RedisNodes();
+    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
+    const reader = redis.client(journal.port);
+    // A busy machine may keep a process waiting for longer than the short lease.
+    const args = [journal.port, 10_000, ...redis.servers.map(({ port }) => port)].map(String);
+    const clients = [1, 2].map(() => startScript(join(__dirname, 'waiter.ts'), { args, timeoutMs: 120_000 }));
+    await until(async () => (await reader.llen('journal')) > 15);
+    await redis.servers[0]!.kill();
+    const results = await Promise.all(clients.map(({ exited }) => exited));
+    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
+    const told = results.map(({ stdout }) => JSON.parse(stdout) as { hasWaited: boolean; lost: number });
+    expect(told.map(({ hasWaited }) => hasWaited)).toEqual([true, true]);
+    // Who stood on that server and one other, as the third was not free yet, has lost its quorum with it, and is told.
+    expect(told.reduce((sum, { lost }) => sum + lost, 0)).toBeLessThanOrEqual(1);
+
+    const lines = await reader.lrange('journal', 0, -1);
+    expect(lines).toHaveLength(2 * 2 * 3 * 8);
+    const fences = lines.flatMap((line, index) => (index % 2 === 0 ? [Number(line.replace('enter ', ''))] : []));
+    expect(lines).toEqual(fences.flatMap((fence) => [`enter ${fence}`, `leave ${fence}`]));
+    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+    await redis.stop();
+    await journal.stop();
+  }, 150_000);
+
+  it('never hold it at once, and have rising fences, while a server is killed', async () => {
+    const redis = new RedisNodes();
+    const [journal] = await Promise.all([startRedis(), redis.start(3)]);
+    const args = [journal, ...redis.servers].map(({ port }) => String(port));
+    const file = join(__dirname, 'client.ts');
+    const clients = [1, 2, 3].map(() => startScript(file, { args, timeoutMs: 120_000 }));
+    const reader = redis.client(journal.port);
+    await until(async () => (await reader.llen('journal')) > 15);
+    await redis.servers[0]!.kill();
+    const results = await Promise.all(clients.map(({ exited }) => exited));
+    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(clients.map(() => [0, '']));
+
+    const lines = (await reader.lrange('journal', 0, -1)).map((line) => line.split(' '));
+    expect(lines).toHaveLength(2 * 3 * 15);
+    const fences: number[] = [];
+    for (let index = 0; index < lines.length; index += 2) {
+      const [enter, holdId, fence] = lines[index]!;
+      expect([enter, lines[index + 1]]).toEqual(['enter', ['leave', holdId]]);
+      fences.push(Number(fence));
+    }
+    for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
+    await redis.stop();
+    await journal.stop();
+  }, 150_000);
+});

@@ -1,0 +1,490 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import { inspect } from 'node:util';
+import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { LockStoreError } from '../../../src/core/model/errors.ts';
+import type { StoreMessage } from '../../../src/core/model/store.ts';
+import { RedisChannel } from '../../../src/core/stores/redis/channel.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { startRedis } from '../../support/redis/server.ts';
+import { type RedisOptions, until, useRedis } from '../../support/redis/stage.ts';
+
+watchLeaks();
+
+describe('the channel of the Redis store', () => {
+  const stage = useRedis();
+
+  /** The connections that the server has, but for the application's own. */
+  async function connections(): Promise<string[]> {
+    const own = await stage.client.client('ID');
+    const list = String(await stage.client.client('LIST'))
+      .trim()
+      .split('\n');
+    return list.filter((line) => !line.startsWith(`id=${own} `));
+  }
+
+  /** A listener whose messages can be awaited, from the first one not awaited yet. */
+  function listener() {
+    const messages: StoreMessage[] = [];
+    const arrivals = new EventEmitter();
+    return {
+      messages,
+      listen: (message: StoreMessage) => {
+        messages.push(message);
+        arrivals.emit('message');
+      },
+      async next(kind: StoreMessage['kind']): Promise<StoreMessage> {
+        while (true) {
+          for (let message = messages.shift(); message; message = messages.shift()) {
+            if (message.kind === kind) return message;
+          }
+          await once(arrivals, 'message');
+        }
+      },
+    };
+  }
+
+  const name = () => `process-${randomUUID()}`;
+
+  it('opens no connection before the first subscription', async () => {
+    await stage.deafProcess().line().hold();
+    expect(await connections()).toEqual([]);
+  });
+
+  it('has one connection for all processes, and is in force when `subscribe` resolves', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    const open = await connections();
+    expect(open).toHaveLength(1);
+    expect(open[0]).toMatch(/ sub=2 /);
+    expect(await stage.client.pubsub('CHANNELS')).toEqual(
+      expect.arrayContaining([`reenlock:grants:${one.name}`, `reenlock:grants:${two.name}`]),
+    );
+  });
+
+  it.each([
+    { name: 'ioredis 6', connect: (port: number) => new Redis(port) },
+    { name: 'ioredis 5', connect: (port: number) => new Redis5(port) as unknown as Redis },
+  ])('takes another while the first is on its way, at any moment of that ($name)', async ({ connect }) => {
+    for (const moment of ['connect', 'ready']) {
+      const client = connect(stage.server.port);
+      await client.ping();
+      const duplicate = jest.spyOn(client, 'duplicate');
+      const channel = new RedisChannel(client, 'grants:');
+      const { listen, messages } = listener();
+      const first = channel.subscribe('first', listen);
+      const connection = duplicate.mock.results[0]?.value as Redis;
+      await once(connection, moment);
+      const ends = await Promise.all([
+        first,
+        channel.subscribe('second', () => {}),
+        channel.subscribe('third', listen),
+      ]);
+      expect(await stage.client.pubsub('CHANNELS')).toHaveLength(3);
+      expect(messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
+      for (const end of ends) await end();
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    }
+  });
+
+  it('is subscribed in no database but the first, whichever the client uses', async () => {
+    const client = stage.connect({ db: 3 });
+    const end = await new RedisStore({ client }).subscribe(name(), () => {});
+    const list = await connections();
+    expect(list.filter((line) => / sub=1 /.test(line))).toEqual([expect.stringMatching(/ db=0 /)]);
+    await end();
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('closes the connection with the last subscription, and opens another when there is a new one', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    await one.leave();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await two.leave();
+    await until(async () => (await connections()).length === 0);
+    const holder = two.line();
+    await holder.hold();
+    await one.listen();
+    const waiter = await one.line().wait();
+    await holder.release();
+    expect(await one.granted(waiter)).toMatchObject({ isClaim: true });
+    await one.leave();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('hears of free keys only as long as somebody wants to', async () => {
+    const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
+    expect(await connections()).toEqual([expect.stringMatching(/ sub=3 /)]);
+    await one.leave();
+    await until(async () => / sub=2 /.test((await connections()).join()));
+    const other = await stage.process();
+    await two.leave();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await other.leave();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('hears of free keys on a connection that was there before, and again on the next one', async () => {
+    const { listen, next } = listener();
+    await stage.process();
+    const end = await stage.store.subscribe(name(), listen, { freed: true });
+    for (const _ of [1, 2]) {
+      await stage.client.publish('reenlock:grants:freed', 'freed order:42');
+      expect(await next('freed')).toEqual({ kind: 'freed', id: 'order:42' });
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await next('resubscribed');
+    }
+    await end();
+  });
+
+  it('ends a subscription once, though it is asked twice', async () => {
+    const listening = await stage.process();
+    const unsubscribe = await stage.store.subscribe(name(), () => {});
+    await unsubscribe();
+    await unsubscribe();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    expect(await listening.heard()).toEqual([]);
+  });
+
+  it('passes nothing on after its end', async () => {
+    const { listen, messages, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    const other = await stage.process();
+    await unsubscribe();
+    await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1');
+    await other.heard();
+    expect(messages).toEqual([]);
+  });
+
+  it('passes on to each process what is its own, and ignores what it does not understand', async () => {
+    const [one, two] = [listener(), listener()];
+    const names = [name(), name()] as const;
+    const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
+    await one.next('resubscribed');
+    for (const text of ['', 'hello', 'granted', 'unknown hold-1 1 2', 'lost hold-1']) {
+      await stage.client.publish(`reenlock:grants:${names[0]}`, text);
+    }
+    expect(await one.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-1' });
+    await stage.client.publish(`reenlock:grants:${names[1]}`, 'lost hold-2');
+    expect(await two.next('lost')).toEqual({ kind: 'lost', holdId: 'hold-2' });
+    expect(one.messages).toEqual([]);
+    for (const end of ends) await end();
+  });
+
+  it('mends itself when its connection is killed: tells `resubscribed` when messages arrive again', async () => {
+    const { listen, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    for (const round of [1, 2]) {
+      await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await next('resubscribed');
+      expect(await stage.client.publish(`reenlock:grants:${process}`, `lost hold-${round}`)).toBe(1);
+      expect(await next('lost')).toEqual({ kind: 'lost', holdId: `hold-${round}` });
+    }
+    await unsubscribe();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('mends itself when the server was restarted, after telling of the fault', async () => {
+    const { listen, next } = listener();
+    const process = name();
+    const unsubscribe = await stage.store.subscribe(process, listen);
+    await next('resubscribed');
+    await stage.server.kill();
+    expect(await next('fault')).toMatchObject({ error: { message: expect.any(String) } });
+    await stage.server.restart();
+    await next('resubscribed');
+    expect(await stage.client.publish(`reenlock:grants:${process}`, 'lost hold-1')).toBe(1);
+    await next('lost');
+    await unsubscribe();
+  });
+
+  it('mends itself when the password was changed, as the application changes it in the options of its client', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'locks', 'on', '>first', '~*', '&*', '+@all');
+    const client = stage.connect({ username: 'locks', password: 'first' });
+    const { listen, next } = listener();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
+    await next('resubscribed');
+    await stage.client.call('ACL', 'SETUSER', 'locks', '<first', '>second');
+    client.options.password = 'second';
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await next('resubscribed');
+    // While the application has not: what is told has neither password.
+    await stage.client.call('ACL', 'SETUSER', 'locks', '<second', '>third');
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    const fault = await next('fault');
+    expect(fault).toMatchObject({ error: { message: expect.stringContaining('WRONGPASS') } });
+    expect(inspect(fault, { depth: 9 })).not.toContain('second');
+    client.options.password = 'third';
+    await next('resubscribed');
+    await unsubscribe();
+    client.disconnect();
+    await stage.client.call('ACL', 'DELUSER', 'locks');
+  });
+
+  it('mends itself when no Sentinel was to be found, though its client would have given up', async () => {
+    const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${stage.server.port} 1\n` });
+    const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
+    const client = new Redis({ name: 'main', sentinels, sentinelRetryStrategy: () => null });
+    const { listen, next } = listener();
+    const unsubscribe = await new RedisStore({ client }).subscribe(name(), listen);
+    await next('resubscribed');
+    await sentinel.kill();
+    await stage.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await next('fault');
+    await sentinel.restart();
+    await next('resubscribed');
+    await unsubscribe();
+    client.disconnect();
+    await sentinel.stop();
+  });
+
+  it.each<{ name: string; options: RedisOptions }>([
+    { name: 'half open', options: {} },
+    { name: 'half open, though the client gives its commands up before', options: { commandTimeout: 500 } },
+  ])(
+    'notices a connection that is $name: a ping is not answered in time, and it connects anew',
+    async ({ options }) => {
+      const clock = new ManualClock();
+      const client = stage.connect(options);
+      await client.ping();
+      const [own] = await connections();
+      const others = async () => (await connections()).filter((line) => idOf(line) !== idOf(own!));
+      const channel = new RedisChannel(client, 'grants:', clock);
+      const { listen, next } = listener();
+      const unsubscribe = await channel.subscribe('process', listen);
+      await next('resubscribed');
+      await clock.advance(5_000);
+      // The ping is answered before this is: nothing is left of its deadline.
+      await (await channel.subscribe('another', () => {}))();
+      expect(clock.timerCount).toBe(1);
+      const [before] = await others();
+      stage.server.pause();
+      await clock.advance(5_000);
+      // What the client would give up is given up by now.
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      await clock.advance(2_000);
+      stage.server.resume();
+      await next('resubscribed');
+      await until(async () => (await others()).length === 1);
+      expect(idOf((await others())[0]!)).not.toBe(idOf(before!));
+      await until(() => clock.timerCount === 1);
+      await unsubscribe();
+      await until(() => clock.timerCount === 0);
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    },
+  );
+
+  function idOf(connection: string): string | undefined {
+    return connection.split(' ')[0];
+  }
+
+  it('leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
+    const clock = new ManualClock();
+    const client = stage.connect();
+    const duplicate = jest.spyOn(client, 'duplicate');
+    const channel = new RedisChannel(client, 'grants:', clock);
+    const unsubscribe = await channel.subscribe('process', () => {});
+    const closed = once(duplicate.mock.results[0]?.value as Redis, 'end');
+    stage.server.pause();
+    await clock.advance(5_000);
+    await unsubscribe();
+    stage.server.resume();
+    await closed;
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('stays on a connection whose pings are refused: that is an answer', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'silent', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-ping');
+    const client = stage.connect({ username: 'silent', password: 'any' });
+    const clock = new ManualClock();
+    const channel = new RedisChannel(client, 'grants:', clock);
+    const { listen, messages, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    await clock.advance(5_000);
+    // Answered after the ping.
+    await (await channel.subscribe('another', () => {}))();
+    expect(clock.timerCount).toBe(1);
+    await clock.advance(2_000);
+    await (await channel.subscribe('another', () => {}))();
+    expect(messages).toEqual([]);
+    await end();
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it.each(['reconnecting', 'connecting', 'connect', 'ready'])(
+    'ends for all at once, whatever becomes of its connection: it is `%s`',
+    async (state) => {
+      const client = stage.connect();
+      const duplicate = jest.spyOn(client, 'duplicate');
+      const channel = new RedisChannel(client, 'grants:', new ManualClock());
+      const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})];
+      const connection = duplicate.mock.results[0]?.value as Redis;
+      const changed = once(connection, state);
+      connection.stream.destroy();
+      await changed;
+      await Promise.all(ends.map((end) => end()));
+      client.disconnect();
+      await until(async () => (await connections()).length === 0);
+    },
+  );
+
+  it('leaves no rejection behind when it ends while it subscribes again', async () => {
+    const client = stage.connect({ db: 1 });
+    const duplicate = jest.spyOn(client, 'duplicate');
+    const channel = new RedisChannel(client, 'grants:');
+    const { listen, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    const connection = duplicate.mock.results[0]?.value as Redis;
+    const ready = once(connection, 'ready');
+    connection.stream.destroy();
+    await ready;
+    const ended = end();
+    // Before any answer: whatever awaits one is told that none will come.
+    connection.stream.destroy();
+    await Promise.all([ended, once(connection, 'end')]);
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('tells of the fault when it may not subscribe again, and tries in place of each ping', async () => {
+    const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
+    await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
+    const guest = stage.connect({ username: 'guest', password: 'any' });
+    const clock = new ManualClock();
+    const channel = new RedisChannel(guest, 'grants:', clock);
+    const { listen, messages, next } = listener();
+    const end = await channel.subscribe('process', listen);
+    await next('resubscribed');
+    // It ends the connections of those who are subscribed to what they may no longer hear.
+    await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
+    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    await clock.advance(5_000);
+    expect(await next('fault')).toMatchObject({ error: { message: expect.stringContaining('NOPERM') } });
+    await stage.client.call('ACL', 'SETUSER', 'guest', '&grants:*');
+    await clock.advance(5_000);
+    await next('resubscribed');
+    expect(await stage.client.publish('grants:process', 'lost hold-1')).toBe(1);
+    await next('lost');
+    await clock.advance(5_000);
+    await (await channel.subscribe('another', () => {}))();
+    expect(messages).toEqual([]);
+    await end();
+    expect(clock.timerCount).toBe(0);
+    guest.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('that is not in force in time is a LockStoreError, and its connection is closed', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    stage.server.pause();
+    const asked = channel.subscribe('process', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    expect(clock.timerCount).toBe(0);
+    stage.server.resume();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('waits for a server that is away, though its client would have given up', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: 0 });
+    await client.ping();
+    client.on('error', () => {});
+    await stage.server.kill();
+    const asked = new RedisChannel(client, 'grants:', new ManualClock()).subscribe('process', () => {});
+    await stage.server.restart();
+    await (await asked)();
+    client.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('that is not in force in time leaves the other subscriptions as they are', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const { listen, next } = listener();
+    const end = await channel.subscribe('first', listen);
+    await next('resubscribed');
+    stage.server.pause();
+    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    stage.server.resume();
+    await until(async () => / sub=1 /.test((await connections()).join()));
+    await stage.client.publish('grants:first', 'lost hold-1');
+    await next('lost');
+    await end();
+    await until(() => clock.timerCount === 0);
+  });
+
+  it('that is not in force in time is none later, when its connection is made', async () => {
+    const clock = new ManualClock();
+    const duplicate = jest.spyOn(stage.client, 'duplicate');
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const connection = () => duplicate.mock.results[0]?.value as Redis;
+    const { listen, next } = listener();
+    const end = await channel.subscribe('first', listen);
+    await next('resubscribed');
+    stage.server.pause();
+    connection().stream.destroy();
+    await once(connection(), 'connect');
+    const listening = connection().listenerCount('ready');
+    const asked = channel.subscribe('second', () => {}).catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await asked).toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(connection().listenerCount('ready')).toBe(listening);
+    // One that is half open from its beginning is given up as well, and so is the one after it.
+    for (const ms of [5_000, 7_000]) {
+      const again = once(connection(), 'connect');
+      await clock.advance(ms);
+      await again;
+    }
+    stage.server.resume();
+    await next('resubscribed');
+    await (await channel.subscribe('third', () => {}))();
+    expect(await stage.client.pubsub('CHANNELS')).toEqual(['grants:first']);
+    await end();
+    duplicate.mockRestore();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('whose end the server does not answer in time says so', async () => {
+    const clock = new ManualClock();
+    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;
+    stage.server.pause();
+    const ended = ends[0]().catch((reason: unknown) => reason);
+    await clock.advance(2_000);
+    expect(await ended).toMatchObject({ message: 'No answer within 2000 ms' });
+    stage.server.resume();
+    await ends[1]();
+    await until(async () => (await connections()).length === 0);
+  });
+
+  it('that the server refuses is a LockStoreError, and its connection is closed', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+    const mute = stage.connect({ username: 'mute', password: 'any' });
+    await mute.ping();
+    const store = new RedisStore({ client: mute });
+    const error: unknown = await store.subscribe(name(), () => {}).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockStoreError);
+    expect(error).toMatchObject({ outcome: 'not-applied' });
+    await until(async () => (await connections()).length === 1);
+    mute.disconnect();
+    await until(async () => (await connections()).length === 0);
+  });
+});

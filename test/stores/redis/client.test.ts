@@ -1,0 +1,163 @@
+import type { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
+import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import { type RedisOptions, until, useRedis } from '../../support/redis/stage.ts';
+import { looksOf, uses } from '../../support/stores/everything.ts';
+import { longMs } from '../contract/harness.ts';
+
+watchLeaks();
+
+describe("the application's client", () => {
+  const stage = useRedis(['--repl-diskless-sync-delay', '0']);
+
+  const clients: Record<string, (options: RedisOptions) => Redis> = {
+    'ioredis 6': (options) => stage.connect(options),
+    'ioredis 5': (options) => new Redis5({ port: stage.server.port, ...(options as object) }) as unknown as Redis,
+  };
+
+  let replica: RedisServer;
+  beforeAll(async () => {
+    replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${stage.server.port}`] });
+    await until(async () => /^slave0:.*state=online/m.test(await stage.client.info('replication')));
+  });
+  afterAll(() => replica.stop());
+
+  describe.each(Object.keys(uses))('of a %s', (kind) => {
+    it.each(Object.keys(clients))('is neither changed nor closed by anything that it does (%s)', async (version) => {
+      const client = clients[version]!({ keyPrefix: 'app:' });
+      await client.ping();
+      const before = looksOf(client);
+      const open = await connections();
+      await uses[kind]!(stage, client);
+      expect(looksOf(client)).toEqual(before);
+      expect(await client.ping()).toBe('PONG');
+      // What was opened beside it is closed.
+      await until(async () => (await connections()).length === open.length);
+      expect(await connections()).toEqual(open);
+      client.disconnect();
+    });
+  });
+
+  /** Who is connected, by id; without the replica. */
+  async function connections(): Promise<string[]> {
+    const list = (await stage.client.client('LIST', 'TYPE', 'NORMAL')) as string;
+    const subscribers = (await stage.client.client('LIST', 'TYPE', 'PUBSUB')) as string;
+    return `${list}${subscribers}`.match(/^id=\d+/gm) ?? [];
+  }
+
+  const protocols: Readonly<Record<string, [RedisOptions, number]>> = {
+    'RESP 3, the default of ioredis 6': [{}, 3],
+    'RESP 3 with its own types': [{ replyMapping: 'resp3' } as RedisOptions, 3],
+    'RESP 2': [{ protocol: 2 }, 2],
+  };
+
+  describe.each(Object.keys(protocols))('speaking %s', (name) => {
+    const [options, version] = protocols[name]!;
+
+    it.each(['RedisStore', 'CasStore'])('serves a %s, whose own connections speak the same', async (kind) => {
+      const client = stage.connect(options);
+      const duplicate = jest.spyOn(client, 'duplicate');
+      await uses[kind]!(stage, client);
+      jest.restoreAllMocks();
+      const own = duplicate.mock.results.map(({ value }) => value as Redis);
+      expect(own.length).toBeGreaterThan(0);
+      const spoken = [client, ...own].map((connection) => (connection.options as { protocol?: number }).protocol);
+      expect(spoken).toEqual(spoken.map(() => version));
+      expect(await client.client('LIST')).toMatch(
+        new RegExp(`^id=${await client.client('ID')} .* resp=${version}`, 'm'),
+      );
+      client.disconnect();
+    });
+  });
+
+  it.each([
+    { name: 'is lazy', options: { lazyConnect: true } },
+    { name: 'pipelines by itself', options: { enableAutoPipelining: true } },
+    { name: 'answers numbers as strings', options: { stringNumbers: true } },
+    { name: 'has a database of its own', options: { db: 3 } },
+    { name: 'has a name', options: { connectionName: 'shop' } },
+    { name: 'gives up at once', options: { maxRetriesPerRequest: 0, retryStrategy: () => null } },
+    { name: 'does not subscribe again by itself', options: { autoResubscribe: false } },
+    { name: 'has a time limit for commands', options: { commandTimeout: longMs } },
+  ] satisfies { name: string; options: RedisOptions }[])('may be one that $name', async ({ options }) => {
+    const client = stage.connect(options);
+    await uses.RedisStore!(stage, client);
+    expect(client.status).toBe('ready');
+    client.disconnect();
+  });
+
+  it.each(Object.keys(uses))('may select another database: the locks of a %s are all in that one', async (kind) => {
+    const client = stage.connect({ db: 1 });
+    for (const db of [2, 3, 1]) {
+      await client.select(db);
+      await uses[kind]!(stage, client);
+    }
+    const keyspace = (await stage.client.info('keyspace')).match(/^db\d+:keys=\d+/gm);
+    expect(keyspace).toEqual(['db1:keys=1', 'db2:keys=1', 'db3:keys=1']);
+    client.disconnect();
+  });
+
+  it.each(Object.keys(clients))('connects anew with a `socketTimeout` when it is half-open (%s)', async (version) => {
+    const proxy = await TcpProxy.start(stage.server.port);
+    const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });
+    client.on('error', () => {});
+    await client.ping();
+    proxy.halfOpen('commands');
+    stage.store = new RedisStore({ client });
+    expect(await stage.deafProcess().line().status()).toBe('granted');
+    client.disconnect();
+    await proxy.stop();
+  });
+
+  it('may be one without an offline queue', async () => {
+    const client = stage.connect({ enableOfflineQueue: false });
+    await new Promise((resolve) => client.once('ready', resolve));
+    await uses.RedisStore!(stage, client);
+    client.disconnect();
+  });
+
+  it('may serve several stores, each with keys of its own', async () => {
+    const stores = ['a:', 'b:'].map((prefix) => new RedisStore({ client: stage.client, prefix }));
+    for (const store of stores) {
+      stage.store = store;
+      await stage.deafProcess().line().hold();
+    }
+    expect((await stage.client.keys('*')).sort()).toEqual(['a:{order:42}:lock', 'b:{order:42}:lock']);
+  });
+
+  it('is shared by stores of the same prefix: what one grants, the other knows', async () => {
+    const process = await stage.process();
+    const line = process.line();
+    await line.hold();
+    stage.store = new RedisStore({ client: stage.client });
+    expect((await process.line().try()).status).toBe('refused');
+  });
+
+  it.each([undefined, null, 'redis://localhost', {}, { evalsha() {} }])(
+    'must be one: %p is a LockConfigError',
+    (client) => {
+      expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(LockConfigError);
+      expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(
+        'Expected `client` to be an ioredis client',
+      );
+    },
+  );
+
+  it.each(['{}', 'app:{}', 'a}{}{b'])(
+    'goes with no key prefix like %j, which takes the hash tag from every key',
+    (keyPrefix) => {
+      const client = stage.connect({ keyPrefix });
+      expect(() => new RedisStore({ client })).toThrow(LockConfigError);
+      expect(() => new RedisStore({ client })).toThrow('free of `{}`');
+      client.disconnect();
+    },
+  );
+
+  it.each(['a{b', 'a}b', 'a b', 'a\n', 42])('goes with no prefix like %j', (prefix) => {
+    expect(() => new RedisStore({ client: stage.client, prefix: prefix as string })).toThrow('Expected `prefix` to be');
+  });
+});

@@ -1,0 +1,229 @@
+import type { Cluster } from 'ioredis';
+import { createLocks, type Locks } from 'reenlock';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { type ClusterStage, useCluster } from '../../../support/redis/cluster-stage.ts';
+import { Rush } from '../../../support/redis/rush.ts';
+import type { RedisServer } from '../../../support/redis/server.ts';
+import { until } from '../../../support/redis/stage.ts';
+import { longMs } from '../../contract/harness.ts';
+import { key } from '../../contract/stage.ts';
+
+watchLeaks();
+jest.setTimeout(120_000);
+
+const record = `reenlock:{${key}}:lock`;
+
+/** A client opens and closes connections as the cluster changes: each test has its own, and closes it. */
+function useOwnClient(stage: ClusterStage): ClusterStage {
+  let client: Cluster;
+  beforeEach(async () => {
+    client = await stage.connect();
+    stage.store = new RedisStore({ client });
+  });
+  afterEach(async () => {
+    await stage.end();
+    client.disconnect();
+  });
+  return stage;
+}
+
+describe('on a cluster', () => {
+  const stage = useOwnClient(useCluster());
+
+  describe('whose slots move', () => {
+    it('hold counts, the fence and the queue stay as they are, wherever the slot is', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holds = [one.line('owner'), two.line('owner'), one.line('owner')] as const;
+      const { fence } = await holds[0].hold();
+      await holds[1].hold();
+      await holds[2].hold();
+      const waiters = [await two.line().wait(), await one.line().wait()] as const;
+      const before = await stage.order();
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      expect(await stage.order()).toEqual(before);
+      expect(await two.line('owner').hold()).toMatchObject({ fence });
+      await holds[0].release();
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      expect((await stage.order()).holds).toHaveLength(3);
+      await stage.store.forceRelease(key, fence);
+      expect(await two.granted(waiters[0])).toMatchObject({ isClaim: true });
+      await waiters[0].release();
+      expect(await one.granted(waiters[1])).toMatchObject({ isClaim: true });
+    });
+
+    it('a lock whose two keys are on two servers is answered when they are on one; nothing is done by half', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      const { fence } = await holder.hold();
+      const waiter = await two.line().wait();
+      const to = await stage.elsewhere(record);
+      let isSettled = false;
+      let released: ReturnType<typeof holder.release> | undefined;
+      const renewed: unknown[] = [];
+      await stage.cluster.moveSlot(record, to, async () => {
+        const { primary } = await stage.cluster.serversOf(record);
+        for (const server of [primary, to]) await stage.cluster.call(server, 'CONFIG', 'RESETSTAT');
+        await stage.cluster.call(primary, 'MIGRATE', '127.0.0.1', to.port, record, 0, 5_000);
+        released = holder.renew(fence).then((reply) => {
+          renewed.push(reply);
+          return holder.release();
+        });
+        void released.then(() => {
+          isSettled = true;
+        });
+        const isRefused = async (server: RedisServer): Promise<boolean> =>
+          /^errorstat_TRYAGAIN/m.test(await stage.info(server, 'errorstats'));
+        await until(async () => (await isRefused(primary)) || isRefused(to));
+        expect(isSettled).toBe(false);
+      });
+      expect((await released)?.status).toBe('released');
+      expect(renewed).toMatchObject([{ status: 'renewed' }]);
+      expect((await two.granted(waiter)).fence).toBeGreaterThan(fence);
+    });
+
+    it('a lock that is between two servers for longer than the client tries is a LockStoreError that says so', async () => {
+      const client = await stage.connect({ maxRedirections: 2, retryDelayOnTryAgain: 1 });
+      // Of a call during which a connection came in between it is not said that it was sent once.
+      await Promise.all(client.nodes('master').map((node) => node.ping()));
+      const store = new RedisStore({ client });
+      const line = stage.deafProcess().line();
+      await line.hold();
+      const request = { ...line.request, holdId: 'another' };
+      const terms = { leaseMs: longMs, queue: true, maxWaiters: 10, livenessMs: longMs };
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
+        await expect(store.acquire(request, terms)).rejects.toMatchObject({
+          code: 'ERR_LOCK_STORE',
+          outcome: 'not-applied',
+          message: expect.stringMatching(/answered (TRYAGAIN|ASK|MOVED) to acquire/),
+        });
+      });
+      expect(await store.acquire(request, terms)).toMatchObject({ status: 'granted' });
+      client.disconnect();
+    });
+
+    it('no owner is let in beside another, none waits for ever, and nothing fails, while slots move to and fro', async () => {
+      await underLoad(
+        stage,
+        ['a', 'b', 'c'],
+        async (rush) => {
+          for (let round = 0; round < 4; round++) {
+            for (const id of ['a', 'b', 'c']) {
+              await stage.cluster.moveSlot(`{${id}}`, await stage.elsewhere(`{${id}}`), () =>
+                rush.more(3, 'a' === id ? ['b', 'c'] : ['a']),
+              );
+            }
+            await rush.more(20);
+          }
+        },
+        { errors: {} },
+        // None in time: whatever gets lost stays lost.
+        60_000,
+      );
+    });
+  });
+
+  describe('whose primaries change', () => {
+    it('hold counts, the fence and the queue stay as they are, when a replica takes over in agreement', async () => {
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holds = [one.line('owner'), two.line('owner')] as const;
+      const { fence } = await holds[0].hold();
+      await holds[1].hold();
+      const waiter = await one.line().wait();
+      const before = await stage.order();
+      await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
+      expect(await stage.order()).toEqual(before);
+      expect(await holds[0].renew(fence)).toMatchObject({ status: 'renewed' });
+      await holds[0].release();
+      await holds[1].release();
+      expect((await one.granted(waiter)).fence).toBeGreaterThan(fence);
+    });
+
+    it('no owner is let in beside another, and nothing fails, while replicas take over in agreement', async () => {
+      await underLoad(
+        stage,
+        ['a', 'b', 'c'],
+        async (rush) => {
+          for (const id of ['a', 'b', 'c', 'a']) {
+            await stage.cluster.failOver((await stage.cluster.serversOf(`{${id}}`)).replica);
+            await rush.more(20);
+          }
+        },
+        { errors: {} },
+      );
+    });
+
+    it('calls fail with a LockStoreError while no server has the slot, and the queue goes on with the new one', async () => {
+      const client = await stage.connect({ maxRedirections: 3, retryDelayOnClusterDown: 10, retryDelayOnFailover: 10 });
+      stage.store = new RedisStore({ client });
+      const [one, two] = [await stage.process(), await stage.process()];
+      const holder = one.line();
+      const { fence } = await holder.hold();
+      const waiter = await two.line().wait();
+      const { primary, replica } = await stage.cluster.serversOf(record);
+      await stage.synced(primary);
+      await primary.kill();
+      await expect(one.line(undefined, { id: key }).ask()).rejects.toMatchObject({
+        code: 'ERR_LOCK_STORE',
+        outcome: 'unknown',
+      });
+      await until(() => stage.isPrimary(replica));
+      await until(() =>
+        holder.renew(fence).then(
+          ({ status }) => status === 'renewed',
+          () => false,
+        ),
+      );
+      expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [waiter.holdId] });
+      await holder.release();
+      expect(await waiter.ask()).toMatchObject({ status: 'granted' });
+      await primary.restart();
+      await stage.cluster.settled();
+      await stage.end();
+      client.disconnect();
+    });
+
+    it('calls on a server that has lost the others are refused, and applied nothing', async () => {
+      const client = await stage.connect({ retryDelayOnClusterDown: 0 });
+      const store = new RedisStore({ client });
+      const { primary } = await stage.cluster.serversOf(record);
+      const gone: RedisServer[] = [];
+      for (const server of stage.cluster.servers) {
+        if (server.port !== primary.port && (await stage.isPrimary(server))) gone.push(server);
+      }
+      await Promise.all(gone.map((server) => server.kill()));
+      const error = async (): Promise<unknown> => store.forceRelease(key, 1).catch((reason: unknown) => reason);
+      await until(async () => /answered CLUSTERDOWN/.test(String(await error())));
+      expect(await error()).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+      await Promise.all(gone.map((server) => server.restart()));
+      await stage.cluster.settled();
+      client.disconnect();
+    });
+  });
+});
+
+async function underLoad(
+  stage: ClusterStage,
+  ids: readonly string[],
+  trouble: (rush: Rush) => Promise<void>,
+  expected: object,
+  pollMs = 100,
+): Promise<void> {
+  const clients: Cluster[] = [];
+  const processes: Locks[] = [];
+  for (let i = 0; i < 2; i++) {
+    const client = await stage.connect();
+    clients.push(client);
+    processes.push(createLocks({ store: new RedisStore({ client }), pollMs, waitMs: 20_000, storeTimeoutMs: 5_000 }));
+  }
+  const rush = new Rush(processes, ids, 3);
+  try {
+    await rush.more(20);
+    await trouble(rush);
+    expect(await rush.end()).toMatchObject({ doubles: 0, fallenFences: 0, ...expected });
+  } finally {
+    await rush.end();
+    for (const locks of processes) await locks.close();
+    for (const client of clients) client.disconnect();
+  }
+}

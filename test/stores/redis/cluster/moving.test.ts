@@ -1,0 +1,222 @@
+import type { Cluster } from 'ioredis';
+import type { WaitEdge } from '../../../../src/core/model/store.ts';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { useCluster } from '../../../support/redis/cluster-stage.ts';
+import { until } from '../../../support/redis/stage.ts';
+import { longMs, shortMs } from '../../contract/harness.ts';
+import { key, type Line, type Process } from '../../contract/stage.ts';
+
+watchLeaks();
+jest.setTimeout(60_000);
+
+/** A lock with one hold and some who wait, in the order in which they came, and what is done to it. */
+interface Play {
+  readonly holder: Line;
+  readonly waiters: readonly Line[];
+  readonly process: Process;
+  readonly fence: number;
+}
+
+interface Step {
+  readonly name: string;
+  readonly waiters: number;
+  readonly isReader?: true;
+  /** Of the first waiter. */
+  readonly claimMs?: number;
+  readonly before?: (play: Play) => Promise<unknown>;
+  readonly call: (play: Play) => Promise<unknown>;
+  readonly reply: unknown;
+  /** Who holds and who waits then: the holder is 0, the waiters follow, a new line is 'new'. */
+  readonly holds: readonly (number | 'new')[];
+  readonly left: readonly (number | 'new')[];
+}
+
+// A key that is not there can neither be made nor looked at on a server that its slot moves away from.
+describe('on a server that a slot moves away from, while the keys of a lock are still there', () => {
+  const stage = useCluster();
+  const record = `reenlock:{${key}}:lock`;
+  let client: Cluster;
+  beforeEach(async () => {
+    client = await stage.connect();
+    stage.store = new RedisStore({ client });
+  });
+  afterEach(async () => {
+    await stage.end();
+    client.disconnect();
+  });
+
+  const elapse = async (ms: number): Promise<void> => {
+    const nowMs = async (): Promise<number> => {
+      const [seconds, micros] = (await stage.cluster.call(stage.cluster.servers[0]!, 'TIME')) as [string, string];
+      return Number(seconds) * 1000 + Number(micros) / 1000;
+    };
+    const overMs = (await nowMs()) + ms + 1;
+    await until(async () => (await nowMs()) > overMs);
+  };
+  const added = { line: undefined as Line | undefined };
+  const add = (line: Line): Line => {
+    added.line = line;
+    return line;
+  };
+
+  const steps: readonly Step[] = [
+    {
+      name: 'a renewal',
+      waiters: 2,
+      call: ({ holder, fence }) => holder.renew(fence, 2 * longMs),
+      reply: { status: 'renewed' },
+      holds: [0],
+      left: [1, 2],
+    },
+    {
+      name: 're-entry from another scope',
+      waiters: 2,
+      call: ({ process }) => add(process.line('holder')).ask(),
+      reply: { status: 'granted', otherHolds: 1 },
+      holds: [0, 'new'],
+      left: [1, 2],
+    },
+    {
+      name: 'one more waiter',
+      waiters: 2,
+      call: ({ process }) => add(process.line()).ask(),
+      reply: { status: 'queued', isNew: true, ahead: 2 },
+      holds: [0],
+      left: [1, 2, 'new'],
+    },
+    {
+      name: 'a poll',
+      waiters: 2,
+      call: ({ waiters }) => waiters[0]!.ask({ livenessMs: 2 * longMs }),
+      reply: { status: 'queued', isNew: false },
+      holds: [0],
+      left: [1, 2],
+    },
+    {
+      name: 'a waiter that gives up',
+      waiters: 2,
+      call: ({ waiters }) => waiters[0]!.release(longMs),
+      reply: { status: 'cancelled' },
+      holds: [0],
+      left: [2],
+    },
+    {
+      name: 'the last waiter that gives up',
+      waiters: 1,
+      call: ({ waiters }) => waiters[0]!.release(longMs),
+      reply: { status: 'cancelled' },
+      holds: [0],
+      left: [],
+    },
+    {
+      name: 'a hand-over',
+      waiters: 2,
+      call: ({ holder }) => holder.release(longMs),
+      reply: { status: 'released' },
+      holds: [1],
+      left: [2],
+    },
+    {
+      name: 'a hand-over to the last waiter',
+      waiters: 1,
+      call: ({ holder }) => holder.release(longMs),
+      reply: { status: 'released' },
+      holds: [1],
+      left: [],
+    },
+    {
+      name: 'a hand-over to the last waiter, who reads',
+      waiters: 1,
+      isReader: true,
+      call: ({ holder }) => holder.release(longMs),
+      reply: { status: 'released' },
+      holds: [1],
+      left: [],
+    },
+    {
+      name: 'a hand-over by a release that is remembered in the queue',
+      waiters: 2,
+      before: async ({ holder }) => {
+        holder.request.unanswered = 1;
+      },
+      call: ({ holder }) => holder.release(longMs),
+      reply: { status: 'released' },
+      holds: [1],
+      left: [2],
+    },
+    {
+      name: 'a forced release',
+      waiters: 2,
+      call: ({ fence }) => stage.store.forceRelease(key, fence),
+      reply: true,
+      holds: [1],
+      left: [2],
+    },
+    {
+      name: 'a hand-over after a claim of another process has lapsed',
+      waiters: 2,
+      claimMs: shortMs,
+      before: async ({ holder }) => {
+        await holder.release();
+        await elapse(shortMs);
+      },
+      call: ({ waiters }) => waiters[1]!.ask(),
+      reply: { status: 'granted' },
+      holds: [2],
+      left: [],
+    },
+    {
+      name: 'a release when what the queue remembered is over',
+      waiters: 1,
+      before: async ({ process, waiters }) => {
+        await process.line(undefined).release(shortMs);
+        await waiters[0]!.release();
+        await elapse(shortMs);
+      },
+      call: ({ holder }) => holder.release(),
+      reply: { status: 'released' },
+      holds: [],
+      left: [],
+    },
+  ];
+
+  it.each(steps)(
+    '$name is what it is elsewhere',
+    async ({ waiters: count, isReader, claimMs = longMs, before, call, reply, holds, left }) => {
+      const [process, other] = [await stage.process(), await stage.process()];
+      const holder = process.line('holder', { claimMs: longMs });
+      const { fence } = await holder.hold();
+      const mode = isReader ? 'read' : 'write';
+      const first = await other.line(undefined, { mode, claimMs }).wait();
+      const waiters = count === 1 ? [first] : [first, await process.line(undefined, { mode }).wait()];
+      const play = { holder, waiters, process, fence };
+      await before?.(play);
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
+        const answer = await call(play);
+        if (typeof reply === 'object') expect(answer).toMatchObject(reply as object);
+        else expect(answer).toBe(reply);
+      });
+      const idOf = (who: number | 'new'): string => (who === 'new' ? added.line! : [holder, ...waiters][who]!).holdId;
+      expect(await stage.order()).toEqual({ holds: holds.map(idOf), waiters: left.map(idOf) });
+    },
+  );
+
+  it('an edge is set though all before it are over, and cleared', async () => {
+    const edges = stage.store.edges!;
+    const edgeOf = ({ request }: Line): WaitEdge => ({ request, traceId: 'trace', key });
+    const process = stage.deafProcess();
+    const [long, short, next] = [edgeOf(process.line()), edgeOf(process.line()), edgeOf(process.line())];
+    const name = 'reenlock:{owner}:edges';
+    await edges.set('owner', long, longMs);
+    await edges.set('owner', short, shortMs);
+    await edges.clear('owner', long);
+    await elapse(shortMs);
+    await stage.cluster.moveSlot(name, await stage.elsewhere(name), () => edges.set('owner', next, longMs));
+    expect(await edges.of('owner')).toEqual([next]);
+    await edges.set('owner', short, 1);
+    await elapse(1);
+    await stage.cluster.moveSlot(name, await stage.elsewhere(name), () => edges.clear('owner', next));
+    expect(await edges.of('owner')).toEqual([]);
+  });
+});

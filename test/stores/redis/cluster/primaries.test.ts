@@ -1,0 +1,55 @@
+import type { Cluster, Redis } from 'ioredis';
+import { RedisPrimaries } from '../../../../src/core/stores/redis/cluster/primaries.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
+import { until, useRedis } from '../../../support/redis/stage.ts';
+
+watchLeaks();
+
+describe('the connections to the primaries of a cluster', () => {
+  const stage = useRedis();
+
+  /** A cluster of one server, with the address that it has at the time. */
+  function clusterAt(place: { node: Redis }): Cluster {
+    const cluster = {
+      isCluster: true,
+      options: {},
+      nodes: () => [place.node],
+      get slots() {
+        const { host, port } = place.node.options;
+        return Array.from({ length: 16_384 }, () => [`${host}:${port}`]);
+      },
+    };
+    return cluster as unknown as Cluster;
+  }
+
+  it('are closed when the server has another address, but for those in use, which are when they are not', async () => {
+    const proxies = await Promise.all([1, 2].map(() => TcpProxy.start(stage.server.port)));
+    const [first, second, third] = [stage.server, ...proxies].map(({ port }) =>
+      stage.connect({ host: '127.0.0.1', port, lazyConnect: true }),
+    ) as [Redis, Redis, Redis];
+    const place = { node: first };
+    const primaries = new RedisPrimaries(clusterAt(place));
+    const lent: Redis[] = [];
+    const use = (connection: Redis): Promise<string> => {
+      lent.push(connection);
+      return connection.ping();
+    };
+    await primaries.run('key', use);
+    place.node = second;
+    await primaries.run('key', async (connection) => {
+      await until(() => lent[0]?.status === 'end');
+      place.node = third;
+      await primaries.run('key', use);
+      expect(await use(connection)).toBe('PONG');
+    });
+    await until(() => lent[2]?.status === 'end');
+    expect(lent.map(({ options, status }) => [options.port, status])).toEqual([
+      [first.options.port, 'end'],
+      [third.options.port, 'ready'],
+      [second.options.port, 'end'],
+    ]);
+    primaries.close();
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+  });
+});

@@ -1,0 +1,96 @@
+import { Cluster as Cluster6 } from 'ioredis';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { disconnectTimeout } from '../../../support/redis/client.ts';
+import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
+import { type ClusterOptions, connected } from '../../../support/redis/cluster-stage.ts';
+import { describeContract } from '../../contract/contract.ts';
+import { elapseOnRedis } from '../../contract/elapse.ts';
+import type { StoreFault } from '../../contract/harness.ts';
+
+watchLeaks();
+
+type Nodes = RedisCluster['nodes'];
+type Connect = (nodes: Nodes, options: ClusterOptions) => Cluster6;
+
+const clients: Record<string, Connect> = {
+  'ioredis 6': (nodes, options) => new Cluster6([...nodes], options),
+  'ioredis 5': (nodes, options) => new Cluster5([...nodes], options as object) as unknown as Cluster6,
+};
+
+describe('on a cluster', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  }, 120_000);
+  afterAll(() => cluster.stop());
+
+  for (const [version, connect] of Object.entries(clients)) {
+    describe(version, () => {
+      let client: Cluster6;
+      let store: RedisStore;
+      beforeAll(async () => {
+        client = connect(cluster.nodes, { keyPrefix: version === 'ioredis 5' ? 'shop:' : '' });
+        await connected(client);
+      });
+      afterAll(() => client.disconnect());
+
+      describeContract('RedisStore', {
+        async create() {
+          await cluster.callPrimaries('FLUSHALL');
+          store = new RedisStore({ client });
+          return store;
+        },
+        // All the servers have one clock.
+        elapse: (ms) => elapseOnRedis(ms, () => cluster.call(cluster.servers[0]!, 'TIME')),
+        lacks: ['reachability'],
+        losses: [
+          {
+            name: 'FLUSHALL on every primary',
+            async happen() {
+              await cluster.callPrimaries('FLUSHALL');
+              return store;
+            },
+          },
+        ],
+        faults: faults(connect, () => cluster),
+      });
+    });
+  }
+});
+
+function faults(connect: Connect, cluster: () => RedisCluster): StoreFault[] {
+  const broken = (client: Cluster6) => {
+    // What ioredis says by event it also says to each call.
+    client.on('error', () => {});
+    return { store: new RedisStore({ client }), close: async () => client.disconnect() };
+  };
+  return [
+    {
+      name: 'nobody listens at the ports',
+      outcome: 'unknown',
+      create: async () =>
+        broken(
+          connect([{ host: '127.0.0.1', port: 1 }], {
+            clusterRetryStrategy: () => null,
+            redisOptions: { disconnectTimeout },
+          }),
+        ),
+    },
+    {
+      name: 'the user has no permission',
+      outcome: 'not-applied',
+      async create() {
+        const rights = ['+ping', '+info', '+hello', '+cluster', '+readonly', '+readwrite'];
+        for (const server of cluster().servers) {
+          await cluster().call(server, 'ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', ...rights);
+        }
+        const client = connect(cluster().nodes, { redisOptions: { username: 'weak', password: 'any' } });
+        client.on('error', () => {});
+        await connected(client);
+        return broken(client);
+      },
+    },
+  ];
+}

@@ -1,0 +1,209 @@
+import type { Cluster, Redis } from 'ioredis';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
+import type { RedisServer } from '../../../support/redis/server.ts';
+import { until } from '../../../support/redis/stage.ts';
+import { longMs } from '../../contract/harness.ts';
+import { key } from '../../contract/stage.ts';
+
+watchLeaks();
+jest.setTimeout(120_000);
+
+describe('on a cluster, a store that waits for a replica', () => {
+  const stage = useCluster();
+  const record = `reenlock:{${key}}:lock`;
+  let client: Cluster;
+  let end: (() => Promise<void>) | undefined;
+
+  async function use(options: ClusterOptions = {}): Promise<void> {
+    client = await stage.connect(options);
+    stage.store = new RedisStore({ client, waitReplicas: 1 });
+    // The last subscription closes what calls have opened.
+    end = await stage.store.subscribe('the-suite', () => {});
+  }
+  afterEach(async () => {
+    await stage.end();
+    await end?.();
+    client.disconnect();
+  });
+
+  async function copyOf(name: string): Promise<string> {
+    const { replica } = await stage.cluster.serversOf(name);
+    await stage.cluster.call(replica, 'READONLY');
+    return String(await stage.cluster.call(replica, 'GET', name));
+  }
+
+  const unconfirmed = (operation: string) => ({
+    code: 'ERR_LOCK_STORE',
+    outcome: 'unknown',
+    message: expect.stringContaining(`replicas 0 confirmed ${operation}, 1 must`),
+  });
+
+  it.each(['', 'app:', '{app}:'])(
+    'has on the replica of each shard what it has granted and renewed (%j)',
+    async (keyPrefix) => {
+      await use({ keyPrefix });
+      for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
+        const name = `${keyPrefix}reenlock:{${id}}:lock`;
+        const line = stage.deafProcess().line(undefined, { id });
+        const { fence } = await line.hold();
+        expect(await copyOf(name)).toMatch(new RegExp(`^${fence}.*\n`));
+        expect(await line.renew(fence, 2 * longMs)).toMatchObject({ status: 'renewed', endMs: expect.any(Number) });
+        const [, renewedMs] = /\nw(\d{13}) /.exec(await copyOf(name)) ?? [];
+        expect(Number(renewedMs)).toBeGreaterThan(fence / 1000 + longMs);
+      }
+    },
+  );
+
+  it('grants and renews nothing of a shard whose replica does not answer, and goes on in the others', async () => {
+    await use();
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    const { primary, replica } = await stage.cluster.serversOf(record);
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const servers = await Promise.all(ids.map(async (id) => (await stage.cluster.serversOf(`{${id}}`)).primary.port));
+    const inShard = (isIn: boolean) => ids[servers.findIndex((port) => (port === primary.port) === isIn)]!;
+    replica.pause();
+    const other = stage.deafProcess().line(undefined, { id: inShard(false) });
+    expect((await other.ask()).status).toBe('granted');
+    const failures = [
+      line.renew(fence),
+      stage
+        .deafProcess()
+        .line(undefined, { id: inShard(true) })
+        .ask(),
+    ];
+    const [renewed, acquired] = await Promise.all(failures.map((call) => call.catch((error: unknown) => error)));
+    replica.resume();
+    expect(renewed).toMatchObject(unconfirmed('renew'));
+    expect(acquired).toMatchObject(unconfirmed('acquire'));
+    await stage.cluster.settled();
+    expect((await line.renew(fence)).status).toBe('renewed');
+  });
+
+  it('hands on by a message that only wakes: the grant stands when the store was asked', async () => {
+    await use();
+    const [one, two] = [await stage.process(), await stage.process()];
+    const [holder, waiter] = [one.line(), two.line()];
+    await holder.hold();
+    await waiter.wait();
+    await until(async () => {
+      const { primary } = await stage.cluster.serversOf(record);
+      const reply = await stage.cluster.call(primary, 'PUBSUB', 'SHARDNUMSUB', `${record}:${two.name}`);
+      return String(reply).endsWith(',1');
+    });
+    await holder.release();
+    expect(await two.granted(waiter)).toMatchObject({ endMs: 0 });
+    const { fence } = await waiter.hold();
+    expect(await copyOf(record)).toMatch(new RegExp(`^${fence}.*\n[wW]\\d{13} ${two.name} `));
+  });
+
+  it('follows a slot to another server, and back', async () => {
+    await use();
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    for (let move = 0; move < 2; move++) {
+      await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+      expect((await line.renew(fence)).status).toBe('renewed');
+      expect(await copyOf(record)).toMatch(new RegExp(`^${fence}`));
+    }
+    await stage.cluster.moveSlot(record, await stage.elsewhere(record));
+    await line.release();
+    const next = await stage.deafProcess().line().hold();
+    expect(await copyOf(record)).toMatch(new RegExp(`^${next.fence}`));
+  });
+
+  it('asks again while a slot is on its way, and is granted once when it is there', async () => {
+    await use();
+    const line = stage.deafProcess().line();
+    const refusals = async (server: RedisServer): Promise<number> =>
+      Number(/^errorstat_ASK:count=(\d+)/m.exec(await stage.info(server, 'errorstats'))?.[1] ?? 0);
+    const { primary } = await stage.cluster.serversOf(record);
+    const before = await refusals(primary);
+    let asked: ReturnType<typeof line.ask> | undefined;
+    await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
+      asked = line.ask();
+      await until(async () => (await refusals(primary)) > before);
+    });
+    expect((await asked)?.status).toBe('granted');
+    expect(line.request.unanswered).toBe(0);
+    expect((await stage.order()).holds).toEqual([line.holdId]);
+  });
+
+  it('gives up a call after a while whose slot does not arrive, and says that nothing was done', async () => {
+    await use();
+    const line = stage.deafProcess().line();
+    await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
+      await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+    });
+    expect(line.request.unanswered).toBe(0);
+    expect((await stage.order()).holds).toEqual([]);
+  });
+
+  it('remembers a call that was not answered, though it was refused before', async () => {
+    await use();
+    const failures = [
+      Object.assign(new Error('MOVED 1 127.0.0.1:1'), { name: 'ReplyError' }),
+      new Error('Connection is closed.'),
+    ];
+    for (const node of client.nodes('master')) {
+      const duplicate = node.duplicate.bind(node);
+      jest.spyOn(node, 'duplicate').mockImplementation((options) => {
+        return Object.assign(duplicate(options), { evalsha: () => Promise.reject(failures.shift()) });
+      });
+    }
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    expect(failures).toEqual([]);
+    expect(line.request.unanswered).toBe(1);
+  });
+
+  it('looks again which server has the slot, where it gets no connection to the one that had it', async () => {
+    await use();
+    const refused: Redis[] = [];
+    for (const node of client.nodes('master')) {
+      const duplicate = node.duplicate.bind(node);
+      jest.spyOn(node, 'duplicate').mockImplementationOnce((options) => {
+        const connection = duplicate({ ...options, port: 1 });
+        refused.push(connection);
+        return connection;
+      });
+    }
+    const line = stage.deafProcess().line();
+    expect((await line.ask()).status).toBe('granted');
+    expect(refused).toHaveLength(1);
+    expect(line.request.unanswered).toBe(0);
+  });
+
+  it('goes on with the replica that took over in agreement', async () => {
+    await use();
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
+    expect((await line.renew(fence)).status).toBe('renewed');
+    expect(await copyOf(record)).toMatch(new RegExp(`^${fence}`));
+  });
+
+  it.each(['master', 'slave'] as const)(
+    'asks the replica that took over from a server that died, and grants when there is another (reads: %s)',
+    async (scaleReads) => {
+      await use({ maxRedirections: 100, scaleReads });
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      const { primary, replica } = await stage.cluster.serversOf(record);
+      await primary.kill();
+      await until(() => stage.isPrimary(replica));
+      let failure: unknown;
+      await until(async () => {
+        failure = await line.renew(fence).catch((error: unknown) => error);
+        return /confirmed/.test(String(failure));
+      });
+      expect(failure).toMatchObject(unconfirmed('renew'));
+      await primary.restart();
+      await stage.cluster.settled();
+      expect((await line.renew(fence)).status).toBe('renewed');
+      expect((await line.release()).status).toBe('released');
+    },
+  );
+});

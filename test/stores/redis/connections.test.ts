@@ -1,0 +1,68 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { HoldRequest } from '../../../src/core/model/store.ts';
+import { connectionsOf } from '../../../src/core/stores/redis/connections.ts';
+import { RedisHistory } from '../../../src/core/stores/redis/history.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { longMs } from '../contract/harness.ts';
+
+watchLeaks();
+
+/** A cluster's client, as far as connections go. */
+function clusterOf(...streams: unknown[]) {
+  let nodes = streams.map((stream) => ({ stream }) as unknown as Redis);
+  const client = { isCluster: true, nodes: () => [...nodes] } as unknown as Cluster;
+  return {
+    client,
+    reconnect: (index: number) => Object.assign(nodes[index]!, { stream: {} }),
+    replace: (index: number, stream: unknown) => {
+      nodes = nodes.with(index, { stream } as unknown as Redis);
+    },
+    remove: (index: number) => {
+      nodes = nodes.toSpliced(index, 1);
+    },
+    add: (stream: unknown) => {
+      nodes = [...nodes, { stream } as unknown as Redis];
+    },
+  };
+}
+
+describe('the connections of a cluster', () => {
+  it('are the same while nothing happens to any of them', () => {
+    const { client } = clusterOf({}, {}, undefined);
+    const connections = connectionsOf(client);
+    expect(connections.areStill(connections.now())).toBe(true);
+  });
+
+  it.each<[string, (cluster: ReturnType<typeof clusterOf>) => void]>([
+    ['one was lost and opened again', (cluster) => cluster.reconnect(1)],
+    ['one that was not open is', (cluster) => cluster.reconnect(2)],
+    ['a server went', (cluster) => cluster.remove(0)],
+    ['the last server went', (cluster) => cluster.remove(2)],
+    ['a server came', (cluster) => cluster.add(undefined)],
+    ['a server that had none was replaced by one that has none', (cluster) => cluster.replace(2, undefined)],
+  ])('are others when %s', (_, happen) => {
+    const cluster = clusterOf({}, {}, undefined);
+    const connections = connectionsOf(cluster.client);
+    const then = connections.now();
+    happen(cluster);
+    expect(connections.areStill(then)).toBe(false);
+    expect(connections.areStill(connections.now())).toBe(true);
+  });
+
+  it('decide where the server remembers a release: an acquire may come again where one was lost meanwhile', () => {
+    const cluster = clusterOf({}, {});
+    const history = new RedisHistory(cluster.client);
+    const request = (): HoldRequest => ({
+      ...{ id: 'order:42', holdId: 'hold', owner: 'owner', process: 'process', claimMs: longMs, unanswered: 0 },
+      mode: 'write',
+      priority: 0,
+    });
+    const [calm, rough] = [request(), request()];
+    history.asked(calm)();
+    const answered = history.asked(rough);
+    cluster.reconnect(0);
+    answered();
+    expect(history.flagOf(rough, longMs)).toBe(2);
+    expect(new RedisHistory(cluster.client).flagOf(calm, longMs)).toBe(1);
+  });
+});

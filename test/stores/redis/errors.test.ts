@@ -1,0 +1,256 @@
+import { inspect } from 'node:util';
+import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
+import { FakeRedis } from '../../support/redis/fake-redis.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+import { longMs } from '../contract/harness.ts';
+import { key, Stage } from '../contract/stage.ts';
+
+watchLeaks();
+
+describe('what a server answers to a script', () => {
+  const fake = new FakeRedis();
+  const stage = new Stage();
+  let client: Redis;
+  beforeEach(async () => {
+    await fake.start();
+    client = new Redis(fake.port, {
+      protocol: 2,
+      enableReadyCheck: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => 10,
+      disconnectTimeout,
+    });
+    client.on('error', () => {});
+    // Before there is a connection, nobody can tell how often a call was sent.
+    await client.ping();
+    stage.store = new RedisStore({ client });
+  });
+  afterEach(async () => {
+    client.disconnect();
+    await fake.stop();
+  });
+
+  async function errors(): Promise<unknown[]> {
+    const line = stage.deafProcess().line();
+    const calls = [line.ask(), line.renew(1), line.release(), stage.inspect(), stage.store.forceRelease(key, 1)];
+    return Promise.all(
+      calls.map((call) =>
+        call.then(
+          (reply) => reply,
+          (error: unknown) => error,
+        ),
+      ),
+    );
+  }
+
+  it.each([
+    ['LOADING Redis is loading the dataset in memory', 'LOADING'],
+    ["READONLY You can't write against a read only replica.", 'READONLY'],
+    ['MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to no', 'MASTERDOWN'],
+    ['MISCONF Redis is configured to save RDB snapshots', 'MISCONF'],
+    ['NOAUTH Authentication required.', 'NOAUTH'],
+    ['BUSY Redis is busy running a script.', 'BUSY'],
+    ['CLUSTERDOWN The cluster is down', 'CLUSTERDOWN'],
+    ["OOM command not allowed when used memory > 'maxmemory'.", 'OOM'],
+    // A server of a cluster, to a client that knows of none.
+    ['MOVED 3999 127.0.0.1:6381', 'MOVED'],
+    ['ASK 3999 127.0.0.1:6381', 'ASK'],
+    ['TRYAGAIN Multiple keys request during rehashing of slot', 'TRYAGAIN'],
+  ])('-%s: nothing was applied', async (answer, code) => {
+    fake.answer = `-${answer}`;
+    for (const error of await errors()) {
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error).toMatchObject({ outcome: 'not-applied', message: expect.stringContaining(`answered ${code} to`) });
+      expect(error).toMatchObject({ cause: { message: answer } });
+    }
+  });
+
+  it.each([
+    'ERR Error running script (call to f_1): @user_script:1: Script killed by user',
+    'UNKILLABLE Sorry the script already executed write commands',
+    'EXECABORT Transaction discarded',
+    'NOREPLICAS Not enough good replicas to write.',
+    'loading, in small letters',
+    'LOADINGS',
+  ])('-%s: what was applied is unknown', async (answer) => {
+    fake.answer = `-${answer}`;
+    for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it("an error of the client's own is no answer, whatever its first word", async () => {
+    const own = new Error('READONLY is what it says');
+    stage.store = new RedisStore({ client: Object.create(client, { evalsha: { value: () => Promise.reject(own) } }) });
+    for (const error of await errors()) {
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+    }
+  });
+
+  it('a connection that ends before the answer leaves it unknown, for each of the calls of a turn', async () => {
+    fake.answer = 'hang up';
+    for (const error of await errors()) {
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
+    }
+  });
+
+  it.each([
+    ['was made on a connection', true],
+    ['waited for the first one', false],
+  ])('a refusal of a call that %s, and was sent again, leaves it unknown', async (_, isConnected) => {
+    const again = new Redis(fake.port, { protocol: 2, enableReadyCheck: false, retryStrategy: () => 10 });
+    again.on('error', () => {});
+    stage.store = new RedisStore({ client: again });
+    if (isConnected) await again.ping();
+    fake.commands.length = 0;
+    fake.answer = 'hang up';
+    // The first copy may have been applied.
+    const replies = errors();
+    await until(() => fake.commands.some((name) => name.startsWith('eval')));
+    fake.answer = "-READONLY You can't write against a read only replica.";
+    for (const error of await replies) {
+      expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('answered READONLY to') });
+    }
+    again.disconnect();
+  });
+
+  it.each(['*0', '*1\r\n*0'])('an answer that is none of ours (%j) settles every call', async (answer) => {
+    fake.answer = answer;
+    expect(await errors()).toHaveLength(5);
+  });
+
+  it.each(['$-1', '+OK', '+QUEUED', ':-5'])(
+    'an answer that is none of a script (%j) says nothing: what was applied is unknown',
+    async (answer) => {
+      fake.answer = answer;
+      for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    },
+  );
+
+  it('after NOSCRIPT the source is sent, once', async () => {
+    fake.commands.length = 0;
+    fake.answer = '-NOSCRIPT No matching script. Please use EVAL.';
+    const line = stage.deafProcess().line();
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
+    expect(fake.commands.filter((name) => name.startsWith('eval'))).toEqual(['evalsha', 'eval']);
+  });
+});
+
+describe('on a real server', () => {
+  const stage = useRedis();
+
+  it('after a MULTI of the application on its client nothing is granted, renewed or released', async () => {
+    const client = stage.connect();
+    stage.store = new RedisStore({ client });
+    const process = stage.deafProcess();
+    const holder = process.line(undefined, { id: 'held', unanswered: 0 });
+    const { fence } = await holder.hold();
+    await client.multi({ pipeline: false });
+    const line = process.line(undefined, { unanswered: 0 });
+    const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
+    await expect(line.ask()).rejects.toMatchObject(unknown);
+    await expect(holder.renew(fence)).rejects.toMatchObject(unknown);
+    await expect(holder.release()).rejects.toMatchObject(unknown);
+    await expect(stage.inspect()).rejects.toMatchObject(unknown);
+    await client.discard();
+    // It may have come: the release is to outlast it.
+    expect(line.request.unanswered).toBe(1);
+    expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    expect(await holder.release()).toMatchObject({ status: 'released' });
+    client.disconnect();
+  });
+
+  it('the message and the error shown to clients name no key, owner or server; the cause has them', async () => {
+    await stage.client.sadd('reenlock:{order:42}:lock', 'member');
+    const line = stage.deafProcess().line('owner-secret');
+    const error = (await line.ask().catch((reason: unknown) => reason)) as LockStoreError;
+    expect(error.message).not.toMatch(/order|secret|reenlock|127/);
+    expect(error).toMatchObject({ expose: false, status: 503, retryable: true, cause: { name: 'ReplyError' } });
+    expect(JSON.stringify(error)).not.toMatch(/secret/);
+  });
+
+  it.each([
+    ['ioredis 6', Redis],
+    ['ioredis 5', Redis5 as unknown as typeof Redis],
+  ])('a login that the server refuses is told of, by %s, without the password', async (_, Client) => {
+    await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
+    const { port } = stage.server;
+    const client = new Client({
+      port,
+      username: 'locks',
+      password: 'hunter2',
+      retryStrategy: () => 10,
+      disconnectTimeout,
+    });
+    client.on('error', () => {});
+    const store = new RedisStore({ client });
+    const cas = new RedisCas({ client });
+    const told: unknown[] = [];
+    const subscribed = store.subscribe('process', (message) => told.push(message));
+    const calls = [
+      ...[store.inspect('id'), store.list({ idPrefix: '', limit: 1, cursor: undefined }), subscribed],
+      ...[cas.read('key'), cas.create('key', 'new', 1), cas.replace('key', 'old', 'new', 1), cas.remove('key', 'old')],
+    ];
+    const errors = (await Promise.allSettled(calls)).map((result) => (result as PromiseRejectedResult).reason);
+    client.disconnect();
+    cas.close();
+    const printed = inspect([...errors, ...told], { depth: 9 });
+    expect(printed.match(/WRONGPASS/g)?.length).toBeGreaterThan(calls.length);
+    expect(printed).not.toContain('hunter2');
+  });
+
+  it('a user without any channel is never told that what was applied was not', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+    const mute = stage.connect({ username: 'mute', password: 'any' });
+    const process = await stage.process();
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const waiter = await process.line().wait();
+    const store = new RedisStore({ client: mute });
+    const outcome = await store
+      .release(holder.request, { tombstoneMs: longMs })
+      .catch((error: LockStoreError) => error);
+    mute.disconnect();
+    // The hold is gone: the grant was written before it could not be published.
+    expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    expect(outcome).not.toMatchObject({ outcome: 'not-applied' });
+  });
+
+  it('a paused server settles nothing; what was sent is done when it goes on', async () => {
+    const line = stage.deafProcess().line();
+    await stage.client.ping();
+    stage.server.pause();
+    let isSettled = false;
+    const reply = line.ask().finally(() => {
+      isSettled = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isSettled).toBe(false);
+    stage.server.resume();
+    expect((await reply).status).toBe('granted');
+  });
+
+  it('calls in flight when the server dies reject, and the next ones find the new server', async () => {
+    const client = stage.connect({ maxRetriesPerRequest: 0 });
+    client.on('error', () => {});
+    stage.store = new RedisStore({ client });
+    await client.ping();
+    stage.server.pause();
+    const line = stage.deafProcess().line();
+    const calls = Promise.allSettled([line.ask(), line.release(longMs), stage.inspect()]);
+    await new Promise((resolve) => setImmediate(resolve));
+    await stage.server.kill();
+    for (const result of await calls) {
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'ERR_LOCK_STORE', outcome: 'unknown' } });
+    }
+    await stage.server.restart();
+    await until(() => client.status === 'ready');
+    expect((await line.ask()).status).toBe('granted');
+    client.disconnect();
+  });
+});

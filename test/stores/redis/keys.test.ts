@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { lockName } from '../../../src/core/model/key.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+import { longMs, shortMs } from '../contract/harness.ts';
+import type { Line } from '../contract/stage.ts';
+
+watchLeaks();
+
+describe('the keys of the Redis store', () => {
+  const stage = useRedis();
+
+  /** Leaves a hold, a waiter and a release that is remembered: every kind of key that there is. */
+  async function useEveryKey(id: string): Promise<void> {
+    const process = stage.deafProcess();
+    await process.line(undefined, { id }).hold();
+    await process.line(undefined, { id }).wait();
+    await process.line(undefined, { id }).release(longMs);
+  }
+
+  const nasty = ['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', '%', '%{%}', ' ', 'ключ', '🔒', '\u0000', 'a|b'];
+
+  it.each([...nasty, 'x'.repeat(300), '{'.repeat(300)])('of one lock share a hash slot: %j', async (key) => {
+    for (const options of [{}, { prefix: '' }, { prefix: 'a:b/' }]) {
+      await stage.client.flushall();
+      stage.store = new RedisStore({ client: stage.client, ...options });
+      await useEveryKey(lockName(key, 'a category').id);
+      const keys = await stage.client.keys('*');
+      expect(keys).toHaveLength(2);
+      expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
+    }
+  });
+
+  it.each(['shop:', '{shop}:', 'sh{op', 'sh}op'])('share it behind the key prefix %j, too', async (keyPrefix) => {
+    const client = stage.connect({ keyPrefix });
+    stage.store = new RedisStore({ client });
+    await useEveryKey(lockName('{a}').id);
+    client.disconnect();
+    const keys = await stage.client.keys('*');
+    expect(keys.filter((name) => name.startsWith(keyPrefix))).toHaveLength(2);
+    expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
+  });
+
+  it('of different locks are spread over the slots', async () => {
+    for (let index = 0; index < 20; index++) await useEveryKey(lockName(`order:${index}`).id);
+    const keys = await stage.client.keys('*');
+    expect(new Set(keys.map((name) => slotOf(name))).size).toBeGreaterThan(10);
+  });
+
+  it('never mix one lock with another, whatever the names', async () => {
+    const names = nasty.map((key) => lockName(key).id);
+    const process = stage.deafProcess();
+    for (const id of names) await process.line(undefined, { id }).hold();
+    for (const id of names) expect((await stage.inspect(id)).holds).toHaveLength(1);
+  });
+
+  it('have an expiry, all of them, after any operations', async () => {
+    const step = fc.record({ line: fc.nat(5), operation: fc.nat(5) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        await stage.client.flushall();
+        const processes = [await stage.process(), stage.deafProcess()] as const;
+        const lines = Array.from({ length: 6 }, (_, index) => processes[index % 2]!.line(`owner-${index % 3}`));
+        for (const { line, operation } of steps) await operate(lines[line]!, operation);
+        for (const name of await stage.client.keys('*')) expect([name, await isLasting(name)]).toEqual([name, false]);
+        await stage.end();
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  async function operate(line: Line, operation: number): Promise<void> {
+    const { holds } = await stage.inspect();
+    const fence = holds[0]?.fence ?? 1;
+    if (operation === 0) await line.try();
+    else if (operation === 1) await line.release();
+    else if (operation === 2) await line.release(longMs);
+    else if (operation === 3) await line.renew(fence);
+    else if (operation === 4) await stage.store.forceRelease(line.request.id, fence);
+    else await line.ask();
+  }
+
+  async function isLasting(name: string): Promise<boolean> {
+    return (await stage.client.pttl(name)) < 0;
+  }
+
+  it('outlast what they are about', async () => {
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    await stage
+      .deafProcess()
+      .line()
+      .wait({ livenessMs: 3 * longMs });
+    // A shorter one moves no expiry nearer.
+    await stage.deafProcess().line().wait({ livenessMs: longMs });
+    await line.renew(fence, 5 * longMs);
+    for (const [name, ms] of [
+      ['lock', 5 * longMs],
+      ['queue', 2 * longMs],
+      ['queue', 2 * longMs],
+    ] as const) {
+      expect(await stage.client.pttl(`reenlock:{order:42}:${name}`)).toBeGreaterThan(ms);
+    }
+  });
+
+  it.each([900_000, 1_200_000])('outlast a lease of %i ms by an hour', async (leaseMs) => {
+    const line = stage.deafProcess().line();
+    await line.hold({ leaseMs });
+    const record = 'reenlock:{order:42}:lock';
+    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
+    await line.release();
+    expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
+  });
+
+  it('outlast a claim that is longer than the lease before it', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    for (const process of [one, two]) {
+      const holder = one.line();
+      await holder.hold({ leaseMs: longMs });
+      const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
+      await holder.release();
+      expect(await stage.client.pttl('reenlock:{order:42}:lock')).toBeGreaterThan(7_200_000 + 3_500_000);
+      await waiter.release();
+      await stage.client.flushall();
+    }
+  });
+
+  it('are gone after the last release, but for the small record that keeps the fence rising', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    const holder = one.line('owner');
+    await holder.hold();
+    const inner = two.line('owner');
+    await inner.hold();
+    const waiters = [await one.line('a').wait(), await two.line('b').wait(), await one.line('b').wait()];
+    await waiters[2]!.release();
+    await inner.release();
+    await holder.release();
+    for (const line of waiters) await line.release();
+    const keys = await stage.client.keys('*');
+    expect(keys).toEqual(['reenlock:{order:42}:lock']);
+    expect(await stage.client.strlen(keys[0]!)).toBeLessThan(32);
+    expect(await stage.client.pttl(keys[0]!)).toBeLessThanOrEqual(4_601_000);
+  });
+
+  it('of a queue are gone when the processes that waited in it are', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    for (let count = 0; count < 3; count++) await (await stage.process()).line().wait({ livenessMs: shortMs });
+    const isGone = async () => (await stage.client.exists('reenlock:{order:42}:queue')) === 0;
+    await until(isGone);
+    await holder.release();
+    expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+    expect((await process.line().ask()).status).toBe('granted');
+  });
+
+  it('keep the fence rising also where the clock of the server was set back', async () => {
+    const process = stage.deafProcess();
+    const line = process.line();
+    const { fence } = await line.hold();
+    await line.release();
+    // As if it had been written by a clock ten days ahead.
+    const ahead = fence + 10 * 86_400_000_000;
+    const record = 'reenlock:{order:42}:lock';
+    const text = (await stage.client.get(record))!;
+    await stage.client.set(record, text.replace(String(fence), String(ahead)), 'PX', longMs);
+    const next = process.line();
+    expect((await next.hold()).fence).toBe(ahead + 1);
+    await next.release();
+    expect(await stage.client.pttl(record)).toBeGreaterThan(10 * 86_400_000 + 3_500_000);
+    const last = process.line();
+    expect((await last.hold()).fence).toBe(ahead + 2);
+    // Longer than the lease before it: the expiry is set anew.
+    const waiter = await process.line(undefined, { claimMs: 7_200_000 }).wait();
+    expect((await last.release()).claims).toMatchObject([{ holdId: waiter.holdId, fence: ahead + 3 }]);
+    expect(await stage.client.pttl(record)).toBeGreaterThan(10 * 86_400_000 + 3_500_000);
+  });
+});
+
+describe('slotOf', () => {
+  it('is what the specification of Redis Cluster says', () => {
+    expect(slotOf('123456789')).toBe(0x31c3);
+    expect(slotOf('{user1000}.following')).toBe(slotOf('{user1000}.followers'));
+    expect(slotOf('foo{}{bar}')).not.toBe(slotOf('bar'));
+    expect(slotOf('foo{{bar}}zap')).toBe(slotOf('{bar'));
+    expect(slotOf('foo{bar}{zap}')).toBe(slotOf('bar'));
+  });
+});
+
+/** CRC16 (XMODEM) of the hash tag, as https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/ has it. */
+function slotOf(name: string): number {
+  const open = name.indexOf('{');
+  const close = name.indexOf('}', open + 1);
+  const tag = open >= 0 && close > open + 1 ? name.slice(open + 1, close) : name;
+  let crc = 0;
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = ((crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+  }
+  return crc % 16_384;
+}

@@ -1,0 +1,85 @@
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+import { key, type Line } from '../contract/stage.ts';
+
+watchLeaks();
+
+const queue = `reenlock:{${key}}:queue`;
+
+describe('RedisStore', () => {
+  const stage = useRedis();
+
+  /** As if it had come so much earlier: an hour would be too long for a test. */
+  async function age({ request }: Line, ms: number): Promise<void> {
+    const members = await stage.client.zrange(queue, '0', '-1');
+    const own = members.find((member) => member.includes(request.holdId));
+    await stage.client.zincrby(queue, -1000 * ms, own!);
+  }
+
+  it.each([
+    [1, 9_000, true],
+    [1, 11_000, false],
+    [100, 999_000, true],
+    [100, 1_001_000, false],
+  ])('lets priority %i before a waiter who came %i ms earlier: %s', async (priority, ms, isBefore) => {
+    const process = await stage.process();
+    await process.line().hold();
+    const low = await process.line().wait();
+    await age(low, ms);
+    const high = await process.line(undefined, { priority }).wait();
+    const order = isBefore ? [high, low] : [low, high];
+    expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
+    const { waiters, nowMs } = await stage.inspect();
+    const aged = waiters.find(({ holdId }) => holdId === low.holdId)!;
+    // The time is told in whole milliseconds, and all of it may have taken less than one.
+    expect(nowMs - aged.sinceMs).toBeGreaterThan(ms - 1);
+  });
+
+  it('lets a long row of readers in with two calls: each does a bounded piece of work', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const readers = Array.from({ length: 300 }, () => process.reader());
+    for (const reader of readers) await reader.wait({ maxWaiters: 1000 });
+    const writer = await process.line().wait({ maxWaiters: 1000 });
+    await holder.release();
+    const order = await stage.order();
+    expect([order.holds.length, order.waiters.length]).toEqual([256, 45]);
+    // Nobody comes in before those who are left.
+    expect(await process.reader().status({ queue: false })).toBe('refused');
+    expect((await stage.order()).waiters).toEqual([writer.holdId]);
+    expect((await stage.order()).holds.sort()).toEqual(readers.map(({ holdId }) => holdId).sort());
+  });
+
+  it('names locks of its own prefix only, also where the client has one', async () => {
+    const client = stage.connect({ keyPrefix: 'a*:' });
+    const own = new RedisStore({ client, prefix: 'p?:' });
+    const request = { ...stage.deafProcess().line().request, id: 'own' };
+    await own.acquire(request, { leaseMs: 60_000, queue: false, maxWaiters: 1, livenessMs: 1_000 });
+    await client.set('p?:{not}:lock', 'x');
+    await stage.client.set('aX:pY:{other}:lock', 'x');
+    await stage.deafProcess().line().hold();
+    expect((await own.list({ idPrefix: 'o', limit: 1000 })).locks.map(({ id }) => id)).toEqual(['own']);
+    expect((await own.list({ idPrefix: 'ow', limit: 1000 })).locks[0]).toMatchObject({ holds: [{ mode: 'write' }] });
+    client.disconnect();
+  });
+
+  it('names as many locks in a page as it is asked to look at, and each of them once, though SCAN may tell it twice', async () => {
+    const process = stage.deafProcess();
+    const ids = Array.from({ length: 300 }, (_, i) => `order:${i}`);
+    await Promise.all(ids.map((id) => process.line(undefined, { id }).hold()));
+    const scan = stage.client.scan.bind(stage.client) as (...args: unknown[]) => Promise<[string, string[]]>;
+    const client = Object.create(stage.client, {
+      scan: {
+        value: async (...args: unknown[]) => {
+          const [cursor, names] = await scan(...args);
+          return [cursor, [...names, ...names]];
+        },
+      },
+    });
+    const { locks, cursor } = await new RedisStore({ client }).list({ idPrefix: 'order:', limit: 2_000 });
+    expect(cursor).toBeUndefined();
+    expect(locks.map(({ id }) => id).sort()).toEqual(ids.sort());
+  });
+});

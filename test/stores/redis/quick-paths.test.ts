@@ -1,0 +1,492 @@
+import type { Redis } from 'ioredis';
+import { readAcquire, readGrant, readRelease, readRenew } from '../../../src/core/stores/redis/replies.ts';
+import { acquire, forceRelease, release, renew } from '../../../src/core/stores/redis/scripts.generated.ts';
+import type { RedisScript } from '../../../src/core/stores/redis/scripts.ts';
+import { isLong, printSeed, seed, seeded } from '../../fault/seed.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { setScriptTime, timed } from '../../support/redis/script-time.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+
+watchLeaks();
+printSeed('redis-quick-paths');
+
+const scripts = { acquire, forceRelease, release, renew };
+
+/** Scripts whose time is set by the test, with and without the paths on which most calls end early. */
+const kinds = ['quick', 'general'] as const;
+type Kind = (typeof kinds)[number];
+
+const prefix: Readonly<Record<Kind, string>> = { quick: 'quick:', general: 'general:' };
+const leaseMs = 30_000;
+const livenessMs = 5_000;
+const plays = isLong ? 1_000 : 16;
+
+interface Step {
+  readonly name: keyof typeof scripts;
+  readonly names: string;
+  /** Up to the channels. */
+  readonly terms: string;
+  readonly extra: readonly string[];
+}
+
+interface State {
+  /** The last fence and the flags. */
+  readonly head: string;
+  readonly lines: readonly string[];
+  readonly queue: readonly string[];
+}
+
+/** One lock, in both kinds: the same steps must lead to the same. */
+class Twins {
+  lastReply: unknown;
+  readonly #client: Redis;
+  readonly #key: string;
+
+  constructor(client: Redis, key: string) {
+    this.#client = client;
+    this.#key = key;
+  }
+
+  keys(kind: Kind): Readonly<Record<'lock' | 'queue', string>> {
+    const name = `${prefix[kind]}{${this.#key}}`;
+    return { lock: `${name}:lock`, queue: `${name}:queue` };
+  }
+
+  async take(kind: Kind, { name, names, terms, extra }: Step): Promise<unknown> {
+    const { lock, queue } = this.keys(kind);
+    const args = [names, `${terms} ${prefix[kind]}`, ...extra];
+    const reply = await this.#client.eval(sourceOf(scripts[name], kind), 2, lock, queue, ...args);
+    if (name === 'renew') return readRenew(reply);
+    if (name === 'release') return readRelease(reply);
+    if (name === 'forceRelease') return Number(reply);
+    if (!Array.isArray(reply)) return readGrant(holdIdOf(names), Number(reply), Number(terms.slice(2, 14)));
+    return readAcquire(holdIdOf(names), reply);
+  }
+
+  /** Takes a step in both kinds, expects the same of both, and answers what they kept. */
+  async same(step: Step): Promise<State> {
+    const [quick, general] = await Promise.all(kinds.map((kind) => this.take(kind, step)));
+    this.lastReply = quick;
+    expect({ step, reply: quick }).toEqual({ step, reply: general });
+    const [ours, theirs] = await Promise.all(kinds.map((kind) => this.state(kind)));
+    expect({ step, state: ours }).toEqual({ step, state: theirs });
+    return ours as State;
+  }
+
+  /** What is kept of the lock, written in one way. */
+  async state(kind: Kind): Promise<State> {
+    const keys = this.keys(kind);
+    const [text, queue] = await Promise.all([
+      this.#client.get(keys.lock),
+      this.#client.zrange(keys.queue, '0', '-1', 'WITHSCORES'),
+    ]);
+    const [head = '', ...lines] = (text ?? '').split('\n');
+    const ends = (end: string): string => String(Number(head.slice(0, 13)) + Number(end));
+    const plain = lines.filter((line) => !/^[?!]/.test(line));
+    return { head, lines: plain.map((line) => line.replace(/(?<=^\w)\+\d+/, ends)), queue };
+  }
+
+  /** The end that none of the readers' is said to be before, with their kinds and ends; undefined where nothing is said. */
+  async shared(): Promise<Shared | undefined> {
+    const text = (await this.#client.get(this.keys('quick').lock)) ?? '';
+    const said = /^(\S+)\n!(\d{13})(?=\n)/.exec(text);
+    if (said === null) return undefined;
+    const holds = Array.from(text.matchAll(/\n([a-z])(\S+)/gi), ([, kind, ends]) => ({ kind, ends: Number(ends) }));
+    return { flags: said[1]?.slice(16) ?? '', earliest: Number(said[2]), holds };
+  }
+
+  /** Whether both are kept for an hour longer than what they say counts, but for what a play takes. */
+  async areKept({ lines }: State, nowMs: number): Promise<boolean> {
+    const lastMs = Math.max(nowMs, ...lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0)));
+    const left = await Promise.all(kinds.map((kind) => this.#client.pttl(this.keys(kind).lock)));
+    return left.every((ms) => ms === -2 || ms >= lastMs - nowMs + 3_600_000 - 60_000);
+  }
+}
+
+interface Shared {
+  readonly flags: string;
+  readonly earliest: number;
+  readonly holds: readonly { readonly kind: string | undefined; readonly ends: number }[];
+}
+
+/** With the time from a key, and on request without what is before the part that the scripts share. */
+function sourceOf({ source }: RedisScript, kind: Kind): string {
+  const [time = '', text = '', ...rest] = source.split('\n');
+  const shared = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
+  if (time !== "local time = redis.call('TIME')" || shared < 0) throw new Error('The scripts begin in another way');
+  const body = kind === 'quick' ? rest : rest.slice(shared);
+  return timed([time, text, ...body].join('\n'));
+}
+
+/** A number below the one that is given, at random. */
+type Roll = (sides: number) => number;
+
+function rollOf(part: number): Roll {
+  const random = seeded(seed + part);
+  return (sides) => Math.floor(random() * sides);
+}
+
+function holdIdOf(names: string): string {
+  return names.split(' ')[2] ?? '';
+}
+
+describe('the quick paths of the scripts', () => {
+  const redis = useRedis();
+  let subscriber: Redis;
+
+  beforeEach(() => {
+    subscriber = redis.connect();
+  });
+
+  afterEach(() => subscriber.disconnect());
+
+  it.each([
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [7, 4],
+    [8, 7],
+  ])('answer, keep and tell the same as the general ones, order %i, %i of 8 to read', async (part, readers) => {
+    const client = redis.client;
+    const roll = rollOf(part);
+    const told: Record<Kind, string[]> = { quick: [], general: [] };
+    subscriber.on('message', (channel: string, message: string) => {
+      const kind = channel.startsWith(prefix.quick) ? 'quick' : 'general';
+      told[kind].push(`${channel.slice(prefix[kind].length)}: ${message}`);
+    });
+    // The third one is a process that nobody hears from.
+    for (const kind of kinds) {
+      await subscriber.subscribe(...['pa', 'pb', 'freed', 'end'].map((name) => `${prefix[kind]}${name}`));
+    }
+
+    const clock = new ScriptClock(client, roll);
+    let groups = 0;
+    for (let play = 0; play < plays; play++) {
+      const twins = new Twins(client, `lock-${part}-${play}`);
+      const wishes: Wish[] = [];
+      let fence = '1';
+      for (let i = 0; i < 60; i++) {
+        const nowMs = await clock.goOn();
+        const step = nextStep(roll, wishes, fence, readers);
+        const ours = await twins.same(step);
+        expect(await twins.areKept(ours, nowMs)).toBe(true);
+        const shared = await twins.shared();
+        if (shared !== undefined) {
+          groups += 1;
+          expect(shared.holds).not.toEqual([]);
+          for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
+        }
+        fence = ours.head.slice(0, 16) || fence;
+      }
+    }
+
+    for (const kind of kinds) await client.publish(`${prefix[kind]}end`, 'end');
+    await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
+    expect(told.quick).toEqual(told.general);
+    expect(told.quick.length).toBeGreaterThan(readers > 4 ? 5 : 25);
+    expect(groups).toBeGreaterThan(readers > 1 ? plays : -1);
+  });
+
+  it('know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
+    const clock = new ScriptClock(redis.client, () => 1);
+    const twins = new Twins(redis.client, 'readers');
+    const steps: Step[] = [];
+    const add = (name: Step['name'], hold: string, terms: string, ...extra: string[]): void => {
+      steps.push({ name, names: `pa o${hold[0]} h${hold}`, terms, extra });
+    };
+    const read = (hold: string, ms: number): void => {
+      add('acquire', hold, `r+${String(ms).padStart(12, '0')} 1 r 3000 0 1000 ${livenessMs}`);
+    };
+    const release = (hold: string): void => add('release', hold, `${leaseMs} 1 r 3000 0 0 0`);
+    for (const hold of ['10', '20', '30']) read(hold, leaseMs);
+    release('1');
+    // Its names end as another's do.
+    steps.push({ name: 'release', names: 'a o2 h20', terms: `${leaseMs} 1 r 3000 0 0 0`, extra: [] });
+    add('renew', '10', `${leaseMs} 0 r 3000 0 0 0`, '1');
+    read('40', 7_200_000);
+    add('renew', '20', '14400000 0 r 3000 0 0 0', String(1_700_000_000_000_001));
+    for (const hold of ['40', '30']) release(hold);
+    // It comes late: it is remembered as released.
+    read('30', leaseMs);
+    for (const hold of ['10', '20']) release(hold);
+
+    const left: number[] = [];
+    for (const step of steps) {
+      await clock.goOn();
+      await twins.same(step);
+      left.push(await redis.client.pttl(twins.keys('quick').lock));
+    }
+    expect(left[6]).toBeGreaterThan(10_000_000);
+    expect(left[7]).toBeGreaterThan(17_000_000);
+    expect(left[9]).toBeGreaterThan(17_000_000);
+  });
+
+  it.each([
+    ['is one of them', ['r10', 'r20', 'w30', 'r31 p2', '-10', '+31', 'r40', '-20']],
+    ['is of a process that nobody hears from', ['r10', 'r20', 'r30', 'c50', '-20', '-10']],
+    [
+      'has others before it that nobody hears from',
+      ['r10', 'r20', 'r30', 'w40', 'c50 p2', 'r60', '-50', 'c70 l1000', '-20'],
+    ],
+    ['has not polled for too long', ['r10', 'r20', 'r30', 'w40', 'much later', 'r60', '-20', '-10']],
+    ['has others before it that did not poll', ['r10', 'r20', 'b50', 'w40 l10000', 'much later', 'r60 l1000', '-20']],
+    ['sees a lease end', ['r10 e500', 'r20', 'r30', 'w40', 'later', '-20', '-30']],
+    ['waits while a lease ends', ['r10 e500', 'r20', 'r30', 'w40', 'later', 'r50 l1000', '-20', '-30']],
+    ['is not the only one', ['r10', 'r20', 'w40', 'w50', 'r60 m2', 'r70 m3', '-20', '-10']],
+    [
+      'is the first',
+      ['r10', 'r20 e40000', 'r30', 'w40', 'r50', 'r11', 'w60', '+20', '-20', 'r20', '-10', '-11', '-30'],
+    ],
+    ['has not polled for a while', ['r10', 'r20', 'r30', 'w40', 'later', 'r50', '-20']],
+  ])('let readers go, and others wait, where who wants to write %s', async (_, plan) => {
+    await play(plan);
+  });
+
+  it.each([
+    ['of one that was released, on a free key', ['w10', '-10', 'w10'], 'cancelled'],
+    ['to write before who is passed over', ['w10', 'c20', 'b30', '-10', 'c40', '-30'], 'released'],
+    ['where two wait, and two may', ['w10', 'w20', 'w30', 'w40 m2'], 'full'],
+    ['where nobody may wait', ['w10', 'w20 m0'], 'full'],
+    ['to write, which is a try', ['w10', 'w20 f0', 'w30', 'w40 f0'], 'refused'],
+    ['to read behind who wants to write, which is a try', ['r10', 'r20', 'w40', 'r50 f0'], 'refused'],
+    ['to read, of one released before it came', ['r10', 'r20', '-30 f2', 'r30'], 'cancelled'],
+    ['to read, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', '-40', 'r50'], 'cancelled'],
+    ['to read, of one whose lease was over', ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'r50'], 'cancelled'],
+    ['to read behind another, of one released', ['r10', 'r20', 'r50', '-50 f2', 'w40', 'r50'], 'cancelled'],
+    ['to read behind another, of one released before it came', ['r10', 'r20', '-50 f2', 'w40', 'r50'], 'cancelled'],
+    ['to read behind another, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', 'r50'], 'cancelled'],
+    [
+      'to read behind another, of one whose lease was over',
+      ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'w40', 'r50'],
+      'cancelled',
+    ],
+    ['to read behind another, of who is passed over', ['r10', 'r20', 'c30', 'w40 p2', 'd50'], 'queued'],
+    [
+      'to read behind who let a claim lapse',
+      ['w10', 'b20 l20000', 'b30 l20000', 'w70 l20000', '-10', 'much later', '-70', 'r40', 'r50', 'r60'],
+      'granted',
+    ],
+  ])('answer the same to an acquire %s', async (_, plan, last) => {
+    expect(await play(plan)).toMatchObject({ status: last });
+  });
+
+  it.each([
+    [
+      'of a process that has several to be remembered, beside another',
+      ['w10', '-10 f0', 'w20', '-20 f0', 'b30', '-30', 'w40', '-40'],
+      'released',
+    ],
+    [
+      'of a reader, where an earlier one was remembered for long enough',
+      ['r10', 'r20', 'r30', '-40 f2 t500', '-50 f2', 'later', '-10'],
+      'released',
+    ],
+    ['of a hold whose lease is over, where another waits', ['w10 e500', 'w20', 'later', '-10'], 'expired'],
+    ['where who waits alone has not polled for too long', ['w10', 'w20 l1000', 'later', 'later', '-10'], 'released'],
+    [
+      'where the first who waits let a claim lapse',
+      ['w10', 'b20 l20000', 'b30 l20000', '-10', 'much later', 'w40', '-40'],
+      'released',
+    ],
+    ['of a reader, to be remembered for more than an hour', ['r10', 'r20', 'r30', '-10 t4000000'], 'released'],
+    ['of a writer, to be remembered for more than an hour', ['w10', '-10 t4000000'], 'released'],
+  ])('answer the same to a release %s', async (_, plan, last) => {
+    expect(await play(plan)).toMatchObject({ status: last });
+  });
+
+  /** Takes the steps of a plan in both kinds, and answers the last reply. */
+  async function play(plan: readonly string[]): Promise<unknown> {
+    let jump = 0;
+    const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
+    const twins = new Twins(redis.client, 'planned');
+    for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`, `${prefix[kind]}pb`);
+    const wishes = new Map<string, Wish>();
+    let fence = '1';
+    for (const planned of plan) {
+      jump = { later: 2, 'much later': 3 }[planned] ?? 0;
+      await clock.goOn();
+      if (jump > 0) continue;
+      fence = (await twins.same(stepOf(planned, wishes, fence))).head.slice(0, 16);
+    }
+    return twins.lastReply;
+  }
+
+  it('find a reader in the queue that had waited when the record was deleted', async () => {
+    const clock = new ScriptClock(redis.client, () => 1);
+    const twins = new Twins(redis.client, 'readers');
+    await clock.goOn();
+    const acquire = (letter: string, i: number): Promise<State> => {
+      const terms = `${letter}+000000030000 1 ${letter} 3000 0 1000 ${livenessMs}`;
+      return twins.same({ name: 'acquire', names: `pa o${i} h${i}`, terms, extra: [] });
+    };
+    await acquire('w', 1);
+    expect((await acquire('r', 2)).queue).toHaveLength(6);
+    for (const kind of kinds) await redis.client.del(twins.keys(kind).lock);
+    await acquire('r', 3);
+    await acquire('r', 4);
+    expect(await twins.shared()).toMatchObject({ flags: '--' });
+    expect((await acquire('r', 2)).queue).toEqual([]);
+  });
+
+  it('remember more releases of readers than the record has room for', async () => {
+    let jump = 0;
+    const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
+    const twins = new Twins(redis.client, 'readers');
+    const names = (i: number): string => `pa o${i} h${i}`;
+    const acquire = (i: number, letter = 'r'): Promise<State> => {
+      const terms = `${letter}+000000060000 1 ${letter} 3000 0 1000 ${livenessMs}`;
+      return twins.same({ name: 'acquire', names: names(i), terms, extra: [] });
+    };
+    const release = (i: number, flag = 0, letter = 'r'): Promise<State> =>
+      twins.same({ name: 'release', names: names(i), terms: `${leaseMs} ${flag} ${letter} 3000 0 0 0`, extra: [] });
+    const many = Array.from({ length: 60 }, (_, i) => i + 10);
+    await clock.goOn();
+    for (const i of [1, 2, 3, 4, ...many]) await acquire(i);
+    for (const i of many) {
+      await clock.goOn();
+      await release(i);
+    }
+    const kept = await acquire(5);
+    expect([kept.head.slice(16), kept.lines.length > 40, kept.queue.length > 10]).toEqual(['-g', true, true]);
+    for (const kind of kinds) expect(await redis.client.pttl(twins.keys(kind).queue)).toBeGreaterThan(leaseMs - 20_000);
+
+    // A copy of the acquire, or of the release, that comes late.
+    const { head } = await acquire(many[0] as number);
+    for (const i of [many.at(-1) as number, many[0] as number]) {
+      await acquire(i);
+      expect((await release(i)).head).toBe(head);
+    }
+    expect((await acquire(6, 'w')).head.slice(16)).toBe('qg');
+    const { queue } = await acquire(7);
+    for (const i of [many.at(-1) as number, many[0] as number]) expect((await acquire(i)).queue).toEqual(queue);
+    await release(7, 1);
+    await release(6, 1, 'w');
+    expect((await release(1, 1)).lines.length).toBeLessThan(10);
+    jump = 4;
+    await clock.goOn();
+    expect((await release(2)).head.slice(16)).toBe('--');
+  });
+
+  it.each([4, 5, 6])(
+    'name who waits alone, and nobody who does not, though queues or records get lost, order %i',
+    async (part) => {
+      const client = redis.client;
+      const roll = rollOf(part);
+      const clock = new ScriptClock(client, roll);
+      let named = 0;
+      for (let play = 0; play < 2 * plays; play++) {
+        const twins = new Twins(client, `lock-${part}-${play}`);
+        const { lock, queue } = twins.keys('quick');
+        const wishes: Wish[] = [];
+        const released = new Set<string>();
+        let fence = '1';
+        let isNamed = false;
+        let isLost = false;
+        for (let i = 0; i < 60; i++) {
+          await clock.goOn();
+          if (isNamed && roll(4) === 0) await client.del(queue);
+          else if (roll(30) === 0) isLost = (await client.del(lock)) === 1 || isLost;
+          const step = nextStep(roll, wishes, fence);
+          await twins.take('quick', step);
+          if (step.name === 'release') released.add(step.names);
+          if (step.name === 'acquire') released.delete(step.names);
+          const text = (await client.get(lock)) ?? '';
+          const members = await client.zrange(queue, '0', '-1');
+          const alone = /\n\?((\S+) (\S+) \S+ \S \d+ \S+) \d+/.exec(text);
+          isNamed = alone !== null;
+          if (alone !== null) {
+            named += 1;
+            const [, waiter, process, owner] = alone;
+            const whole = [`:o${owner}`, `:p${process}`, waiter];
+            expect([[], whole.sort()]).toContainEqual(members.sort());
+          }
+          const holders = Array.from(text.matchAll(/\n\w\S+ (\S+ \S+ \S+)/g), ([, names]) => names);
+          // Without its record, a lock knows of no release, and who was queued still is.
+          const stale = isLost ? [] : holders.filter((names = '') => released.has(names));
+          expect({ i, step, stale }).toEqual({ i, step, stale: [] });
+          fence = text.slice(0, 16) || fence;
+        }
+      }
+      expect(named).toBeGreaterThan(30);
+    },
+  );
+});
+
+/** The time that the scripts see. */
+class ScriptClock {
+  readonly #client: Redis;
+  readonly #roll: Roll;
+  #nowUs = 1_700_000_000_000_000;
+
+  constructor(client: Redis, roll: Roll) {
+    this.#client = client;
+    this.#roll = roll;
+  }
+
+  /** Mostly by little; but leases, claims and liveness end, and the clock may be set back. Answers the time in ms. */
+  async goOn(): Promise<number> {
+    const roll = this.#roll;
+    this.#nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
+    await setScriptTime(this.#client, this.#nowUs);
+    return this.#nowUs / 1_000;
+  }
+}
+
+/** A hold as its calls name it: its wish is always the same. */
+interface Wish {
+  readonly names: string;
+  readonly wants: string;
+}
+
+/**
+ * A step as a plan has it: the process and its wish, or the sign of a release or a renewal, then the hold, whose first digit
+ * is its owner, and what is not as usual: e: lease, f: flag, l: liveness, m: most waiters, p: priority, t: tombstone.
+ */
+function stepOf(planned: string, wishes: Map<string, Wish>, fence: string): Step {
+  const [, letter = '', hold = '', more = ''] = /^(\D)(\d+)(.*)$/.exec(planned) ?? [];
+  const of = (what: string, usual: number): number => Number(more.split(what)[1]?.split(' ')[0] ?? usual);
+  const process = { b: 'pb', c: 'pc', d: 'pc' }[letter] ?? 'pa';
+  const wish = {
+    names: `${process} o${hold[0]} h${hold}`,
+    wants: `${'rd'.includes(letter) ? 'r' : 'w'} 3000 ${of('p', 0)}`,
+  };
+  const { names, wants } = wishes.get(hold) ?? wish;
+  if (letter !== '-') wishes.set(hold, { names, wants });
+  if (letter === '-') {
+    return { name: 'release', names, terms: `${of('t', leaseMs)} ${of('f', 1)} ${wants} 0 0`, extra: [] };
+  }
+  if (letter === '+') return { name: 'renew', names, terms: `${of('e', leaseMs)} 0 ${wants} 0 0`, extra: [fence] };
+  const lease = String(of('e', leaseMs)).padStart(12, '0');
+  const terms = `${wants[0]}+${lease} ${of('f', 1)} ${wants} ${of('m', 1_000)} ${of('l', livenessMs)}`;
+  return { name: 'acquire', names, terms, extra: [] };
+}
+
+/** Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. */
+function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1): Step {
+  const dice = roll(20);
+  const known = wishes[wishes.length - 1 - roll(4)];
+  if (dice < 9 || known === undefined) {
+    const wish = roll(5) === 0 && known !== undefined ? known : newWish(roll, wishes, readers);
+    const lease = String([leaseMs, leaseMs, leaseMs, leaseMs, 2_000, 1_200_000][roll(6)]).padStart(12, '0');
+    const most = roll(8) === 0 ? roll(3) : 1_000;
+    const least = String(Number(fence) + roll(2) * 10_000_000).padStart(16, '0');
+    const terms = `${wish.wants[0]}+${lease} ${roll(6) === 0 ? 0 : 1} ${wish.wants} ${most} ${livenessMs}`;
+    return { name: 'acquire', names: wish.names, terms, extra: roll(12) === 0 ? [least] : [] };
+  }
+  const { names, wants } = known;
+  if (dice < 17) {
+    const rememberMs = [leaseMs, leaseMs, leaseMs, 0, 4_000_000][roll(5)];
+    const terms = `${rememberMs} ${[1, 1, 1, 1, 0, 2][roll(6)]} ${wants} 0 0`;
+    return { name: 'release', names, terms, extra: roll(6) === 0 ? ['the lock'] : [] };
+  }
+  if (dice < 19) return { name: 'renew', names, terms: `${leaseMs} 0 ${wants} 0 0`, extra: [String(Number(fence))] };
+  return { name: 'forceRelease', names: '- - -', terms: `${Number(fence)} 0 w 0 0 0 0`, extra: [] };
+}
+
+function newWish(roll: Roll, wishes: Wish[], readers: number): Wish {
+  const process = roll(7) === 0 ? 'pc' : `p${'ab'[roll(2)]}`;
+  const wants = `${roll(8) < readers ? 'r' : 'w'} 3000 ${roll(15) === 0 ? 2 : 0}`;
+  const wish = { names: `${process} o${roll(5)} h${wishes.length}`, wants };
+  wishes.push(wish);
+  return wish;
+}

@@ -1,0 +1,95 @@
+import { Redis as Redis6 } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
+import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import type { RedisOptions } from '../../support/redis/stage.ts';
+import { describeContract } from '../contract/contract.ts';
+import { elapseOnRedis } from '../contract/elapse.ts';
+import type { StoreFault } from '../contract/harness.ts';
+
+watchLeaks();
+
+const clients = {
+  'ioredis 6': (port: number, options: RedisOptions) => new Redis6(port, options),
+  'ioredis 5': (port: number, options: RedisOptions) => new Redis5(port, options as object) as unknown as Redis6,
+};
+
+const namings = {
+  'its defaults': { client: {}, store: {} },
+  'a key prefix and a prefix': { client: { keyPrefix: 'shop*:' }, store: { prefix: 'locks[?]/' } },
+};
+
+describe('on a standalone server', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  for (const [version, connect] of Object.entries(clients)) {
+    for (const [naming, options] of Object.entries(namings)) {
+      describe(`${version} with ${naming}`, () => {
+        let client: Redis6;
+        let store: RedisStore;
+        beforeAll(() => {
+          client = connect(server.port, { ...options.client, retryStrategy: () => 10 });
+        });
+        afterAll(() => client.disconnect());
+
+        describeContract('RedisStore', {
+          async create() {
+            await client.flushall();
+            store = new RedisStore({ client, ...options.store });
+            return store;
+          },
+          elapse: (ms) => elapseOnRedis(ms, () => client.time()),
+          losses: [
+            {
+              name: 'FLUSHALL',
+              async happen() {
+                await client.flushall();
+                return store;
+              },
+            },
+            {
+              name: 'a restart without persistence',
+              async happen() {
+                await server.restart();
+                return store;
+              },
+            },
+          ],
+          isNode: true,
+          faults: faults(connect, () => server.port),
+        });
+      });
+    }
+  }
+});
+
+function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
+  const broken = (at: number, options: RedisOptions) => {
+    const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, disconnectTimeout, ...options });
+    // What ioredis says by event it also says to each call.
+    client.on('error', () => {});
+    return { client, store: new RedisStore({ client }), close: async () => client.disconnect() };
+  };
+  return [
+    { name: 'nobody listens at the port', outcome: 'unknown', create: async () => broken(1, {}) },
+    {
+      name: 'the user has no permission',
+      outcome: 'not-applied',
+      async create() {
+        const admin = connect(port(), {});
+        await admin.call('ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', '+ping', '+info', '+hello');
+        admin.disconnect();
+        const { client, ...store } = broken(port(), { username: 'weak', password: 'any' });
+        // Only of what is sent once it is connected the store can tell that it was sent once.
+        await client.ping();
+        return store;
+      },
+    },
+  ];
+}

@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+import { longMs } from '../contract/harness.ts';
+import { key } from '../contract/stage.ts';
+
+watchLeaks();
+
+describe('the scripts of the Redis store', () => {
+  const stage = useRedis();
+  const keys = {
+    lock: 'reenlock:{order:42}:lock',
+    queue: 'reenlock:{order:42}:queue',
+  };
+
+  it('are sent anew after SCRIPT FLUSH, each of them', async () => {
+    const line = stage.deafProcess().line();
+    await stage.client.script('FLUSH');
+    const { fence } = await line.hold();
+    await stage.client.script('FLUSH');
+    expect((await line.renew(fence)).status).toBe('renewed');
+    await stage.client.script('FLUSH');
+    expect((await stage.inspect()).holds).toHaveLength(1);
+    await stage.client.script('FLUSH');
+    expect((await line.release()).status).toBe('released');
+    await stage.client.script('FLUSH');
+    expect(await stage.store.forceRelease(key, fence)).toBe(false);
+  });
+
+  it('are sent anew once for all the calls of one turn', async () => {
+    const lines = Array.from({ length: 20 }, (_, index) =>
+      stage.deafProcess().line(undefined, { id: `order:${index}` }),
+    );
+    await stage.client.script('FLUSH');
+    await stage.client.config('RESETSTAT');
+    const replies = await Promise.all(lines.map((line) => line.ask()));
+    expect(replies.map(({ status }) => status)).toEqual(lines.map(() => 'granted'));
+    const stats = await stage.client.info('commandstats');
+    expect(stats).toMatch(/cmdstat_eval:calls=1,/);
+    expect(stats).toMatch(/cmdstat_evalsha:calls=39,/);
+    // What comes later waits for none of them.
+    await stage.client.script('FLUSH');
+    await stage.client.config('RESETSTAT');
+    await stage.deafProcess().line().hold();
+    expect(await stage.client.info('commandstats')).toMatch(/cmdstat_evalsha:calls=1,/);
+  });
+
+  it('are sent by each of the others where the one call that sent the source has failed', async () => {
+    const lines = Array.from({ length: 3 }, (_, index) =>
+      stage.deafProcess().line(undefined, { id: `order:${index}` }),
+    );
+    await stage.client.script('FLUSH');
+    const lost = jest.spyOn(stage.client, 'eval').mockImplementationOnce(async () => {
+      // The others were told before that their script is unknown.
+      await stage.client.ping();
+      throw new Error('Connection is closed.');
+    });
+    const replies = await Promise.allSettled(lines.map((line) => line.ask()));
+    expect(replies).toMatchObject([
+      { reason: { code: 'ERR_LOCK_STORE', outcome: 'unknown' } },
+      { value: { status: 'granted' } },
+      { value: { status: 'granted' } },
+    ]);
+    expect(lost).toHaveBeenCalledTimes(3);
+    lost.mockRestore();
+  });
+
+  it('are sent again on another connection, where the one with the call that sent the source has ended without an answer', async () => {
+    await stage.client.script('FLUSH');
+    const lost = jest.spyOn(stage.client, 'eval').mockImplementationOnce(() => new Promise(() => {}));
+    void stage.deafProcess().line(undefined, { id: 'order:lost' }).ask();
+    await until(() => lost.mock.calls.length === 1);
+    stage.client.disconnect(true);
+    await once(stage.client, 'ready');
+    expect(await stage.deafProcess().line().try()).toMatchObject({ status: 'granted' });
+    lost.mockRestore();
+  });
+
+  it('are sent once: later calls name them by digest', async () => {
+    await stage.client.script('FLUSH');
+    await stage.deafProcess().line().try();
+    await stage.client.config('RESETSTAT');
+    for (let count = 0; count < 5; count++) await stage.deafProcess().line().try();
+    const stats = await stage.client.info('commandstats');
+    expect(stats).toMatch(/cmdstat_evalsha:calls=5,/);
+    expect(stats).not.toMatch(/cmdstat_eval:/);
+  });
+
+  it('keep the edges of an owner for as long as was asked, tell the 64 that last the longest, and drop those that are over', async () => {
+    const edges = stage.store.edges!;
+    const all = Array.from({ length: 70 }, () => ({
+      request: stage.deafProcess().line().request,
+      traceId: 'trace',
+      key,
+    }));
+    const [seconds, us] = await stage.client.time();
+    await Promise.all(all.map((edge, index) => edges.set('owner', edge, longMs + 1_000 * index)));
+    expect(await edges.of('owner')).toEqual(all.slice(-64).reverse());
+    const name = 'reenlock:{owner}:edges';
+    const [first, untilMs] = await stage.client.zrange(name, 0, '0', 'WITHSCORES');
+    expect(Number(untilMs)).toBeGreaterThanOrEqual(seconds! * 1000 + Math.floor(us! / 1000) + longMs);
+    await stage.client.zadd(name, 1, first!);
+    await edges.set('owner', all[1]!, longMs);
+    expect(await stage.client.zcard(name)).toBe(69);
+  });
+
+  it.each([keys.lock, keys.queue])('refuse a value of another type at %s, and change nothing', async (foreign) => {
+    const process = stage.deafProcess();
+    if (foreign !== keys.lock) await process.line().hold();
+    await stage.client.sadd(foreign, 'member');
+    const before = await stage.client.keys('*');
+    await expect(process.line().ask()).rejects.toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+      message: 'The lock store answered WRONGTYPE to acquire',
+    });
+    expect(await stage.client.smembers(foreign)).toEqual(['member']);
+    expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
+  });
+
+  it.each([0, longMs])('refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
+    await stage.client.sadd(keys.lock, 'member');
+    const refused = { outcome: 'not-applied', message: expect.stringContaining('WRONGTYPE') };
+    const line = stage.deafProcess().line();
+    await expect(line.release(tombstoneMs)).rejects.toMatchObject(refused);
+    await expect(line.renew(1)).rejects.toMatchObject(refused);
+    await expect(stage.inspect()).rejects.toMatchObject(refused);
+    await expect(stage.store.forceRelease(key, 1)).rejects.toMatchObject(refused);
+    expect(await stage.client.smembers(keys.lock)).toEqual(['member']);
+  });
+
+  it('grant nothing to a waiter that has given up after its queue was evicted', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const waiter = process.line();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.queue);
+    expect((await waiter.release()).status).toBe('absent');
+    expect((await holder.release()).claims).toEqual([]);
+    expect((await stage.order()).holds).toEqual([]);
+  });
+
+  it('hand on to a waiter that has asked again since the record was deleted, and somebody came before it', async () => {
+    const process = await stage.process();
+    await process.line().hold();
+    const waiter = process.line();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.lock);
+    const holder = process.line();
+    await holder.hold();
+    expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+    expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
+    expect((await process.line().try()).status).toBe('refused');
+  });
+
+  it('grant to read to a waiter that has asked again since the record was deleted, and take it out of the queue', async () => {
+    const process = await stage.process();
+    await process.line().hold();
+    const waiter = process.reader();
+    expect((await waiter.ask()).status).toBe('queued');
+    await stage.client.del(keys.lock);
+    const others = [process.reader(), process.reader()];
+    for (const other of others) await other.hold();
+    expect((await waiter.ask()).status).toBe('granted');
+    expect(await stage.order()).toEqual({ holds: [...others, waiter].map(({ holdId }) => holdId), waiters: [] });
+  });
+
+  it('grant a waiter once, also where thousands before it are passed over', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const dead = stage.deafProcess();
+    const crowd = Array.from({ length: 5_000 }, () => dead.line('dead'));
+    await Promise.all(crowd.map((line) => line.ask({ maxWaiters: 10_000 })));
+    expect((await stage.order()).waiters).toEqual(crowd.slice(0, 1_000).map(({ holdId }) => holdId));
+    const waiter = process.line();
+    await waiter.ask({ maxWaiters: 10_000 });
+    await holder.release();
+    // It has not looked at all of them.
+    expect((await stage.order()).holds).toEqual([]);
+    await waiter.hold({ maxWaiters: 10_000 });
+    expect((await stage.order()).holds).toEqual([waiter.holdId]);
+    expect(await stage.client.zcount(keys.queue, '-inf', '(0')).toBe(crowd.length);
+    expect((await waiter.release()).status).toBe('released');
+    expect((await stage.order()).holds).toEqual([]);
+  });
+});

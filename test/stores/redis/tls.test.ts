@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Cluster, Redis } from 'ioredis';
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5';
+import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { createCertificate } from '../../support/http/certificate.ts';
+import { freePort } from '../../support/processes/free-port.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import { until } from '../../support/redis/stage.ts';
+import { useEverything, uses } from '../../support/stores/everything.ts';
+import { Stage } from '../contract/stage.ts';
+
+watchLeaks();
+
+const versions: Readonly<Record<string, typeof Redis>> = {
+  'ioredis 6': Redis,
+  'ioredis 5': Redis5 as unknown as typeof Redis,
+};
+
+/** Servers that want a certificate from their clients, too: a connection without the client's own options is refused. */
+describe('over TLS', () => {
+  const { cert, key } = createCertificate();
+  const tls = { ca: cert, cert, key };
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'reenlock-tls-'));
+    await writeFile(join(folder, 'cert.pem'), cert);
+    await writeFile(join(folder, 'key.pem'), key);
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  async function start(...args: string[]): Promise<{ server: RedisServer; port: number }> {
+    const port = await freePort();
+    const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', certFile];
+    return { server: await startRedis({ args: ['--tls-port', String(port), ...files, ...args] }), port };
+  }
+
+  describe.each(Object.entries(versions))('with %s', (_, Client) => {
+    let servers: RedisServer[] = [];
+    let port: number;
+    let client: Redis;
+    let admin: Redis;
+    let stage: Stage;
+    beforeAll(async () => {
+      const primary = await start('--repl-diskless-sync-delay', '0');
+      const replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${primary.server.port}`] });
+      servers = [primary.server, replica];
+      port = primary.port;
+      admin = new Redis(primary.server.port);
+      await until(async () => /^slave0:.*state=online/m.test(await admin.info('replication')));
+    });
+    afterAll(async () => {
+      admin.disconnect();
+      await Promise.all(servers.map((server) => server.stop()));
+    });
+    beforeEach(async () => {
+      await admin.flushall();
+      stage = new Stage();
+      client = new Client(port, '127.0.0.1', { tls, maxRetriesPerRequest: 0 });
+      await client.ping();
+    });
+    afterEach(() => client.disconnect());
+
+    it.each(Object.keys(uses))('a %s does all that it can: its own connections have the options, too', async (kind) => {
+      const duplicate = jest.spyOn(client, 'duplicate');
+      await uses[kind]!(stage, client);
+      const opened = duplicate.mock.results.map(({ value }) => (value as Redis).options.tls);
+      jest.restoreAllMocks();
+      expect(opened).toEqual(opened.map(() => tls));
+      expect(opened.length).toBeGreaterThan(0);
+    });
+
+    it('a server whose certificate is not trusted is a LockStoreError', async () => {
+      const wary = new Client(port, '127.0.0.1', { tls: { cert, key }, retryStrategy: () => null });
+      const reasons: string[] = [];
+      wary.on('error', (error: Error) => reasons.push(error.message));
+      stage.store = new RedisStore({ client: wary });
+      const error: unknown = await stage
+        .deafProcess()
+        .line()
+        .ask()
+        .catch((reason: unknown) => reason);
+      expect(wary.status).toBe('end');
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error).toMatchObject({ outcome: 'unknown' });
+      expect(reasons).toContainEqual(expect.stringMatching(/self.signed/));
+    });
+  });
+
+  describe('a Cluster', () => {
+    let server: RedisServer;
+    let port: number;
+    beforeAll(async () => {
+      const args = ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-announce-ip', '127.0.0.1'];
+      ({ server, port } = await start(...args));
+      const admin = new Redis(server.port);
+      await admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+      await until(async () => /^cluster_state:ok\r$/m.test(String(await admin.cluster('INFO'))));
+      admin.disconnect();
+    });
+    afterAll(() => server.stop());
+
+    it.each([
+      ['ioredis 6', Cluster],
+      ['ioredis 5', Cluster5 as unknown as typeof Cluster],
+    ])('serves a RedisStore, whose own connection has the options of its servers (%s)', async (_, Client) => {
+      const client = new Client([{ host: '127.0.0.1', port }], { redisOptions: { tls } });
+      const stage = new Stage();
+      stage.store = new RedisStore({ client });
+      await useEverything(stage);
+      expect(client.nodes().map(({ options }) => options.port)).toEqual([port]);
+      client.disconnect();
+    });
+  });
+});

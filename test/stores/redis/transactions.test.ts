@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import type { Redis } from 'ioredis';
+import { RedisTransactions } from '../../../src/core/stores/redis/connection-pool.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { until, useRedis } from '../../support/redis/stage.ts';
+
+watchLeaks();
+
+describe('the connections of transactions', () => {
+  const stage = useRedis();
+  const clock = new ManualClock();
+  let transactions: RedisTransactions;
+  beforeEach(() => {
+    transactions = new RedisTransactions(stage.client, clock);
+  });
+  afterEach(() => transactions.close());
+
+  /** How many connections the server has, beside the application's own. */
+  async function count(): Promise<number> {
+    return (
+      String(await stage.client.client('LIST'))
+        .trim()
+        .split('\n').length - 1
+    );
+  }
+
+  const ping = (connection: Redis) => connection.ping();
+
+  it('are kept for the next one, and closed with all of them', async () => {
+    await transactions.run(ping);
+    expect([await count(), clock.timerCount]).toEqual([1, 1]);
+    transactions.close();
+    await until(async () => (await count()) === 0);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('are closed as soon as their transaction has ended, where all were closed meanwhile', async () => {
+    await transactions.run(async (connection) => {
+      await connection.ping();
+      transactions.close();
+    });
+    expect(clock.timerCount).toBe(0);
+    await until(async () => (await count()) === 0);
+  });
+
+  it('serve a transaction that comes later, and are kept no longer than it takes', async () => {
+    transactions.close();
+    expect(await Promise.all([1, 2, 3, 4, 5].map(() => transactions.run(ping)))).toEqual(Array(5).fill('PONG'));
+    expect(clock.timerCount).toBe(0);
+    await until(async () => (await count()) === 0);
+    transactions.open();
+    await transactions.run(ping);
+    expect([await count(), clock.timerCount]).toEqual([1, 1]);
+  });
+
+  it('are in the database that the client has selected since, though one is kept of another', async () => {
+    const database = async (connection: Redis) => /\bdb=(\d+)/.exec(String(await connection.client('INFO')))?.[1];
+    expect(await transactions.run(database)).toBe('0');
+    await stage.client.select(2);
+    expect(await transactions.run(database)).toBe('2');
+    await stage.client.select(0);
+    expect(await transactions.run(database)).toBe('0');
+    await until(async () => (await count()) === 1);
+  });
+
+  it('are opened anew where one that was kept is lost', async () => {
+    const lost = await transactions.run(async (connection) => connection);
+    const closed = once(lost, 'end');
+    lost.stream.destroy();
+    await closed;
+    expect(await transactions.run(ping)).toBe('PONG');
+  });
+
+  it('are lent in the order in which they were asked for', async () => {
+    const order: number[] = [];
+    const asked = Array.from({ length: 9 }, (_, n) => transactions.run(async () => void order.push(n)));
+    await Promise.all(asked);
+    // The first four are not, each on a connection of its own.
+    expect(order.filter((n) => n >= 4)).toEqual([4, 5, 6, 7, 8]);
+  });
+
+  it('tell what the server said, whatever the client would do then', async () => {
+    const client = stage.connect({ reconnectOnError: () => 2 });
+    const others = new RedisTransactions(client, clock);
+    await expect(others.run((connection) => connection.call('NONE'))).rejects.toThrow('unknown command');
+    client.disconnect();
+  });
+
+  it('are kept by a store that waits for replicas until its last subscriber has gone', async () => {
+    stage.store = new RedisStore({ client: stage.client, waitReplicas: 1 });
+    const [one, two] = [await stage.process(), await stage.process()];
+    const ask = async () => expect(await stage.deafProcess().line().renew(1)).toMatchObject({ status: 'lost' });
+    await ask();
+    expect(await count()).toBe(2);
+    await one.leave();
+    expect(await count()).toBe(2);
+    await two.leave();
+    await until(async () => (await count()) === 0);
+    await ask();
+    await until(async () => (await count()) === 0);
+    await one.listen();
+    await ask();
+    const opened = async () => /total_connections_received:(\d+)/.exec(await stage.client.info('stats'))?.[1];
+    const before = await opened();
+    await ask();
+    expect(await opened()).toBe(before);
+    await one.leave();
+    await until(async () => (await count()) === 0);
+  });
+});

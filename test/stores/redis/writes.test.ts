@@ -1,0 +1,166 @@
+import { setImmediate as afterRound } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+
+watchLeaks();
+
+/** Each write to the server, as the scripts' hold ids that it has. */
+type Writes = string[][];
+
+type Asks = Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
+
+describe('the calls of one turn', () => {
+  const stage = useRedis();
+  let client: Redis;
+  let writes: Writes;
+  let asks: Asks;
+
+  beforeEach(async () => {
+    client = stage.connect();
+    asks = asksOf(new RedisStore({ client }));
+    // They are known to the server: each is one EVALSHA.
+    for (const name of ['acquire', 'renew', 'release'] as const) await asks[name]('known');
+    writes = seen(client);
+  });
+
+  afterEach(() => client.disconnect());
+
+  it('are written at once, where it is one', async () => {
+    const answer = asks.acquire('a');
+    expect(writes).toEqual([['a']]);
+    await answer;
+  });
+
+  it('are two where an acquire comes behind a release: it is written two rounds of the event loop later', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a']]);
+    await afterRound();
+    expect(writes).toEqual([['a']]);
+    await afterRound();
+    expect(writes).toEqual([['a'], ['b']]);
+    await Promise.all(answers);
+  });
+
+  it.each([
+    ['acquire', 'acquire'],
+    ['acquire', 'release'],
+    ['release', 'release'],
+    ['release', 'renew'],
+  ] as const)('are not held back for longer than the turn where they are to %s and to %s', async (first, second) => {
+    const answers = [asks[first]('a'), asks[second]('b')];
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b']]);
+    await Promise.all(answers);
+  });
+
+  it('are written together at the end of the turn, but for the first, where they are more', async () => {
+    const answers = ['a', 'b', 'c', 'd'].map((name) => asks.acquire(name));
+    expect(writes).toEqual([['a']]);
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b', 'c', 'd']]);
+    await Promise.all(answers);
+  });
+
+  it('are not held back for longer than the turn where more come behind a release and an acquire', async () => {
+    const answers = [asks.release('a'), asks.acquire('b'), asks.acquire('c')];
+    await nextTick();
+    expect(writes).toEqual([['a'], ['b', 'c']]);
+    await Promise.all(answers);
+  });
+
+  it('are written eight at a time, where they are many', async () => {
+    const answers = Array.from({ length: 20 }, (_, index) => asks.acquire(String(index)));
+    await nextTick();
+    expect(writes.map(({ length }) => length)).toEqual([1, 6, 8, 5]);
+    await Promise.all(answers);
+  });
+
+  it('are written at the latest before the first one of the next turn, which is not held back', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    await nextTick();
+    answers.push(asks.release('c'));
+    expect(writes).toEqual([['a'], ['b'], ['c']]);
+    await afterRound();
+    expect(writes).toHaveLength(3);
+    await Promise.all(answers);
+  });
+
+  it('are those of all stores on the connection: none holds back what another one sends first', async () => {
+    const answers = [asks.release('a'), asks.acquire('b')];
+    await nextTick();
+    answers.push(asksOf(new RedisStore({ client })).release('c'));
+    expect(writes).toEqual([['a'], ['b'], ['c']]);
+    await Promise.all(answers);
+  });
+
+  it.each([
+    ['setImmediate', globalThis],
+    ['nextTick', process],
+  ] as const)("do not wait for what an application's test has put in the place of %s", async (name, where) => {
+    jest.spyOn(where as never, name as never).mockImplementation((() => undefined) as never);
+    const answers = Promise.all([asks.release('a'), asks.acquire('b')]);
+    await answers.finally(() => jest.restoreAllMocks());
+  });
+
+  it('are in no way held back after a connection that was lost meanwhile', async () => {
+    const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
+    await nextTick();
+    client.disconnect(true);
+    await lost;
+    await client.ping();
+    writes = seen(client);
+    const answer = asks.acquire('c');
+    expect(writes).toEqual([['c']]);
+    await answer;
+  });
+});
+
+function asksOf(store: RedisStore): Asks {
+  const of = (name: string) => ({
+    id: name,
+    holdId: `hold-${name}`,
+    owner: 'owner',
+    process: 'process',
+    mode: 'write' as const,
+    priority: 0,
+    claimMs: 3_000,
+    unanswered: 0,
+  });
+  const terms = { leaseMs: 30_000, queue: true, maxWaiters: 10, livenessMs: 5_000 };
+  return {
+    acquire: (name) => store.acquire(of(name), terms),
+    release: (name) => store.release(of(name), { tombstoneMs: 30_000 }),
+    renew: (name) => store.renew(of(name), { fence: 1, leaseMs: 30_000 }),
+  };
+}
+
+/** Seen below the stream, where what is corked has not come yet. */
+function seen(client: Redis): Writes {
+  const writes: Writes = [];
+  const socket = client.stream as unknown as Record<
+    '_write' | '_writev',
+    (chunks: unknown, ...rest: unknown[]) => void
+  >;
+  const { _write: write, _writev: writev } = socket;
+  const note = (chunks: readonly string[]): void => {
+    writes.push(chunks.flatMap((chunk) => Array.from(chunk.matchAll(/hold-(\w+)/g), ([, name = '']) => name)));
+  };
+  socket._write = function (chunk, ...rest) {
+    note([String(chunk)]);
+    write.call(this, chunk, ...rest);
+  };
+  socket._writev = function (chunks, ...rest) {
+    note((chunks as { chunk: unknown }[]).map(({ chunk }) => String(chunk)));
+    writev.call(this, chunks, ...rest);
+  };
+  return writes;
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}

@@ -1,0 +1,49 @@
+import { constants } from 'node:http2';
+import { Contest, type ContestOptions } from '../stores/contest.ts';
+import { bare } from './bare-app.ts';
+import type { Call, Framework } from './frameworks.ts';
+import type { Http2Exchange } from './http2-client.ts';
+import { koa2, koa3 } from './koa-app.ts';
+import type { Protocol } from './protocols.ts';
+import { Stage } from './stage.ts';
+
+/** What runs on HTTP/2: Express does not. */
+export const stages: readonly (readonly [Protocol, string, Framework])[] = [bare, koa3, koa2].flatMap((framework) =>
+  (['HTTP/2', 'HTTP/2 over TLS'] as const).map((protocol) => [protocol, framework.name, framework] as const),
+);
+
+/** The ways in which a client of HTTP/2 can leave. */
+export const hangups: readonly (readonly [string, (exchange: Http2Exchange) => void])[] = [
+  ['RST_STREAM', ({ stream }) => stream.close(constants.NGHTTP2_CANCEL)],
+  ['a destroyed stream', ({ stream }) => void stream.destroy()],
+  ['a destroyed session', ({ stream }) => stream.session?.destroy()],
+  ['GOAWAY with an error', ({ stream }) => stream.session?.goaway(constants.NGHTTP2_INTERNAL_ERROR)],
+];
+
+/** A contest whose first request has a connection of HTTP/2. */
+export function startHttp2(
+  framework: Framework,
+  protocol: Protocol,
+  handler: (call: Call, stage: Stage) => unknown,
+  { locks, ...options }: ContestOptions = {},
+): Promise<Contest<Http2Exchange>> {
+  return Contest.opened(framework, handler, { ...options, locks: { ...locks, protocol } }, async (stage) =>
+    (await stage.connectHttp2()).request({ path: '/first', trace: 'first' }),
+  );
+}
+
+/** A stage whose path `/x` answers with the trace id, on the key `k`. */
+export function answering(framework: Framework, protocol: Protocol, work?: Promise<void>): Promise<Stage> {
+  return Stage.start(
+    framework,
+    (app, stage) =>
+      app.route('/x', framework.lockOn('k'), async (call) => {
+        const trace = String(call.lock?.owner);
+        stage.note(`${trace} in`);
+        await work;
+        expect(await stage.holder('k')).toBe(trace);
+        call.send(trace);
+      }),
+    { protocol },
+  );
+}

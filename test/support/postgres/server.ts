@@ -1,0 +1,158 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { guarded } from '../http/guarded.ts';
+import { onFreePort } from '../processes/free-port.ts';
+import { postgresBin } from './binary.ts';
+
+/** A PostgreSQL server of its own: a new cluster in a temporary folder, loopback only, nothing forced to the disk. */
+export interface PostgresServer {
+  readonly port: number;
+  readonly pid: number;
+  /** Of its superuser, who needs no password. */
+  readonly url: string;
+  /** Ends the processes (SIGINT: at once, in order; after five seconds SIGKILL), awaits the exit and removes the folder. */
+  stop(): Promise<void>;
+  /** Ends the processes as a crash does, and awaits the exit. */
+  kill(): Promise<void>;
+  /** Ends the processes, if they still run, and starts new ones on the same port and the same data. */
+  restart(): Promise<void>;
+}
+
+const stopMs = 5_000;
+
+/** Starts a PostgreSQL server and resolves when it answered a query. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'reenlock-postgres-'));
+  const account = unprivileged();
+  try {
+    if (account !== undefined) await chown(dir, account.uid, account.gid);
+    initialise(dir, account);
+    return new LocalPostgres(dir, account, await onFreePort((port) => startProcess(port, dir, account)));
+  } catch (error) {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+interface RunningPostgres {
+  readonly port: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+}
+
+class LocalPostgres implements PostgresServer {
+  readonly port: number;
+  readonly url: string;
+  readonly #dir: string;
+  readonly #account: Account | undefined;
+  #running: RunningPostgres;
+
+  constructor(dir: string, account: Account | undefined, running: RunningPostgres) {
+    this.port = running.port;
+    this.url = urlOf(running.port);
+    this.#dir = dir;
+    this.#account = account;
+    this.#running = running;
+  }
+
+  get pid(): number {
+    return this.#running.child.pid as number;
+  }
+
+  async stop(): Promise<void> {
+    await this.#end();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  async kill(): Promise<void> {
+    this.#running.child.kill('SIGQUIT');
+    await this.#running.exited;
+  }
+
+  async restart(): Promise<void> {
+    await this.#end();
+    this.#running = await startProcess(this.port, this.#dir, this.#account);
+  }
+
+  async #end(): Promise<void> {
+    const { child, exited } = this.#running;
+    child.kill('SIGINT');
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    await exited;
+    clearTimeout(timer);
+  }
+}
+
+/** PostgreSQL refuses to run as root: then it runs as the user that its package made. */
+function unprivileged(): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  // First the package, then its user.
+  postgresBin();
+  const [uid, gid] = ['-u', '-g'].map((flag) =>
+    Number(spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' }).stdout),
+  );
+  if (!uid || !gid) throw new Error('Run as root, the tests need the user `postgres` to run PostgreSQL as');
+  return { uid, gid };
+}
+
+function initialise(dir: string, account: Account | undefined): void {
+  const args = ['-D', join(dir, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+  const { status, stderr } = spawnSync(join(postgresBin(), 'initdb'), args, { cwd: dir, encoding: 'utf8', ...account });
+  if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
+}
+
+async function startProcess(port: number, dir: string, account: Account | undefined): Promise<RunningPostgres> {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    fsync: 'off',
+    synchronous_commit: 'off',
+    full_page_writes: 'off',
+    autovacuum: 'off',
+  };
+  const args = ['-D', join(dir, 'data'), '-p', String(port)];
+  for (const [name, value] of Object.entries(settings)) args.push('-c', `${name}=${value}`);
+  const child = spawn(join(postgresBin(), 'postgres'), args, {
+    cwd: dir,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...account,
+  });
+  const output: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()));
+  const exited = guarded(child, dir);
+  const failed = exited.then(() => {
+    throw new Error(`postgres did not start:\n${output.join('')}`);
+  });
+  failed.catch(() => {});
+  try {
+    await Promise.race([ready(child, output, port), failed]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    await exited;
+    throw error;
+  }
+  return { port, child, exited };
+}
+
+/** The log line says that it is *this* process which has the port; the query, that it answers there. */
+async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
+  while (!output.join('').includes('ready to accept connections'))
+    await once(child.stderr as NodeJS.ReadableStream, 'data');
+  const client = new Client({ connectionString: urlOf(port) });
+  await client.connect();
+  await client.query('SELECT 1');
+  await client.end();
+}
+
+function urlOf(port: number): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+}

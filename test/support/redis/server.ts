@@ -1,0 +1,163 @@
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { guarded } from '../http/guarded.ts';
+import { onFreePort } from '../processes/free-port.ts';
+import { redisBinary } from './binary.ts';
+
+export interface RedisOptions {
+  /** More command line arguments, e.g. `['--maxmemory', '8mb']`. */
+  readonly args?: readonly string[];
+  /** Runs it as a Sentinel, with this configuration. */
+  readonly sentinel?: string;
+  /** A fixed port; without it a free one is found. */
+  readonly port?: number;
+}
+
+/** A redis-server process of its own: nothing on disk, loopback only. */
+export interface RedisServer {
+  readonly port: number;
+  readonly pid: number;
+  readonly url: string;
+  /** Ends the process (SIGTERM, after ten seconds SIGKILL), awaits its exit and removes its folder. */
+  stop(): Promise<void>;
+  /** Sends the signal (SIGKILL by default) and awaits the exit. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** Ends the process, if it still runs, and starts a new one on the same port. */
+  restart(): Promise<void>;
+  /** Freezes the process: connections stay open and nothing is answered. */
+  pause(): void;
+  resume(): void;
+}
+
+const stopMs = 10_000;
+const readyMs = 30_000;
+
+/** Starts a Redis server and resolves when it answered a PING. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'reenlock-redis-'));
+  const file = join(dir, 'sentinel.conf');
+  const first = options.sentinel === undefined ? [] : [file, '--sentinel'];
+  const start = (port: number) => startProcess(port, dir, first, options.args ?? []);
+  try {
+    if (options.sentinel !== undefined) await writeFile(file, options.sentinel);
+    const running = options.port === undefined ? await onFreePort(start) : await start(options.port);
+    return new LocalRedis(running, start, dir);
+  } catch (error) {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+class LocalRedis implements RedisServer {
+  readonly port: number;
+  readonly url: string;
+  readonly #start: (port: number) => Promise<RunningRedis>;
+  readonly #dir: string;
+  #running: RunningRedis;
+
+  constructor(running: RunningRedis, start: (port: number) => Promise<RunningRedis>, dir: string) {
+    this.port = running.port;
+    this.url = `redis://127.0.0.1:${running.port}`;
+    this.#running = running;
+    this.#start = start;
+    this.#dir = dir;
+  }
+
+  get pid(): number {
+    return this.#running.child.pid as number;
+  }
+
+  async stop(): Promise<void> {
+    await this.#end();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#running.child.kill(signal);
+    await this.#running.exited;
+  }
+
+  async restart(): Promise<void> {
+    await this.#end();
+    this.#running = await this.#start(this.port);
+  }
+
+  pause(): void {
+    this.#running.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#running.child.kill('SIGCONT');
+  }
+
+  async #end(): Promise<void> {
+    const { child, exited } = this.#running;
+    child.kill('SIGTERM');
+    // A paused process acts on SIGTERM only once it goes on.
+    child.kill('SIGCONT');
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    await exited;
+    clearTimeout(timer);
+  }
+}
+
+interface RunningRedis {
+  readonly port: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+}
+
+async function startProcess(
+  port: number,
+  dir: string,
+  first: readonly string[],
+  args: readonly string[],
+): Promise<RunningRedis> {
+  const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
+  const child = spawn(redisBinary(), [...first, ...own, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const output: string[] = [];
+  const keep = (chunk: Buffer) => output.push(chunk.toString());
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const exited = guarded(child, dir);
+
+  const timer = setTimeout(() => child.kill('SIGKILL'), readyMs);
+  try {
+    await Promise.race([ready(child, output, port), exited.then(() => failed(output))]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  child.stdout.off('data', keep).resume();
+  return { port, child, exited };
+}
+
+/** The log line says that it is *this* process which has the port; the PING, that it answers there. */
+async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
+  while (!/ready to accept connections|sentinel id is/i.test(output.join('')))
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+  await ping(port);
+}
+
+async function ping(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    socket.write('PING\r\n');
+    const [reply] = await once(socket, 'data');
+    // A server with a password answers, too.
+    if (!/^(\+PONG|-NOAUTH)/.test(String(reply))) throw new Error(`Redis answered the PING with ${reply}`);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function failed(output: readonly string[]): never {
+  throw new Error(`redis-server did not start:\n${output.join('')}`);
+}

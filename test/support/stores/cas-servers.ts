@@ -1,0 +1,69 @@
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+import { type CasAdapter, PostgresCas, postgresCasTable, RedisCas } from 'reenlock/redis';
+import { startPostgres } from '../postgres/server.ts';
+import { startRedis } from '../redis/server.ts';
+
+/** A real server that runs no scripts, and connections to it. */
+export interface CasServer {
+  /** An adapter with connections of its own, as another process has. They last until `release`. */
+  adapter(): CasAdapter;
+  /** Removes every record. */
+  clear(): Promise<void>;
+  /** Closes the connections of all adapters. */
+  release(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** By name, how to start each. */
+export const casServers: Readonly<Record<string, () => Promise<CasServer>>> = {
+  'Redis by plain commands': startPlainRedis,
+  PostgreSQL: startTable,
+};
+
+async function startPlainRedis(): Promise<CasServer> {
+  const server = await startRedis({ args: ['--user', 'plain', 'on', 'nopass', '~*', '+@all', '-@scripting'] });
+  const open: (() => void)[] = [];
+  const connect = () => {
+    const client = new Redis(server.port, { username: 'plain', password: 'any' });
+    open.push(() => client.disconnect());
+    return client;
+  };
+  return {
+    adapter() {
+      const adapter = new RedisCas({ client: connect() });
+      open.push(() => adapter.close());
+      return adapter;
+    },
+    async clear() {
+      await connect().flushall();
+    },
+    async release() {
+      for (const close of open.splice(0)) close();
+    },
+    stop: () => server.stop(),
+  };
+}
+
+async function startTable(): Promise<CasServer> {
+  const server = await startPostgres();
+  const open: Pool[] = [];
+  const connect = () => {
+    const pool = new Pool({ connectionString: server.url, max: 2 });
+    // A connection that was ended a moment ago may hear that the server goes.
+    pool.on('error', () => {});
+    open.push(pool);
+    return pool;
+  };
+  await connect().query(postgresCasTable());
+  return {
+    adapter: () => new PostgresCas({ pool: connect() }),
+    async clear() {
+      await connect().query('TRUNCATE reenlock_locks');
+    },
+    async release() {
+      await Promise.all(open.splice(0).map((pool) => pool.end()));
+    },
+    stop: () => server.stop(),
+  };
+}
