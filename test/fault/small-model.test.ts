@@ -64,7 +64,7 @@ describe('the model finds', () => {
     const acquire: Store['acquire'] = (lock, host, request, terms) => {
       const { nowMs } = host;
       const isKnown = lock.queue.has(request.holdId) || lock.holds.get(request.holdId)?.isClaim;
-      if (isKnown) return { status: 'queued', isNew: false, freeInMs: 0, ahead: 0, nowMs, claims: [] };
+      if (isKnown) return { status: 'queued', isNew: false, leaseRemainingMs: 0, position: 0, nowMs, claims: [] };
       return realStore.acquire(lock, host, request, terms);
     };
     const release: Store['release'] = (lock, host, request, terms) => ({

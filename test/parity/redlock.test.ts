@@ -100,7 +100,7 @@ describe('a lock on several independent instances', () => {
     expect((await store.acquire(request, terms)).status).toBe('granted');
     const next = { ...request, holdId: 'next', owner: 'next' };
     await clock.advance(leaseMs - 1);
-    expect(await store.acquire(next, terms)).toMatchObject({ status: 'refused', freeInMs: 1 });
+    expect(await store.acquire(next, terms)).toMatchObject({ status: 'refused', leaseRemainingMs: 1 });
     await clock.advance(1);
     expect((await store.acquire(next, terms)).status).toBe('granted');
     await store.release(next, { tombstoneMs: 0 });

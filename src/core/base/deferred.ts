@@ -1,7 +1,7 @@
-import type { Soon } from './maybe-promise.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 
 /** What comes of a call, once. A promise is made of it only where somebody asks for one. */
-export class Outcome<T> {
+export class Deferred<T> {
   readonly #mayBeIgnored: boolean;
   #state: 'open' | 'resolved' | 'rejected' = 'open';
   #value: T | undefined;
@@ -29,7 +29,7 @@ export class Outcome<T> {
   }
 
   /** The value where it is there, else its promise. Throws the error where that is there. */
-  get soon(): Soon<T> {
+  get soon(): MaybePromise<T> {
     if (this.#state === 'rejected') throw this.#error;
     return this.#state === 'resolved' ? (this.#value as T) : this.promise;
   }

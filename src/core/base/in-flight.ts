@@ -1,5 +1,5 @@
 /** Counts what has begun and not ended, and tells when nothing is left. */
-export class Running {
+export class InFlight {
   #count = 0;
   readonly #idle: (() => void)[] = [];
 

@@ -1,5 +1,5 @@
 import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
-import { isLater, type Soon } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode } from '../model/error-code.ts';
 import { LockStoreError } from '../model/errors.ts';
@@ -44,13 +44,13 @@ export class StoreCalls {
     operation: string,
     sent: Instant,
     ms: number,
-    call: () => Soon<T>,
+    call: () => MaybePromise<T>,
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
     // First: while the store is at work, there is time for the rest.
     const answered = started(call);
-    if (!isLater(answered)) {
+    if (!isPromise(answered)) {
       onReply(answered);
       return;
     }
@@ -70,7 +70,7 @@ export class StoreCalls {
   }
 
   /** As `start`, with a promise. */
-  run<T>(operation: string, sent: Instant, ms: number, call: () => Soon<T>): Promise<T> {
+  run<T>(operation: string, sent: Instant, ms: number, call: () => MaybePromise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.start(operation, sent, ms, call, resolve, reject);
     });
@@ -125,7 +125,7 @@ export class StoreCalls {
 }
 
 /** A store that throws instead of rejecting has failed the same. */
-function started<T>(call: () => Soon<T>): Soon<T> {
+function started<T>(call: () => MaybePromise<T>): MaybePromise<T> {
   try {
     return call();
   } catch (error) {

@@ -14,7 +14,7 @@ export interface Granted {
 }
 
 /** A reply about a lock: when its call was sent, and what the store's clock said when it answered. */
-export interface Seen {
+export interface ReplyTimestamp {
   readonly sent: Instant;
   readonly nowMs: number;
 }
@@ -42,7 +42,7 @@ export function grantedByReply(
  */
 export function grantedByMessage(
   grant: StoreGrant,
-  latest: Seen,
+  latest: ReplyTimestamp,
   receivedAt: Instant,
   now: Instant,
   claimMs: number,

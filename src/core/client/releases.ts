@@ -1,6 +1,6 @@
 import { asMicrotask, elapsedMs, type Instant, pause } from '../base/clock.ts';
-import { Running } from '../base/in-flight.ts';
-import type { Soon } from '../base/maybe-promise.ts';
+import { InFlight } from '../base/in-flight.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockStoreError } from '../model/errors.ts';
 import type { HoldRequest, ReleaseReply } from '../model/store.ts';
 import type { Base } from '../runtime/runtime.ts';
@@ -22,7 +22,7 @@ type Status = ReleaseReply['status'];
 type OnStatus = (status: Status) => () => void;
 
 /** What may be left in the store: a hold or a place in the queue, and how long its lease can last. */
-export interface Left {
+export interface ReleaseTarget {
   readonly key: string;
   readonly request: HoldRequest;
   readonly leaseMs: number;
@@ -36,8 +36,8 @@ export class Releases {
    * By hold id: what the store never answered to. Who comes back to a queue after an outage finds its old entries there,
    * and they are granted with the others.
    */
-  readonly #unheard = new Map<string, Left>();
-  readonly #running = new Running();
+  readonly #unheard = new Map<string, ReleaseTarget>();
+  readonly #running = new InFlight();
 
   constructor(base: Base, onReply: OnReply) {
     this.#base = base;
@@ -48,7 +48,7 @@ export class Releases {
    * Releases a hold or cancels a waiter. Calls back with the store's status; with a `LockStoreError` after `storeTimeoutMs`
    * without one, and tries on in the background. Each failed try is reported as a `storeError` event.
    */
-  give(left: Left, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
+  give(left: ReleaseTarget, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
     this.#running.begin();
     this.#try(
       left,
@@ -61,7 +61,7 @@ export class Releases {
   }
 
   /** As `give`, where nobody waits for the answer. */
-  giveInBackground(left: Left): void {
+  giveInBackground(left: ReleaseTarget): void {
     this.give(left, () => ignore, ignore);
   }
 
@@ -80,7 +80,7 @@ export class Releases {
   }
 
   #try(
-    { key, request, leaseMs }: Left,
+    { key, request, leaseMs }: ReleaseTarget,
     onStatus: OnStatus,
     onError: (error: LockStoreError, sent: Instant) => void,
   ): void {
@@ -95,7 +95,7 @@ export class Releases {
       if (reply.claims.length > 0) asMicrotask(settle);
       else settle();
     };
-    const call = (): Soon<ReleaseReply> => store.release(request, { tombstoneMs });
+    const call = (): MaybePromise<ReleaseReply> => store.release(request, { tombstoneMs });
     calls.start('release', sent, settings.storeTimeoutMs, call, onReply, (failure) => {
       hasFailed = true;
       onError(reported(events, 'release', key, failure), sent);
@@ -103,7 +103,7 @@ export class Releases {
   }
 
   async #retry(
-    left: Left,
+    left: ReleaseTarget,
     sent: Instant,
     firstError: LockStoreError,
     resolve: OnStatus,

@@ -1,5 +1,5 @@
 import type { Instant } from '../base/clock.ts';
-import type { Soon } from '../base/maybe-promise.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from '../model/errors.ts';
 import type { AcquireReply, InspectReply } from '../model/store.ts';
 import type { Base } from '../runtime/runtime.ts';
@@ -40,7 +40,7 @@ export class Asks {
       this.#onReply(request.id, sent, reply);
       onReply(reply);
     };
-    const call = (): Soon<AcquireReply> => store.acquire(request, terms);
+    const call = (): MaybePromise<AcquireReply> => store.acquire(request, terms);
     calls.start('acquire', sent, deadlineMs, call, answer, (failure) =>
       onError(reported(events, operation, key, failure)),
     );
@@ -55,7 +55,7 @@ export class Asks {
     onError: (error: LockStoreError) => void,
   ): void {
     const { store, calls, events } = this.#base;
-    const call = (): Soon<InspectReply> => store.inspect(request.id);
+    const call = (): MaybePromise<InspectReply> => store.inspect(request.id);
     calls.start('inspect', sent, deadlineMs, call, onReply, (failure) =>
       onError(reported(events, 'inspect', key, failure)),
     );

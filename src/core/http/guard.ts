@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { after, type Soon, settle } from '../base/maybe-promise.ts';
+import { after, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { acquire } from '../lock/acquire.ts';
 import { Batch } from '../lock/batch.ts';
@@ -19,7 +19,7 @@ import { assertConstantKey, type KeyPlace, type LockKeys, type LockName } from '
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../model/validate.ts';
-import { Interruption } from '../scope/cancellation.ts';
+import { Cancellation } from '../scope/cancellation.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import type { ResponseWatch } from './response-watch.ts';
@@ -97,7 +97,7 @@ export class RequestGuard {
    * Acquires for a request, all keys or none: in the same turn, where the store answers at once. Answers no hold at all
    * where the request passes without. Fails with a `LockError`.
    */
-  enter(req: IncomingMessage, keys: LockKeys): Soon<Entered> {
+  enter(req: IncomingMessage, keys: LockKeys): MaybePromise<Entered> {
     const traced = tracedRequest(req);
     // Not that of the async context: a server that a job has told to listen would be one owner for all its requests.
     if (traced === undefined) throw noScope();
@@ -107,7 +107,7 @@ export class RequestGuard {
     const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
     const refused = (error: unknown, givenBack: Promise<unknown>): Promise<Entered> =>
       this.#refused(traced, batch?.names ?? asked, error, givenBack);
-    const entered = (holds: Entered): Soon<Entered> => {
+    const entered = (holds: Entered): MaybePromise<Entered> => {
       // Right after the grant: its handler must not begin.
       const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(traced);
       if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
@@ -158,7 +158,7 @@ export class RequestGuard {
   /** What stands in the way of a request beside the store that failed. */
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
-    const error = new Interruption(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
+    const error = new Cancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
     return error ?? (scope.runtime.waiting.isClosed ? new LocksClosedError({ key }) : undefined);
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
-import { isLater, type Soon } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { LockConfigError } from '../model/errors.ts';
 import type { CheckedTrust } from '../model/options.ts';
@@ -21,8 +21,8 @@ export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust,
 }
 
 /** A promise is no answer: who brings the id would be refused for ever, and by a rejection end the process. */
-function saysYes(answer: Soon<boolean>): boolean {
-  if (!isLater(answer)) return answer === true;
+function saysYes(answer: MaybePromise<boolean>): boolean {
+  if (!isPromise(answer)) return answer === true;
   answer.then(undefined, () => {});
   throw new LockConfigError('Expected `trust` to return true or false, got a promise');
 }

@@ -8,7 +8,7 @@ import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { OwnerKind } from '../model/types.ts';
 import type { Scope } from '../scope/scope.ts';
-import { OwnController } from '../scope/scoped-controller.ts';
+import { ScopedController } from '../scope/scoped-controller.ts';
 
 /**
  * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's
@@ -45,7 +45,7 @@ export class Grant implements Listed {
   #renewingHolds = 0;
   #isOpen = true;
   #lostError: LockLostError | undefined;
-  #controller: OwnController | undefined;
+  #controller: ScopedController | undefined;
 
   constructor(
     scope: Scope,
@@ -108,7 +108,7 @@ export class Grant implements Listed {
   /** Made when first asked for: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new OwnController(this.#scope);
+      this.#controller = new ScopedController(this.#scope);
       if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
     }
     return this.#controller.signal;

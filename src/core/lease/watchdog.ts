@@ -1,6 +1,6 @@
 import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
-import type { Soon } from '../base/maybe-promise.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { SwapList } from '../base/swap-list.ts';
 import { reported } from '../client/calls.ts';
 import type { RenewReply } from '../model/store.ts';
@@ -64,7 +64,7 @@ export class Watchdog {
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.unheardOf = sent;
-    const call = (): Soon<RenewReply> => store.renew(grant.request, terms);
+    const call = (): MaybePromise<RenewReply> => store.renew(grant.request, terms);
     const reply = await new Promise<RenewReply>((resolve, reject) => {
       calls.start('renew', sent, deadlineMs, call, resolve, (failure) =>
         reject(reported(events, 'renew', grant.key, failure)),

@@ -1,6 +1,6 @@
 import { type Instant, lastedMs } from '../base/clock.ts';
-import { Outcome } from '../base/deferred.ts';
-import type { Soon } from '../base/maybe-promise.ts';
+import { Deferred } from '../base/deferred.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant } from '../lease/grant.ts';
 import { hasCode } from '../model/error-code.ts';
@@ -15,10 +15,10 @@ import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, LockStore } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
-import { Interruption } from '../scope/cancellation.ts';
+import { Cancellation } from '../scope/cancellation.ts';
 import { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
-import type { Asker } from '../wait/local-queue.ts';
+import type { AcquireCallbacks } from '../wait/local-queue.ts';
 
 /** Who asks: a guard gives up when its client leaves, a try does not wait. */
 type Caller = 'code' | 'guard' | 'try';
@@ -38,7 +38,7 @@ export function acquire<C extends Caller>(
   options: AcquireOptions,
   caller: C,
   askMs?: number,
-): Soon<ScopedHold | TryResult<C>> {
+): MaybePromise<ScopedHold | TryResult<C>> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.store);
@@ -67,8 +67,8 @@ export function acquire<C extends Caller>(
     unanswered: 0,
   };
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
-  const outcome = new Outcome<ScopedHold | TryResult<C>>(false);
-  const asker: Asker = {
+  const outcome = new Deferred<ScopedHold | TryResult<C>>(false);
+  const asker: AcquireCallbacks = {
     granted: (granted) => {
       const first = hold(scope, settings, key, request, granted, startedAt);
       const lost = entered && lossOf(scope, entered);
@@ -104,8 +104,8 @@ export function interruptible(
   key: string,
   { owner = 'trace', signal }: AcquireOptions,
   caller: Caller,
-): Interruption {
-  const interruption = new Interruption(key, scope, signal, caller === 'guard');
+): Cancellation {
+  const interruption = new Cancellation(key, scope, signal, caller === 'guard');
   const { error } = interruption;
   if (error === undefined) return interruption;
   const { clock, events } = scope.runtime;

@@ -11,7 +11,7 @@ export class ScopedBatch implements BatchHold {
   readonly holds: ReadonlyMap<string, ScopedHold>;
   readonly #inOrder: readonly ScopedHold[];
   #signal: AbortSignal | undefined;
-  #deafen: (() => void)[] = [];
+  #unsubscribe: (() => void)[] = [];
   #released: Promise<void> | undefined;
 
   /** The names as the caller had them, and the holds in the order of their acquires. */
@@ -62,7 +62,7 @@ export class ScopedBatch implements BatchHold {
 
   readonly release = (): Promise<void> => {
     if (this.#released === undefined) {
-      for (const deafen of this.#deafen.splice(0)) deafen();
+      for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
       this.#released = all(this.newestFirst.map((hold) => hold.release()));
       // Told to whoever awaits it; a release that nobody awaits must not end the process.
       this.#released.catch(ignore);
@@ -93,7 +93,7 @@ export class ScopedBatch implements BatchHold {
     for (const { signal } of this.#inOrder) {
       const abort = (): void => controller.abort(signal.reason);
       if (signal.aborted) abort();
-      else if (this.#released === undefined) this.#deafen.push(onAbort(signal, abort));
+      else if (this.#released === undefined) this.#unsubscribe.push(onAbort(signal, abort));
     }
     return controller.signal;
   }

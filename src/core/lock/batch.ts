@@ -1,5 +1,5 @@
 import { type Instant, lastedMs } from '../base/clock.ts';
-import type { Soon } from '../base/maybe-promise.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { hasCode } from '../model/error-code.ts';
 import { LockTimeoutError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
@@ -101,8 +101,8 @@ export class Batch {
     if (gap?.status === 'rejected') throw gap.reason;
   }
 
-  #tries(names: readonly LockName[]): Soon<ScopedHold | undefined>[] {
-    const tries: Soon<ScopedHold | undefined>[] = [];
+  #tries(names: readonly LockName[]): MaybePromise<ScopedHold | undefined>[] {
+    const tries: MaybePromise<ScopedHold | undefined>[] = [];
     const askMs = this.#askMs();
     try {
       for (const name of names) {

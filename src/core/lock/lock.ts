@@ -1,4 +1,4 @@
-import { after, type Soon } from '../base/maybe-promise.ts';
+import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import { currentScope, warnOnce } from '../base/process-state.ts';
 import { reported } from '../client/calls.ts';
 import { hasCode } from '../model/error-code.ts';
@@ -71,7 +71,7 @@ function checkedRoutine<R>(routine: R, where: string): R {
 }
 
 /** A promise for whatever `call` answers or throws: without the one more promise that an async function would make. */
-function rejecting<T>(call: () => Soon<T>): Promise<T> {
+function rejecting<T>(call: () => MaybePromise<T>): Promise<T> {
   try {
     return Promise.resolve(call());
   } catch (error) {
@@ -113,7 +113,7 @@ function ownScope(name: LockName): Scope {
   );
 }
 
-function acquireNow(name: LockName, options: AcquireOptions): Soon<ScopedHold> {
+function acquireNow(name: LockName, options: AcquireOptions): MaybePromise<ScopedHold> {
   return acquire(ownScope(name), name, options, 'code');
 }
 
@@ -124,7 +124,7 @@ async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null>
 }
 
 /** What was acquired, and is still held when it is told. Each waiter has one of these: an async function takes more memory. */
-function handed(acquired: Soon<ScopedHold>): Promise<ScopedHold> {
+function handed(acquired: MaybePromise<ScopedHold>): Promise<ScopedHold> {
   return Promise.resolve(acquired).then(stillOpen);
 }
 
@@ -160,7 +160,7 @@ function runAllNow<T>(
 
 /** Acquires, runs and releases; after a routine that went well, `releaseKept` releases, and rejects where a lock was lost. */
 async function runHeld<H extends ScopedHold | ScopedBatch, T>(
-  acquired: Soon<H>,
+  acquired: MaybePromise<H>,
   routine: (hold: H) => T | PromiseLike<T>,
   releaseKept: (hold: H, value: T) => Promise<void>,
 ): Promise<T> {

@@ -106,10 +106,10 @@ export class LockTimeoutError extends LockError {
   /** How long the call waited, in milliseconds. */
   readonly waitedMs: number;
   /**
-   * When another try is worth it, in milliseconds: min(freeInMs, turnMs) + ahead × turnMs, `freeInMs` being the rest of the
-   * holder's lease when it was last seen, and `ahead` how many wait before. `turnMs` is the wait by the turns that were over
+   * When another try is worth it, in milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs, `leaseRemainingMs` being the rest of the
+   * holder's lease when it was last seen, and `position` how many wait before. `turnMs` is the wait by the turns that were over
    * in it; where the call did not wait, of whoever of this process has waited longest for the key; where none was over,
-   * `freeInMs` stands for it, which is too long rather than too short. At most 60 000, unless the lease lasts longer.
+   * `leaseRemainingMs` stands for it, which is too long rather than too short. At most 60 000, unless the lease lasts longer.
    */
   readonly retryAfterMs: number;
 

@@ -1,4 +1,4 @@
-import type { Soon } from '../base/maybe-promise.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockMode } from './types.ts';
 
 /**
@@ -57,9 +57,9 @@ import type { LockMode } from './types.ts';
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
-  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply>;
-  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply>;
-  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply>;
+  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply>;
+  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply>;
+  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply>;
   inspect(id: string): Promise<InspectReply>;
   /** Present with the capability of that name. */
   readonly edges?: EdgeStore | undefined;
@@ -207,12 +207,12 @@ export type AcquireReply = Reply &
         /** Whether the store did not know the hold id before this call. */
         readonly isNew: boolean;
         /** What is left of the holder's lease. */
-        readonly freeInMs: number;
+        readonly leaseRemainingMs: number;
         /** How many wait before it. */
-        readonly ahead: number;
+        readonly position: number;
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */
-    | { readonly status: 'refused' | 'full' | 'conflict'; readonly freeInMs: number; readonly ahead: number }
+    | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
     | { readonly status: 'cancelled' }
   );
 

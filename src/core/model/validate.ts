@@ -1,5 +1,5 @@
 import { maxTimerMs } from '../base/clock.ts';
-import { isLater } from '../base/maybe-promise.ts';
+import { isPromise } from '../base/maybe-promise.ts';
 import { LockConfigError } from './errors.ts';
 
 /** What one option must be: the words for the message, and the test. */
@@ -41,7 +41,7 @@ export const callable: Rule = { expected: 'a function', accepts: (value) => type
 /** Also another library's. */
 export const promised: Rule = {
   expected: 'a promise',
-  accepts: isLater,
+  accepts: isPromise,
 };
 
 /** One of a few strings. */

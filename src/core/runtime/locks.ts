@@ -4,7 +4,7 @@ import { currentScope, processState, warnOnce } from '../base/process-state.ts';
 import { StoreCalls } from '../client/calls.ts';
 import { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
-import { Keeper } from '../lease/keeper.ts';
+import { GrantRegistry } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
@@ -12,7 +12,7 @@ import type { LockStore } from '../model/store.ts';
 import type { ListOptions, LockPage } from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
 import { MemoryStore } from '../stores/memory/memory-store.ts';
-import { Waiting } from '../wait/pending-acquires.ts';
+import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { listLocks } from './inspect.ts';
 import type { Base, Runtime } from './runtime.ts';
 
@@ -127,8 +127,8 @@ class ProcessLocks implements Locks {
       if (message.kind === 'lost') keeper.loseById(message.holdId);
       else waiting.take(message);
     });
-    const keeper = new Keeper(base, this.#releases);
-    const waiting = new Waiting(base, this.#subscription, this.#releases);
+    const keeper = new GrantRegistry(base, this.#releases);
+    const waiting = new PendingAcquires(base, this.#subscription, this.#releases);
     this[runtimeSlot] = { ...base, waiting, keeper };
   }
 

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { StoreCalls } from '../client/calls.ts';
-import type { Keeper } from '../lease/keeper.ts';
+import type { GrantRegistry } from '../lease/grant-registry.ts';
 import type { Events } from '../model/events.ts';
 import type { LocksSettings } from '../model/options.ts';
 import type { LockStore } from '../model/store.ts';
-import type { Waiting } from '../wait/pending-acquires.ts';
+import type { PendingAcquires } from '../wait/pending-acquires.ts';
 
 /** What each part of one `Locks` works with. */
 export interface Base {
@@ -19,6 +19,6 @@ export interface Base {
 
 /** One `Locks`, as its locks and scopes use it. */
 export interface Runtime extends Base {
-  readonly waiting: Waiting;
-  readonly keeper: Keeper;
+  readonly waiting: PendingAcquires;
+  readonly keeper: GrantRegistry;
 }

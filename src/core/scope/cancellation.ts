@@ -8,7 +8,7 @@ import type { Scope } from './scope.ts';
  * that would not run any more, its client's leaving, and the end of the work though `waitUntil` postpones the scope's. A
  * job that was told to stop does not wait either, but it still gets a free key: to refuse it would leave half a transfer.
  */
-export class Interruption {
+export class Cancellation {
   readonly #key: string;
   readonly #scope: Scope;
   readonly #signal: AbortSignal | undefined;
@@ -38,10 +38,10 @@ export class Interruption {
       const error = this.waitError;
       if (error !== undefined) giveUp(error);
     };
-    const unheed = this.#signal && onAbort(this.#signal, check);
+    const unsubscribe = this.#signal && onAbort(this.#signal, check);
     const unwatch = this.#scope.onChange(check);
     return () => {
-      unheed?.();
+      unsubscribe?.();
       unwatch();
     };
   }

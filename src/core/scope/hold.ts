@@ -1,4 +1,4 @@
-import { Outcome } from '../base/deferred.ts';
+import { Deferred } from '../base/deferred.ts';
 import type { Grant } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import type { Hold } from '../model/types.ts';
@@ -22,7 +22,7 @@ export class ScopedHold implements Hold {
   readonly grant: Grant;
   readonly #scope: Scope;
   readonly #renew: boolean;
-  #released: Outcome<void> | undefined;
+  #released: Deferred<void> | undefined;
 
   constructor(grant: Grant, scope: Scope, renew: boolean) {
     this.grant = grant;
@@ -76,7 +76,7 @@ export class ScopedHold implements Hold {
   }
 
   /** Releases it, for whoever need not wait for that. */
-  giveBack(): Outcome<void> {
+  giveBack(): Deferred<void> {
     if (this.#released === undefined) {
       this.#scope.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
@@ -141,5 +141,5 @@ export class ScopedHold implements Hold {
 
 const leaseEnded = 'its lease has ended';
 
-const done = new Outcome<void>(true);
+const done = new Deferred<void>(true);
 done.resolve();

@@ -3,7 +3,7 @@ import type { TraceSignatures } from '../model/signature.ts';
 import type { LockMode, Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { ScopedHold } from './hold.ts';
-import { OwnController } from './scoped-controller.ts';
+import { ScopedController } from './scoped-controller.ts';
 
 /** Where a scope's trace came from, and what it tells called services in place of what its `Locks` says. */
 export interface Outgoing {
@@ -35,7 +35,7 @@ export class Scope implements Trace {
   /** Acquires that wait: asked to look again when the client leaves, the work ends or the scope is over. Most scopes have none. */
   #watchers: Set<() => void> | undefined;
   #requestOwner: string | undefined;
-  #controller: OwnController | undefined;
+  #controller: ScopedController | undefined;
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
@@ -92,7 +92,7 @@ export class Scope implements Trace {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new OwnController(this);
+      this.#controller = new ScopedController(this);
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;

@@ -7,7 +7,7 @@ import type { Scope } from './scope.ts';
  * run in that of whoever aborts it, a timer that another request has started for example, and what they lock would be that
  * one's. What else is in their async context is what whoever first asked for the signal had there.
  */
-export class OwnController {
+export class ScopedController {
   readonly signal: AbortSignal;
   readonly abort: (reason: unknown) => void;
 

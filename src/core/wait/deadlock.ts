@@ -6,7 +6,7 @@ import { findCycle, stands } from './cycle.ts';
 import { eventOf, type Waiter } from './local-queue.ts';
 
 /** A wait that was told of. */
-interface Told {
+interface PublishedEdge {
   readonly edge: WaitEdge;
   /** Under these its edge may stand in the store. */
   readonly owners: Set<string>;
@@ -24,7 +24,7 @@ export class Deadlocks {
   readonly #edges: EdgeStore | undefined;
   readonly #ttlMs: number;
   readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
-  readonly #told = new Map<Waiter, Told>();
+  readonly #told = new Map<Waiter, PublishedEdge>();
 
   /** `ttlMs` is how long a waiter may be silent. */
   constructor(base: Base, ttlMs: number, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
@@ -64,7 +64,7 @@ export class Deadlocks {
     }
   }
 
-  async #search(edges: EdgeStore, waiter: Waiter, told: Told, owners: readonly string[]): Promise<void> {
+  async #search(edges: EdgeStore, waiter: Waiter, told: PublishedEdge, owners: readonly string[]): Promise<void> {
     for (const owner of owners) told.owners.add(owner);
     await Promise.all(owners.map((owner) => edges.set(owner, told.edge, this.#ttlMs)));
     const ring = waiter.state === 'waiting' ? await findCycle(edges, told.edge, owners) : undefined;

@@ -1,13 +1,13 @@
 import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
-import type { Granted, Seen } from '../client/granted.ts';
+import type { Granted, ReplyTimestamp } from '../client/granted.ts';
 import type { LockStoreError } from '../model/errors.ts';
 import type { LockEvent } from '../model/events.ts';
 import type { AcquireReply, HoldRequest } from '../model/store.ts';
-import type { Interruption } from '../scope/cancellation.ts';
+import type { Cancellation } from '../scope/cancellation.ts';
 import { type Placed, retryAfterMs, Turns } from './retry-after.ts';
 
 /** Who asked hears once what came of it: from inside the call that asked, where the store answers at once. */
-export interface Asker {
+export interface AcquireCallbacks {
   granted(granted: Granted): void;
   /** Not free, and not waited for: when another try is worth it. */
   refused(retryAfterMs: number): void;
@@ -32,8 +32,8 @@ export interface Ask {
   /** How long its first call may take at most, where that is a part of something longer. */
   readonly askMs?: number | undefined;
   readonly work: Work;
-  readonly interruption: Interruption;
-  readonly asker: Asker;
+  readonly interruption: Cancellation;
+  readonly asker: AcquireCallbacks;
 }
 
 /** An acquire on its way. Its state goes one way: pending, waiting, gone. */
@@ -62,7 +62,7 @@ export class Waiter implements Placed {
 }
 
 /** What a store says of a key that is not free. */
-export type NotFree = Extract<AcquireReply, { freeInMs: number }>;
+export type NotFree = Extract<AcquireReply, { leaseRemainingMs: number }>;
 
 /** How long to wait until the next poll. */
 export type Pause = (queue: WaitQueue) => number;
@@ -75,7 +75,7 @@ export class WaitQueue {
   /** Whether a poll has failed, whose answer may have been that the store had lost its waiter. */
   isInDoubt = false;
   /** What was left of the holder's lease at the last answer. */
-  freeInMs = 0;
+  leaseRemainingMs = 0;
   /** The hold id that was granted last: until it is renewed or released, replies tell of its claim again. */
   grantedId: string | undefined;
   readonly #clock: Clock;
@@ -83,11 +83,11 @@ export class WaitQueue {
   readonly #onDue: (queue: WaitQueue) => void;
   readonly #waiters = new Set<Waiter>();
   readonly #turns = new Turns();
-  #latest: Seen;
+  #latest: ReplyTimestamp;
   #timer: Timer | undefined;
   #isWoken = false;
 
-  constructor(clock: Clock, pause: Pause, latest: Seen, onDue: (queue: WaitQueue) => void) {
+  constructor(clock: Clock, pause: Pause, latest: ReplyTimestamp, onDue: (queue: WaitQueue) => void) {
     this.#clock = clock;
     this.#pause = pause;
     this.#latest = latest;
@@ -112,27 +112,27 @@ export class WaitQueue {
   }
 
   /** The reply about this lock whose call was sent last. */
-  get latest(): Seen {
+  get latest(): ReplyTimestamp {
     return this.#latest;
   }
 
   /** The store has answered a call about this lock: who waits need not be the one who asked. */
-  answered(seen: Seen): void {
+  answered(seen: ReplyTimestamp): void {
     this.fault = undefined;
     if (seen.sent.monoMs >= this.#latest.sent.monoMs) this.#latest = seen;
   }
 
-  join(waiter: Waiter, { freeInMs, ahead }: NotFree): void {
+  join(waiter: Waiter, { leaseRemainingMs, position }: NotFree): void {
     this.#waiters.add(waiter);
-    this.freeInMs = freeInMs;
-    this.#turns.joined(waiter, ahead);
+    this.leaseRemainingMs = leaseRemainingMs;
+    this.#turns.joined(waiter, position);
     if (this.#timer === undefined) this.pollLater();
   }
 
   /** A waiter was asked for again. */
-  told(waiter: Waiter, { freeInMs, ahead }: NotFree): void {
-    this.freeInMs = freeInMs;
-    this.#turns.told(waiter, ahead);
+  told(waiter: Waiter, { leaseRemainingMs, position }: NotFree): void {
+    this.leaseRemainingMs = leaseRemainingMs;
+    this.#turns.told(waiter, position);
   }
 
   /** A waiter was granted: its turn, where it did not overtake those before it with its owner. */
@@ -143,8 +143,8 @@ export class WaitQueue {
 
   /** For a waiter that gives up now. */
   retryAfterMs(waiter: Waiter): number {
-    const { ahead } = this.#turns.seenBy(waiter);
-    return retryAfterMs({ freeInMs: this.freeInMs, ahead, turnMs: this.turnMs(waiter) });
+    const { position } = this.#turns.seenBy(waiter);
+    return retryAfterMs({ leaseRemainingMs: this.leaseRemainingMs, position, turnMs: this.turnMs(waiter) });
   }
 
   /** How long a turn lasted while a waiter waited; undefined where none was over. */

@@ -1,5 +1,5 @@
 import { elapsedMs, type Instant, lastedMs } from '../base/clock.ts';
-import { Running } from '../base/in-flight.ts';
+import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { type Granted, grantedByMessage, grantedByReply } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
@@ -18,7 +18,7 @@ import { Tries } from './retries.ts';
  * Gets grants from the store: at once, or by standing in its queue. A waiter's state goes one way, pending, waiting,
  * gone; a grant for any other state changes nothing, and what may be left in the store is given back.
  */
-export class Waiting {
+export class PendingAcquires {
   readonly #base: Base;
   readonly #livenessMs: number;
   readonly #asks: Asks;
@@ -29,7 +29,7 @@ export class Waiting {
   readonly #deadlocks: Deadlocks;
   readonly #subscription: Subscription;
   /** How many were asked for, and not yet answered for good. */
-  readonly asked: Running = new Running();
+  readonly asked: InFlight = new InFlight();
   /** By hold id: whoever stands in a queue. */
   readonly #waiters = new Map<string, Waiter>();
   /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
@@ -157,10 +157,10 @@ export class Waiting {
     const leftMs = waitMs - elapsedMs(this.#base.clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer = leftMs < Infinity ? this.#base.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
-    const deafen = interruption.listen((error) => this.#giveUp(waiter, error));
+    const unsubscribe = interruption.listen((error) => this.#giveUp(waiter, error));
     waiter.leave = () => {
       timer?.cancel();
-      deafen();
+      unsubscribe();
       this.#waiters.delete(request.holdId);
       this.#deadlocks.forget(waiter);
       this.#queues.leave(queue, waiter);

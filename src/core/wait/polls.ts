@@ -26,9 +26,9 @@ export class Polls {
   }
 
   /** Jittered, and sooner where the holder's lease ends sooner. */
-  readonly pause: Pause = ({ freeInMs }) => {
+  readonly pause: Pause = ({ leaseRemainingMs }) => {
     const jitter = this.#base.clock.jitter();
-    return Math.min(this.#base.settings.pollMs * (0.75 + jitter / 2), freeInMs + 5 + 20 * jitter);
+    return Math.min(this.#base.settings.pollMs * (0.75 + jitter / 2), leaseRemainingMs + 5 + 20 * jitter);
   };
 
   /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */

@@ -41,8 +41,8 @@ export class Tries {
   readonly pause: Pause = (queue) => {
     const jitter = this.#base.clock.jitter();
     const mostMs = Math.min(this.#base.settings.pollMs, firstPauseMs * 2 ** this.#courseOf(queue).refusals);
-    const freeInMs = queue.freeInMs > 0 ? queue.freeInMs + 10 * jitter : mostMs;
-    return Math.max(shortestPauseMs, Math.min(mostMs * jitter, freeInMs));
+    const leaseRemainingMs = queue.leaseRemainingMs > 0 ? queue.leaseRemainingMs + 10 * jitter : mostMs;
+    return Math.max(shortestPauseMs, Math.min(mostMs * jitter, leaseRemainingMs));
   };
 
   /**
@@ -52,7 +52,7 @@ export class Tries {
   join(line: WaitQueue, onReply: (reply: AcquireReply, asOf: Instant) => void): void {
     const { sent, nowMs } = line.latest;
     asMicrotask(() => {
-      onReply({ status: 'refused', freeInMs: line.freeInMs, ahead: 0, nowMs, claims: [] }, sent);
+      onReply({ status: 'refused', leaseRemainingMs: line.leaseRemainingMs, position: 0, nowMs, claims: [] }, sent);
       this.look(line);
     });
   }
@@ -60,9 +60,9 @@ export class Tries {
   /** The reply as a store with a queue would have given it: who is refused waits, unless too many do. */
   inLine(reply: AcquireReply, line: WaitQueue | undefined): AcquireReply {
     if (reply.status !== 'refused') return reply;
-    const ahead = line?.size ?? 0;
-    if (ahead >= this.#base.settings.maxWaitersPerKey) return { ...reply, status: 'full', ahead };
-    return { ...reply, status: 'queued', isNew: true, ahead };
+    const position = line?.size ?? 0;
+    if (position >= this.#base.settings.maxWaitersPerKey) return { ...reply, status: 'full', position };
+    return { ...reply, status: 'queued', isNew: true, position };
   }
 
   /** The oldest asks; those of its owner are granted with it. */
@@ -92,7 +92,7 @@ export class Tries {
       this.#asks.send('poll', waiter, sent, this.#base.settings.storeTimeoutMs, onReply, (error) => {
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
-        queue.freeInMs = 0;
+        queue.leaseRemainingMs = 0;
         resolve(false);
       });
     });
@@ -134,7 +134,7 @@ export class Tries {
       if (granted !== undefined) this.#listener.granted(waiter, granted);
       return granted !== undefined;
     }
-    if (reply.status === 'refused') queue.freeInMs = reply.freeInMs;
+    if (reply.status === 'refused') queue.leaseRemainingMs = reply.leaseRemainingMs;
     else if (reply.status !== 'queued') this.#listener.failed(waiter, refusal(waiter, reply, queue));
     return false;
   }

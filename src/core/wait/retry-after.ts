@@ -1,9 +1,9 @@
 /** What is known of a lock that somebody could not have. */
 interface Refusal {
   /** What is left of the holder's lease. */
-  readonly freeInMs: number;
+  readonly leaseRemainingMs: number;
   /** How many wait before it. */
-  readonly ahead: number;
+  readonly position: number;
   /** How long a turn lasts, where that was seen. */
   readonly turnMs?: number | undefined;
 }
@@ -11,9 +11,9 @@ interface Refusal {
 const mostMs = 60_000;
 
 /** When another try is worth it, in milliseconds, as `LockTimeoutError` says it. The queue alone makes it a minute at most. */
-export function retryAfterMs({ freeInMs, ahead, turnMs = freeInMs }: Refusal): number {
-  const inMs = Math.min(freeInMs, turnMs) + ahead * turnMs;
-  return Math.ceil(Math.min(inMs, Math.max(freeInMs, mostMs)));
+export function retryAfterMs({ leaseRemainingMs, position, turnMs = leaseRemainingMs }: Refusal): number {
+  const inMs = Math.min(leaseRemainingMs, turnMs) + position * turnMs;
+  return Math.ceil(Math.min(inMs, Math.max(leaseRemainingMs, mostMs)));
 }
 
 /** Who waits, with its place once it has one. */
@@ -32,15 +32,15 @@ interface Place {
 export class Turns {
   #over = 0;
 
-  joined(waiter: Placed, ahead: number): void {
-    waiter.place = { from: this.#over, turn: this.#over + ahead };
+  joined(waiter: Placed, position: number): void {
+    waiter.place = { from: this.#over, turn: this.#over + position };
   }
 
   /** It was told again how many are before it: more, where others came before it or the store had lost it. */
-  told({ place }: Placed, ahead: number): void {
+  told({ place }: Placed, position: number): void {
     if (place === undefined) return;
-    this.#over = Math.max(this.#over, place.turn - ahead);
-    place.turn = this.#over + ahead;
+    this.#over = Math.max(this.#over, place.turn - position);
+    place.turn = this.#over + position;
   }
 
   /** Its own turn has come: the one before is over. */
@@ -49,8 +49,8 @@ export class Turns {
   }
 
   /** How many wait before it still, and how many turns were over since it came. */
-  seenBy({ place }: Placed): { readonly ahead: number; readonly over: number } {
+  seenBy({ place }: Placed): { readonly position: number; readonly over: number } {
     const { from, turn } = place ?? { from: this.#over, turn: this.#over };
-    return { ahead: Math.max(0, turn - this.#over), over: this.#over - from };
+    return { position: Math.max(0, turn - this.#over), over: this.#over - from };
   }
 }

@@ -45,7 +45,7 @@ async function acquired(
 
 /** What an acquire fails with to which the store answers so. */
 async function answered(setup: Setup, reply: Pick<AcquireReply, 'status'>): Promise<unknown> {
-  const rest = { freeInMs: 1, ahead: 1, nowMs: 0, claims: [] };
+  const rest = { leaseRemainingMs: 1, position: 1, nowMs: 0, claims: [] };
   jest.spyOn(setup.store, 'acquire').mockResolvedValueOnce({ ...rest, ...reply } as AcquireReply);
   return (await acquired(setup)).error;
 }

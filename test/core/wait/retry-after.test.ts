@@ -6,15 +6,19 @@ const setUp = coreTests();
 
 describe('retryAfterMs', () => {
   it.each([
-    ['nobody waits: the rest of the lease', { freeInMs: 25_000, ahead: 0 }, 25_000],
-    ['who waits before may take as long, each', { freeInMs: 9_000, ahead: 3 }, 36_000],
-    ['where turns were seen, each takes as long as they did', { freeInMs: 25_000, ahead: 3, turnMs: 200 }, 800],
-    ['the holder has no longer than its lease', { freeInMs: 100, ahead: 2, turnMs: 2_000 }, 4_100],
-    ['a queue alone makes it a minute', { freeInMs: 25_000, ahead: 3 }, 60_000],
-    ['also one that moves', { freeInMs: 25_000, ahead: 900, turnMs: 200 }, 60_000],
-    ['a long lease is believed', { freeInMs: 200_000, ahead: 0 }, 200_000],
-    ['and not multiplied', { freeInMs: 200_000, ahead: 7 }, 200_000],
-    ['whole milliseconds', { freeInMs: 25_000, ahead: 0, turnMs: 33.2 }, 34],
+    ['nobody waits: the rest of the lease', { leaseRemainingMs: 25_000, position: 0 }, 25_000],
+    ['who waits before may take as long, each', { leaseRemainingMs: 9_000, position: 3 }, 36_000],
+    [
+      'where turns were seen, each takes as long as they did',
+      { leaseRemainingMs: 25_000, position: 3, turnMs: 200 },
+      800,
+    ],
+    ['the holder has no longer than its lease', { leaseRemainingMs: 100, position: 2, turnMs: 2_000 }, 4_100],
+    ['a queue alone makes it a minute', { leaseRemainingMs: 25_000, position: 3 }, 60_000],
+    ['also one that moves', { leaseRemainingMs: 25_000, position: 900, turnMs: 200 }, 60_000],
+    ['a long lease is believed', { leaseRemainingMs: 200_000, position: 0 }, 200_000],
+    ['and not multiplied', { leaseRemainingMs: 200_000, position: 7 }, 200_000],
+    ['whole milliseconds', { leaseRemainingMs: 25_000, position: 0, turnMs: 33.2 }, 34],
   ])('%s', (_, refusal, expected) => {
     expect(retryAfterMs(refusal)).toBe(expected);
   });
@@ -106,14 +110,14 @@ describe('Turns', () => {
     turns.joined(two, 5);
     turns.told(one, 0);
     expect([turns.seenBy(one), turns.seenBy(two)]).toEqual([
-      { ahead: 0, over: 2 },
-      { ahead: 3, over: 2 },
+      { position: 0, over: 2 },
+      { position: 3, over: 2 },
     ]);
     turns.came(one);
-    expect(turns.seenBy(two)).toEqual({ ahead: 2, over: 3 });
+    expect(turns.seenBy(two)).toEqual({ position: 2, over: 3 });
     const three = {};
     turns.joined(three, 4);
-    expect(turns.seenBy(three)).toEqual({ ahead: 4, over: 0 });
+    expect(turns.seenBy(three)).toEqual({ position: 4, over: 0 });
   });
 
   it('do not go backwards where somebody comes before a waiter, or it loses its place', () => {
@@ -122,9 +126,9 @@ describe('Turns', () => {
     turns.joined(one, 2);
     turns.told(one, 1);
     turns.told(one, 7);
-    expect(turns.seenBy(one)).toEqual({ ahead: 7, over: 1 });
+    expect(turns.seenBy(one)).toEqual({ position: 7, over: 1 });
     turns.told(one, 6);
-    expect(turns.seenBy(one)).toEqual({ ahead: 6, over: 2 });
+    expect(turns.seenBy(one)).toEqual({ position: 6, over: 2 });
   });
 
   it('do not go backwards either where somebody comes who was overtaken', () => {
@@ -133,15 +137,15 @@ describe('Turns', () => {
     turns.joined(one, 2);
     turns.joined(two, 5);
     turns.told(two, 0);
-    expect(turns.seenBy(one)).toEqual({ ahead: 0, over: 5 });
+    expect(turns.seenBy(one)).toEqual({ position: 0, over: 5 });
     turns.came(one);
-    expect(turns.seenBy(two)).toEqual({ ahead: 0, over: 5 });
+    expect(turns.seenBy(two)).toEqual({ position: 0, over: 5 });
   });
 
   it('know nothing of who never waited', () => {
     const turns = new Turns();
     turns.came({});
     turns.told({}, 0);
-    expect(turns.seenBy({})).toEqual({ ahead: 0, over: 0 });
+    expect(turns.seenBy({})).toEqual({ position: 0, over: 0 });
   });
 });

@@ -163,7 +163,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
         await other.hold({ leaseMs: longMs / 2 });
         const reply = await process.line('owner').ask({ queue });
         const { nowMs } = reply;
-        expect(reply).toEqual({ status: 'conflict', freeInMs: endMs - nowMs, ahead: 0, nowMs, claims: [] });
+        expect(reply).toEqual({ status: 'conflict', leaseRemainingMs: endMs - nowMs, position: 0, nowMs, claims: [] });
         expect(await stage.order()).toEqual({ holds: ids([own, other]), waiters: [] });
       },
     );

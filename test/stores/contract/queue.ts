@@ -14,8 +14,8 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
         expect(first).toEqual({
           status: 'queued',
           isNew: true,
-          freeInMs: endMs - first.nowMs,
-          ahead: 0,
+          leaseRemainingMs: endMs - first.nowMs,
+          position: 0,
           nowMs: expect.any(Number),
           claims: [],
         });
@@ -30,7 +30,13 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       const { endMs } = await holder.hold();
       const reply = await process.line().try();
       const { nowMs } = reply;
-      expect(reply).toEqual({ status: 'refused', freeInMs: about(endMs - nowMs), ahead: 0, nowMs, claims: [] });
+      expect(reply).toEqual({
+        status: 'refused',
+        leaseRemainingMs: about(endMs - nowMs),
+        position: 0,
+        nowMs,
+        claims: [],
+      });
       expect(await stage.order()).toEqual({ holds: [holder.holdId], waiters: [] });
       expect((await holder.release()).claims).toEqual([]);
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
@@ -41,7 +47,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       const { endMs } = await process.line('owner').hold({ leaseMs: 50_000 });
       await process.line('owner').hold({ leaseMs: 10_000 });
       const reply = await process.line().try();
-      expect(reply).toMatchObject({ status: 'refused', freeInMs: about(endMs - reply.nowMs) });
+      expect(reply).toMatchObject({ status: 'refused', leaseRemainingMs: about(endMs - reply.nowMs) });
     });
   });
 
@@ -129,28 +135,30 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       const holder = process.line('holder');
       await holder.hold();
       const lines = [process.line(), process.line(), process.line()] as const;
-      for (const [ahead, line] of lines.entries()) expect(await line.ask()).toMatchObject({ status: 'queued', ahead });
-      expect(await lines[2].ask()).toMatchObject({ status: 'queued', ahead: 2 });
-      expect(await process.line().try()).toMatchObject({ status: 'refused', ahead: 3 });
-      expect(await lines[1].try()).toMatchObject({ status: 'refused', ahead: 1 });
+      for (const [position, line] of lines.entries())
+        expect(await line.ask()).toMatchObject({ status: 'queued', position });
+      expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 2 });
+      expect(await process.line().try()).toMatchObject({ status: 'refused', position: 3 });
+      expect(await lines[1].try()).toMatchObject({ status: 'refused', position: 1 });
       await lines[0].release();
-      expect(await lines[2].ask()).toMatchObject({ status: 'queued', ahead: 1 });
-      expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', ahead: 2 });
+      expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 1 });
+      expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', position: 2 });
     });
 
     itQueues('and whoever comes with a higher priority has fewer', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const [first, second] = [await process.line().wait(), process.line(undefined, { priority: 1 })];
-      expect(await second.ask()).toMatchObject({ status: 'queued', ahead: 0 });
-      expect(await first.ask()).toMatchObject({ status: 'queued', ahead: 1 });
+      expect(await second.ask()).toMatchObject({ status: 'queued', position: 0 });
+      expect(await first.ask()).toMatchObject({ status: 'queued', position: 1 });
     });
 
     itQueues('in the order of the queue, whichever process it is of', async () => {
       const [one, two] = [stage.deafProcess(), stage.deafProcess()];
       await one.line().hold();
       const lines = [one, two, one, two].map((process) => process.line());
-      for (const [ahead, line] of lines.entries()) expect(await line.ask()).toMatchObject({ status: 'queued', ahead });
+      for (const [position, line] of lines.entries())
+        expect(await line.ask()).toMatchObject({ status: 'queued', position });
     });
   });
 
@@ -162,7 +170,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       for (const line of waiters) expect((await line.ask({ maxWaiters: 2 })).status).toBe('queued');
       const reply = await process.line().ask({ maxWaiters: 2 });
       const { nowMs } = reply;
-      expect(reply).toEqual({ status: 'full', freeInMs: endMs - nowMs, ahead: 2, nowMs, claims: [] });
+      expect(reply).toEqual({ status: 'full', leaseRemainingMs: endMs - nowMs, position: 2, nowMs, claims: [] });
       expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
     });
 

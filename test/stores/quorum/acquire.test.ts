@@ -352,13 +352,13 @@ describe('nodes whose clocks are an hour apart', () => {
   it('tell who is refused when as many as are needed are free', async () => {
     const { stage, nodes } = apart(3, [0]);
     for (const [index, leaseMs] of [10_000, 40_000, 20_000].entries()) await putOn([nodes[index]!], 'another', leaseMs);
-    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 20_000 });
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ leaseRemainingMs: 20_000 });
   });
 
   it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {
     const { stage, nodes } = apart(3, [0]);
     await putOn(nodes, 'another', 10_000);
     nodes[2]!.next('acquire', down);
-    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ freeInMs: 10_000 });
+    expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ leaseRemainingMs: 10_000 });
   });
 });

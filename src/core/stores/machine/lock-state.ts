@@ -96,7 +96,7 @@ export class MemoryLock {
     return count;
   }
 
-  freeInMs(nowMs: number): number {
+  leaseRemainingMs(nowMs: number): number {
     let lastMs = nowMs;
     for (const hold of this.holds.values()) lastMs = Math.max(lastMs, hold.endMs);
     return lastMs - nowMs;

@@ -37,14 +37,15 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (hold !== undefined) {
     return { status: 'granted', grant: asGrant(hold), otherHolds: lock.holdsOf(request.owner) - 1, nowMs, claims };
   }
-  const freeInMs = lock.freeInMs(nowMs);
-  const ahead = isNew ? lock.queue.size : [...lock.queue.keys()].indexOf(request.holdId);
+  const leaseRemainingMs = lock.leaseRemainingMs(nowMs);
+  const position = isNew ? lock.queue.size : [...lock.queue.keys()].indexOf(request.holdId);
   // It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
-  if (isNew && lock.holdsOf(request.owner) > 0) return { status: 'conflict', freeInMs, ahead, nowMs, claims };
-  if (!terms.queue) return { status: 'refused', freeInMs, ahead, nowMs, claims };
-  if (!isNew) return { status: 'queued', isNew, freeInMs, ahead, nowMs, claims };
-  if (lock.queue.size >= terms.maxWaiters) return { status: 'full', freeInMs, ahead, nowMs, claims };
-  return { status: 'queued', isNew, freeInMs, ahead: lock.enqueue(request, terms, nowMs), nowMs, claims };
+  if (isNew && lock.holdsOf(request.owner) > 0)
+    return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
+  if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
+  if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, nowMs, claims };
+  if (lock.queue.size >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
+  return { status: 'queued', isNew, leaseRemainingMs, position: lock.enqueue(request, terms, nowMs), nowMs, claims };
 }
 
 /** Moves a lease's end away (C10). */

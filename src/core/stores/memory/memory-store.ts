@@ -1,5 +1,5 @@
 import { asMicrotask, type Clock, type Instant, systemClock } from '../../base/clock.ts';
-import type { Soon } from '../../base/maybe-promise.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -69,18 +69,18 @@ export class MemoryStore implements LockStore {
     this.#start = this.#clock.now();
   }
 
-  acquire(request: HoldRequest, terms: AcquireTerms): Soon<AcquireReply> {
+  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply> {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
     return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
 
-  renew(request: HoldRequest, terms: RenewTerms): Soon<RenewReply> {
+  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply> {
     return renew(this.#lock(request.id), this.#nowMs(), request, terms);
   }
 
-  release(request: HoldRequest, terms: ReleaseTerms): Soon<ReleaseReply> {
+  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
     const lock = this.#lock(request.id);
     const reply = release(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);

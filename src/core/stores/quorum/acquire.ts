@@ -78,7 +78,13 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
   const grants = granted(votes).length;
   const outcome = isUndone ? 'not-applied' : 'unknown';
   if (heard.length < size) throw quorumError('acquire', outcome, votes);
-  const reply = { status: 'refused', freeInMs: freeInMs(votes, size), ahead: 0, nowMs, claims: [] } as const;
+  const reply = {
+    status: 'refused',
+    leaseRemainingMs: leaseRemainingMs(votes, size),
+    position: 0,
+    nowMs,
+    claims: [],
+  } as const;
   if (grants < size || won !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
   // Others of its owner may have come between; alone, it finds a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
@@ -203,10 +209,10 @@ function told(votes: Votes): ToldVote[] {
 }
 
 /** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */
-function freeInMs(votes: Votes, size: number): number {
+function leaseRemainingMs(votes: Votes, size: number): number {
   const spans = votes.flatMap((vote) => {
     if (vote?.kind === 'granted') return [0];
-    return vote?.kind === 'refused' ? [vote.freeInMs] : [];
+    return vote?.kind === 'refused' ? [vote.leaseRemainingMs] : [];
   });
   return -reachedBy(size, spans, (ms) => -ms);
 }

@@ -1,5 +1,5 @@
 import type { Clock, Instant, Timer } from '../../base/clock.ts';
-import type { Soon } from '../../base/maybe-promise.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { LockStoreError } from '../../model/errors.ts';
 import type { HoldRequest, LockStore } from '../../model/store.ts';
 
@@ -66,7 +66,7 @@ export class QuorumNode {
   }
 
   /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */
-  call<T>(run: (store: LockStore) => Soon<T>): Promise<Answer<T>> {
+  call<T>(run: (store: LockStore) => MaybePromise<T>): Promise<Answer<T>> {
     return new Promise((resolve) => {
       // Started with the call, cancelled by its answer. One turn more than the deadline: after a blocked event loop,
       // timers come first, and the answer may be there.
@@ -95,7 +95,7 @@ export function callersId(holdId: string): string {
 }
 
 /** A store that throws instead of rejecting has failed the same. */
-async function started<T>(run: () => Soon<T>): Promise<T> {
+async function started<T>(run: () => MaybePromise<T>): Promise<T> {
   return run();
 }
 

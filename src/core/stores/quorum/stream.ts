@@ -48,12 +48,12 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
   return end;
 }
 
-type Outcome = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
-type Outcomes = readonly (Outcome | undefined)[];
+type Deferred = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
+type Outcomes = readonly (Deferred | undefined)[];
 
 /** What has come of the streams when a quorum of them are in force, or too many have failed. */
 function outcomes(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>>): Promise<Outcomes> {
-  return quorum.ask<Outcome>(
+  return quorum.ask<Deferred>(
     async (node) => {
       try {
         await streams.get(node);
@@ -69,7 +69,7 @@ function outcomes(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>
   );
 }
 
-function count(outcomes: Outcomes, kind: Outcome['kind']): number {
+function count(outcomes: Outcomes, kind: Deferred['kind']): number {
   return outcomes.filter((outcome) => outcome?.kind === kind).length;
 }
 

@@ -6,7 +6,7 @@ import type { Quorum } from './quorum.ts';
 /** What one node said to an acquire. `restarted`: it granted, but may have forgotten another's lease. */
 export type Vote =
   | { readonly kind: 'granted'; readonly grant: StoreGrant; readonly otherHolds: number; readonly nowMs: number }
-  | { readonly kind: 'refused'; readonly freeInMs: number; readonly nowMs: number }
+  | { readonly kind: 'refused'; readonly leaseRemainingMs: number; readonly nowMs: number }
   | { readonly kind: 'cancelled'; readonly nowMs: number }
   | { readonly kind: 'restarted' }
   | { readonly kind: 'timeout'; readonly wasAsked: boolean }
@@ -90,7 +90,7 @@ async function unlessRestarted(
 
 function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {
   if (reply.status === 'cancelled') return { kind: 'cancelled', nowMs: reply.nowMs };
-  return { kind: 'refused', freeInMs: reply.freeInMs, nowMs: reply.nowMs };
+  return { kind: 'refused', leaseRemainingMs: reply.leaseRemainingMs, nowMs: reply.nowMs };
 }
 
 function failure(answer: Exclude<Answer<unknown>, { kind: 'answered' }>): Vote {

@@ -46,7 +46,7 @@ export class RedisChannel {
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
     let isOver = false;
-    let deafen = (): void => {};
+    let unsubscribe = (): void => {};
     const ask = async (): Promise<void> => {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
       // A connection opened now would be closed by nobody.
@@ -57,7 +57,7 @@ export class RedisChannel {
       if (connection.status === 'connect') {
         await new Promise<void>((resolve) => {
           connection.once('ready', resolve);
-          deafen = () => connection.off('ready', resolve);
+          unsubscribe = () => connection.off('ready', resolve);
         });
       }
       if (isOver) return;
@@ -68,7 +68,7 @@ export class RedisChannel {
     } catch (error) {
       isOver = true;
       // While the server does not answer, this is tried again and again on the one connection.
-      deafen();
+      unsubscribe();
       // Nobody else can end what never began.
       this.#unsubscribe(channel).catch(() => undefined);
       throw storeError('subscribe', error);

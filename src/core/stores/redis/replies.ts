@@ -26,10 +26,10 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
     return { status, grant, otherHolds: Number(others), nowMs, claims };
   }
   if (status === 'cancelled') return { status, nowMs, claims };
-  const freeInMs = Number(third) - nowMs;
-  const ahead = Number(fifth);
-  if (status === 'queued') return { status, isNew: Number(fourth) === 1, freeInMs, ahead, nowMs, claims };
-  return { status, freeInMs, ahead, nowMs, claims };
+  const leaseRemainingMs = Number(third) - nowMs;
+  const position = Number(fifth);
+  if (status === 'queued') return { status, isNew: Number(fourth) === 1, leaseRemainingMs, position, nowMs, claims };
+  return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
 /** The answer of renew.lua. */

@@ -81,7 +81,7 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
       name: 'one more waiter',
       waiters: 2,
       call: ({ process }) => add(process.line()).ask(),
-      reply: { status: 'queued', isNew: true, ahead: 2 },
+      reply: { status: 'queued', isNew: true, position: 2 },
       holds: [0],
       left: [1, 2, 'new'],
     },

@@ -1,7 +1,7 @@
 import { lastedMs } from '../base/clock.ts';
-import { Outcome } from '../base/deferred.ts';
-import { Running } from '../base/in-flight.ts';
-import type { Left, Releases } from '../client/releases.ts';
+import { Deferred } from '../base/deferred.ts';
+import { InFlight } from '../base/in-flight.ts';
+import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
 import { assertGrantable } from '../model/options.ts';
 import type { ReleaseReply } from '../model/store.ts';
@@ -13,13 +13,13 @@ import { Watchdog } from './watchdog.ts';
 const mostTaken = 1_000;
 
 /** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
-export class Keeper {
+export class GrantRegistry {
   readonly #base: Base;
   readonly #releases: Releases;
   readonly #watchdog: Watchdog;
   /** Hold ids of which the store has said that the key was taken from them, and that are not known here, or not yet. */
   readonly #taken = new Set<string>();
-  readonly #held = new Running();
+  readonly #held = new InFlight();
 
   constructor(base: Base, releases: Releases) {
     this.#base = base;
@@ -82,10 +82,10 @@ export class Keeper {
    * Gives a grant back after its last hold. Rejects with `LockLostError` where it had been lost, unless the store says
    * that nobody had taken the key; with `LockStoreError` where the store did not answer in time.
    */
-  release(grant: Grant): Outcome<void> {
+  release(grant: Grant): Deferred<void> {
     grant.close();
     this.#forget(grant);
-    const released = new Outcome<void>(true);
+    const released = new Deferred<void>(true);
     // The key may have had another holder since, of whom the store says nothing; and the store may be closed by now.
     if (grant.wasGivenBack) {
       released.reject(grant.lostError);
@@ -126,7 +126,7 @@ export class Keeper {
   }
 }
 
-function leftOf({ key, request, longestMs }: Grant): Left {
+function leftOf({ key, request, longestMs }: Grant): ReleaseTarget {
   return { key, request, leaseMs: longestMs };
 }
 
