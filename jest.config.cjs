@@ -1,6 +1,7 @@
 /** @type {import('jest').Config} */
 module.exports = {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
+  reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/bench/', '<rootDir>/test/package/consumers/'],
   transform: {
@@ -23,9 +24,10 @@ module.exports = {
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
   },
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  testSequencer: '<rootDir>/test/support/longest-first.cjs',
-  testTimeout: 60_000,
+  globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
+  testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
+  setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs'],
+  testTimeout: 15_000,
   // On two cores: suites that wait for servers, processes and leases leave one to others half of their time.
   maxWorkers: 3,
 };

@@ -11,8 +11,8 @@ import { type PostgresServer, startPostgres } from '../support/postgres/server.t
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { OldRedisStore } from '../support/redis/nodes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { until } from '../support/redis/stage.ts';
 import { TripCounter } from '../support/redis/trip-counter.ts';
+import { until } from '../support/until.ts';
 import { readDocument, sectionOf, tableOf } from './markdown.ts';
 
 watchLeaks();

@@ -6,7 +6,8 @@ import { orderKey } from '../../examples/orders/key.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { beside, Example, exampleFile, readOrder, ship, stopExamples, until } from './example.ts';
+import { until } from '../support/until.ts';
+import { beside, Example, exampleFile, readOrder, ship, stopExamples } from './example.ts';
 
 watchLeaks();
 

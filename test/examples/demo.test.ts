@@ -4,7 +4,8 @@ import { drawLanes } from '../../examples/demo/timeline.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, tsx } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { exampleFile, until } from './example.ts';
+import { until } from '../support/until.ts';
+import { exampleFile } from './example.ts';
 
 watchLeaks();
 

@@ -1,12 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import Redis from 'ioredis';
 import { createLocks, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type Script, type ScriptResult, startScript } from '../support/processes/processes.ts';
 
-const patienceMs = 50_000;
 const examples = join(__dirname, '../../examples');
 
 /** Where an example's file is. */
@@ -110,19 +108,5 @@ export async function beside(redisUrl: string, routine: () => Promise<void>): Pr
   } finally {
     await locks.close({ drainMs: 0 });
     await client.quit();
-  }
-}
-
-/**
- * What a question is answered once the answer fits; it is asked again and again, for what tells nobody when it changes.
- * Rejects with the last answer when none ever fits.
- */
-export async function until<T>(ask: () => T | Promise<T>, fits: (answer: T) => boolean): Promise<T> {
-  const deadline = performance.now() + patienceMs;
-  while (true) {
-    const answer = await ask();
-    if (fits(answer)) return answer;
-    if (performance.now() > deadline) throw new Error(`The last answer was ${JSON.stringify(answer)}`);
-    await sleep(10);
   }
 }

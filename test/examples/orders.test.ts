@@ -9,7 +9,8 @@ import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { Example, readOrder, ship, stopExamples, until } from './example.ts';
+import { until } from '../support/until.ts';
+import { Example, readOrder, ship, stopExamples } from './example.ts';
 
 watchLeaks();
 

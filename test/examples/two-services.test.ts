@@ -9,8 +9,9 @@ import { freePort } from '../support/processes/free-port.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { runScript, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
+import { until } from '../support/until.ts';
 import { Bank } from './bank.ts';
-import { Example, exampleFile, stopExamples, until } from './example.ts';
+import { Example, exampleFile, stopExamples } from './example.ts';
 
 watchLeaks();
 

@@ -4,7 +4,8 @@ import { gate } from '../support/gate.ts';
 import { express5 } from '../support/http/express-app.ts';
 import { Stage } from '../support/http/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { until, useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 
 watchLeaks();
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { startScript } from '../support/processes/processes.ts';
-import { until, useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 import type { LoopResult } from './processes/loop.ts';
 import { isLong } from './seed.ts';
 

@@ -1,7 +1,7 @@
 import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import type { CommandTest } from '../support/processes/tcp-proxy.ts';
-import { until } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 import { type Client, Lab, type RemoteHold } from './lab.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 

@@ -4,8 +4,9 @@ import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { until, useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/stage.ts';
 import { FakeStore } from '../support/stores/fake-store.ts';
+import { until } from '../support/until.ts';
 import { type Entry, type Rules, type Violation, violationsOf } from './history.ts';
 import { type Held, Recorder } from './recorder.ts';
 import {

@@ -1,5 +1,5 @@
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { until } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 import { violationsOf } from './history.ts';
 import { type Client, Lab, type Refusal, type RemoteHold } from './lab.ts';
 import { isLong, printSeed, seed } from './seed.ts';

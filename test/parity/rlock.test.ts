@@ -3,8 +3,8 @@ import { shortMs } from '../stores/contract/harness.ts';
 import { key } from '../stores/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { until } from '../support/redis/stage.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
+import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 
 watchLeaks();

@@ -8,8 +8,9 @@ import { key } from '../stores/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { until, useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/stage.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
+import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 
 watchLeaks();

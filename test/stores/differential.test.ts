@@ -10,7 +10,8 @@ import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { setScriptTime, timed } from '../support/redis/script-time.ts';
-import { until, useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 
 watchLeaks();
 printSeed('differential');

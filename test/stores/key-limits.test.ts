@@ -14,7 +14,7 @@ import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { gate } from '../support/gate.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
-import { until } from '../support/redis/stage.ts';
+import { until } from '../support/until.ts';
 
 watchLeaks();
 

@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import { type BatchHold, lock } from '../../../src/core/index.ts';
 import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
+// It plays many schedules.
+jest.setTimeout(60_000);
+
 const setUp = coreTests();
 const names = ['a', 'b', 'c', 'd', 'e', 'f'];
 

@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import { getLock, type Hold, isLockError, LockLostError, LockNotHeldError, lock } from '../../../src/core/index.ts';
 import { coreTests, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
+// It plays many schedules.
+jest.setTimeout(60_000);
+
 const setUp = coreTests();
 
 type Step =

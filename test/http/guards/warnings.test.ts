@@ -10,6 +10,8 @@ import { runScript, type ScriptOptions } from '../../support/processes/processes
 import { recordWarnings, type Warning } from '../../support/warnings.ts';
 
 watchLeaks();
+// It starts processes.
+jest.setTimeout(60_000);
 const warnings = recordWarnings();
 
 const script = join(__dirname, 'processes/serve.ts');

@@ -3,6 +3,8 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
 
 watchLeaks();
+// It starts processes.
+jest.setTimeout(60_000);
 
 describe('a process that has nothing to do but to hold, to wait, and to let a request without a client work on', () => {
   it('ends by itself: no timer of theirs keeps it alive', async () => {

@@ -23,7 +23,8 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
     // A connection that was ended a moment ago may hear that the server goes.
     pool.on('error', () => {});
     await pool.query(postgresCasTable());
-  });
+    // A new cluster takes a second of an idle machine.
+  }, 60_000);
   afterAll(async () => {
     await pool.end();
     await server.stop();

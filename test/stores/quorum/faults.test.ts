@@ -7,9 +7,9 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 import { startScript } from '../../support/processes/processes.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { startRedis } from '../../support/redis/server.ts';
-import { until } from '../../support/redis/stage.ts';
 import { answersOf } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
+import { until } from '../../support/until.ts';
 import { Stage } from '../contract/stage.ts';
 
 watchLeaks();

@@ -10,7 +10,8 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { startRedis } from '../../support/redis/server.ts';
-import { type RedisOptions, until, useRedis } from '../../support/redis/stage.ts';
+import { type RedisOptions, useRedis } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 
 watchLeaks();
 

@@ -5,8 +5,9 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
-import { type RedisOptions, until, useRedis } from '../../support/redis/stage.ts';
+import { type RedisOptions, useRedis } from '../../support/redis/stage.ts';
 import { looksOf, uses } from '../../support/stores/everything.ts';
+import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
 
 watchLeaks();

@@ -7,7 +7,8 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { FakeRedis } from '../../support/redis/fake-redis.ts';
-import { until, useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
 import { key, Stage } from '../contract/stage.ts';
 

@@ -5,7 +5,8 @@ import type { RedisScript } from '../../../src/core/stores/redis/scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../../fault/seed.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { setScriptTime, timed } from '../../support/redis/script-time.ts';
-import { until, useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 
 watchLeaks();
 printSeed('redis-quick-paths');

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { until, useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
 import { key } from '../contract/stage.ts';
 

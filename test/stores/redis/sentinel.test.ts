@@ -7,7 +7,7 @@ import { disconnectTimeout } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
-import { until } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
 import { Stage } from '../contract/stage.ts';
 

@@ -9,8 +9,8 @@ import { createCertificate } from '../../support/http/certificate.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
-import { until } from '../../support/redis/stage.ts';
 import { useEverything, uses } from '../../support/stores/everything.ts';
+import { until } from '../../support/until.ts';
 import { Stage } from '../contract/stage.ts';
 
 watchLeaks();

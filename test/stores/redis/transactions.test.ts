@@ -4,7 +4,8 @@ import { RedisTransactions } from '../../../src/core/stores/redis/connection-poo
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { until, useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/stage.ts';
+import { until } from '../../support/until.ts';
 
 watchLeaks();
 

@@ -8,13 +8,11 @@ import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import { watchesOf } from '../../../src/core/http/connection-watch.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
+import { patienceOfTest } from '../until.ts';
 import type { App, Framework } from './frameworks.ts';
 import { Http2Client } from './http2-client.ts';
 import { createServerOf, isHttp2, type Protocol } from './protocols.ts';
 import { RawClient } from './raw-client.ts';
-
-const settleMs = 10_000;
-const patienceMs = 50_000;
 
 export interface StageOptions extends LocksOptions {
   /** Whether the application has no `traceContext` of the stage's. */
@@ -122,7 +120,7 @@ export class Stage {
 
   /** Resolves once a line stands in the journal, `times` times; rejects with the journal when it never comes. */
   async until(line: string, times = 1): Promise<void> {
-    const signal = AbortSignal.timeout(patienceMs);
+    const signal = AbortSignal.timeout(patienceOfTest());
     while (this.count(line) < times) {
       await once(this.#changes, 'note', { signal }).catch(() => {
         throw new Error(`'${line}' did not come:\n${this.journal.join('\n')}`);
@@ -221,7 +219,7 @@ function recordIds(store: LockStore, ids: Set<string>): void {
 
 /** Waits, turn by turn, until nothing is left. */
 async function settled(left: () => Promise<string>): Promise<void> {
-  const deadline = performance.now() + settleMs;
+  const deadline = performance.now() + patienceOfTest();
   for (let found = await left(); found !== ''; found = await left()) {
     if (performance.now() > deadline) throw new Error(`Left behind: ${found}`);
     await turn();

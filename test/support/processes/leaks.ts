@@ -1,5 +1,6 @@
 import { join, sep } from 'node:path';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { patienceOfTest } from '../until.ts';
 
 const settleMs = 3_000;
 /** So often it is looked at least: a busy machine may be late with everything. */
@@ -48,7 +49,7 @@ async function settled(before: Remains, timers: Map<NodeJS.Timeout, Error>): Pro
     await turn();
     const left = difference(before, timers);
     const waitedMs = performance.now() - start;
-    if (left.length === 0 || (waitedMs > settleMs && looks >= leastLooks)) return left;
+    if (left.length === 0 || (waitedMs > Math.min(settleMs, patienceOfTest()) && looks >= leastLooks)) return left;
     // Most is over some turns later.
     if (waitedMs > restMs) await sleep(restMs);
   }

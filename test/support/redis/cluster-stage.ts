@@ -1,10 +1,11 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { Stage } from '../../stores/contract/stage.ts';
+import { until } from '../until.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisCluster, startRedisCluster } from './cluster.ts';
 import type { RedisServer } from './server.ts';
-import { type RedisOptions, until } from './stage.ts';
+import type { RedisOptions } from './stage.ts';
 
 export type ClusterOptions = Omit<AllClusterOptions, 'redisOptions'> & { redisOptions?: RedisOptions };
 

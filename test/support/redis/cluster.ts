@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../until.ts';
 import { type Command, RedisAdmins } from './admins.ts';
 import { type RedisServer, startRedis } from './server.ts';
 
@@ -29,7 +29,6 @@ const args = [
   ...['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'],
 ];
 const slots = 16_384;
-const hangMs = 50_000;
 const failOverMs = 6_000;
 /** Longer than a server takes to forget another one. */
 const meetMs = 2_000;
@@ -150,11 +149,9 @@ class LocalCluster implements RedisCluster {
 
   /** Waits until something holds of all servers; one that is down has yet to come back. */
   async #until(holds: (server: RedisServer) => Promise<boolean>): Promise<void> {
-    const start = performance.now();
-    while (!(await Promise.all(this.servers.map((server) => holds(server).catch(() => false)))).every(Boolean)) {
-      if (performance.now() - start > hangMs) throw new Error(`The cluster did not come to it: ${await this.#state()}`);
-      await sleep(20);
-    }
+    const look = (): Promise<boolean[]> => Promise.all(this.servers.map((server) => holds(server).catch(() => false)));
+    const describe = async (): Promise<string> => `${holds}, and\n${await this.#state()}`;
+    await until(look, (seen) => seen.every(Boolean), describe);
   }
 
   /** What each server says of all, for whoever looks into what went wrong. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getLock, type Hold, isLockError, type Locks, runInTrace } from 'reenlock';
-import { until } from './stage.ts';
+import { until } from '../until.ts';
 
 /** What came of a rush. */
 export interface RushReport {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../until.ts';
 import { type Command, RedisAdmins } from './admins.ts';
 import { type RedisServer, startRedis } from './server.ts';
 
@@ -21,7 +21,6 @@ export interface SentinelGroup {
 }
 
 const name = 'main';
-const hangMs = 60_000;
 const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'];
 
 /** How often Sentinels look, ask and tell; and a busy machine is not taken for a clock that jumps. */
@@ -81,12 +80,12 @@ class LocalGroup implements SentinelGroup {
 
   async failedOver(from: RedisServer): Promise<RedisServer> {
     const isOther = async (watcher: RedisServer): Promise<boolean> => (await this.#primaryBy(watcher)) !== from;
-    await this.#until(async () => (await Promise.all(this.#watchers.map(isOther))).every(Boolean));
+    await untilAll(async () => (await Promise.all(this.#watchers.map(isOther))).every(Boolean));
     return this.primary();
   }
 
   async settled(): Promise<void> {
-    await this.#until(async () => {
+    await untilAll(async () => {
       const primary = await this.primary();
       const infos = await Promise.all(this.servers.map((server) => this.#replication(server)));
       return infos.every((info, i) =>
@@ -103,7 +102,7 @@ class LocalGroup implements SentinelGroup {
 
   async acquainted(): Promise<void> {
     await this.settled();
-    await this.#until(async () => {
+    await untilAll(async () => {
       const lists = await Promise.all(
         this.#watchers.flatMap((watcher) =>
           ['REPLICAS', 'SENTINELS'].map((what) => this.call(watcher, 'SENTINEL', what, name) as Promise<unknown[]>),
@@ -125,12 +124,13 @@ class LocalGroup implements SentinelGroup {
   async #replication(server: RedisServer): Promise<string> {
     return String(await this.call(server, 'INFO', 'replication'));
   }
+}
 
-  async #until(holds: () => Promise<boolean>): Promise<void> {
-    const start = performance.now();
-    while (!(await holds().catch(() => false))) {
-      if (performance.now() - start > hangMs) throw new Error(`The servers did not come to it: ${holds}`);
-      await sleep(20);
-    }
-  }
+/** As `until`; a server that is down has yet to come back. */
+async function untilAll(holds: () => Promise<boolean>): Promise<void> {
+  await until(
+    () => holds().catch(() => false),
+    Boolean,
+    () => `${holds}`,
+  );
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { Stage } from '../../stores/contract/stage.ts';
@@ -50,19 +49,4 @@ export function useRedis(args: readonly string[] = []): RedisStage {
   });
   afterEach(() => stage.end());
   return stage;
-}
-
-const hangMs = 50_000;
-/** The longest pause between two looks; after a short wait it is a tenth of that. */
-const restMs = 20;
-
-/** Waits until something holds that no event tells of; it throws rather than look for ever. */
-export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  const start = performance.now();
-  while (!(await holds())) {
-    const waitedMs = performance.now() - start;
-    if (waitedMs > hangMs) throw new Error(`It did not come about: ${holds}`);
-    // What is waited for may need the processor, and so may the suite beside this one.
-    await sleep(Math.min(waitedMs / 10, restMs));
-  }
 }

@@ -38,6 +38,7 @@ export class Pair<First> {
 
   /** Shows that the second request got the key, and was answered. */
   async expectHandedOn(): Promise<void> {
+    await this.stage.until('second in');
     await this.second;
     this.stage.expectOrder('first in', 'second in');
     await this.stage.free('k');

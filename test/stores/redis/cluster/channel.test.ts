@@ -5,7 +5,7 @@ import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { until } from '../../../support/redis/stage.ts';
+import { until } from '../../../support/until.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

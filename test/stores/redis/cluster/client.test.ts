@@ -9,8 +9,8 @@ import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { until } from '../../../support/redis/stage.ts';
 import { useEverything } from '../../../support/stores/everything.ts';
+import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
 import { key } from '../../contract/stage.ts';
 

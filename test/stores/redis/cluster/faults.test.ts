@@ -5,7 +5,7 @@ import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterStage, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { Rush } from '../../../support/redis/rush.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { until } from '../../../support/redis/stage.ts';
+import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
 import { key } from '../../contract/stage.ts';
 

@@ -3,7 +3,7 @@ import type { ListReply } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
-import { until } from '../../../support/redis/stage.ts';
+import { until } from '../../../support/until.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

@@ -3,7 +3,7 @@ import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { until } from '../../../support/redis/stage.ts';
+import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
 import { key } from '../../contract/stage.ts';
 
