@@ -36,16 +36,16 @@ export interface CommonGuardOptions extends AcquireOptions {
    */
   readonly releaseOn?: 'end' | 'close' | undefined;
   /**
-   * Whether a request may pass *without the lock* when the store failed, and nothing but the store: a timeout, a full
-   * queue, a lost lock, a request outside of a scope and a closing `Locks` are refused all the same. Default false.
+   * Whether a request may proceed *without the lock* if the store has failed. Only a failure of the store counts: a
+   * timeout, a full queue, a lost lock, a request without a scope and a closing `Locks` still refuse it. Default false.
    *
-   * It costs the exclusion, just when it can't be checked: as long as the store is down or can't be reached from here,
-   * any number of requests are inside at once, also beside one that another process let in with the lock. `req.lock` or
-   * `ctx.state.lock` is then absent, so there is no fence either, and what the handler locks by itself still fails. A
-   * store that does not answer costs each request `storeTimeoutMs`, one that stood in the queue its whole `waitMs`.
-   * Each time is a `passed` event. Not for money.
+   * While the store is down or unreachable, nothing is excluded: any number of requests run at once, also beside one
+   * that another process let in with the lock. `req.lock` or `ctx.state.lock` is absent then, so there is no fence, and
+   * locks that the handler itself takes still fail. A store that does not reply costs each request `storeTimeoutMs`; a
+   * request that already waited in the queue waits for its whole `waitMs`. Each such request is a `failedOpen` event.
+   * Do not use it where money is involved.
    */
-  readonly passOnStoreError?: boolean | undefined;
+  readonly failOpen?: boolean | undefined;
 }
 
 /** What a request has when its guard lets it in; none, where it passes without. */
@@ -61,7 +61,7 @@ const rules = {
   ...acquireRules,
   statusCode: wholeNumber(400, 599),
   releaseOn: oneOf('end', 'close'),
-  passOnStoreError: boolean,
+  failOpen: boolean,
   skip: callable,
   handler: callable,
 };
@@ -76,7 +76,7 @@ export class RequestGuard {
   readonly #options: AcquireOptions;
   readonly #statusCode: number | undefined;
   readonly #releaseOn: 'end' | 'close';
-  readonly #passesOnStoreError: boolean;
+  readonly #failsOpen: boolean;
 
   /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
   constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
@@ -85,9 +85,9 @@ export class RequestGuard {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${describe(key)}`);
     }
     const checked = checkOptions(options, rules, 'lockOn');
-    const { statusCode, releaseOn, passOnStoreError, skip: _, handler: __, ...acquireOptions } = checked;
+    const { statusCode, releaseOn, failOpen, skip: _, handler: __, ...acquireOptions } = checked;
     this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
-    this.#passesOnStoreError = passOnStoreError ?? false;
+    this.#failsOpen = failOpen ?? false;
     this.#statusCode = statusCode;
     this.#releaseOn = releaseOn ?? 'end';
     if (typeof key === 'string') checkedName(key, this.#options.category);
@@ -140,10 +140,10 @@ export class RequestGuard {
   ): Promise<Entered> {
     const { scope } = traced;
     let refusal = error;
-    if (this.#passesOnStoreError && hasCode(error, 'ERR_LOCK_STORE')) {
+    if (this.#failsOpen && hasCode(error, 'ERR_LOCK_STORE')) {
       await givenBack;
       refusal = this.#obstacle(traced, error.key);
-      if (refusal === undefined) return passed(scope, names, error);
+      if (refusal === undefined) return enterWithoutLock(scope, names, error);
     }
     // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
     if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.hasClientLeft) setStatus(refusal, 503);
@@ -174,10 +174,10 @@ function lossOf({ guarded = [] }: TracedRequest): LockLostError | undefined {
   return undefined;
 }
 
-/** Says that a request passes without its locks: each time as an event, once as a warning. */
-function passed({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): Entered {
-  warnOnce('LOCK_PASSED', 'The lock store failed: requests pass without the lock where `passOnStoreError` is set');
-  runtime.events.emit('passed', { keys: names.map((name) => name.key), traceId, error });
+/** Reports that a request proceeds without its locks: an event each time, a warning once. */
+function enterWithoutLock({ runtime, traceId }: Scope, names: readonly LockName[], error: LockStoreError): Entered {
+  warnOnce('LOCK_FAILED_OPEN', 'The lock store failed: guards with `failOpen` let requests in without the lock');
+  runtime.events.emit('failedOpen', { keys: names.map((name) => name.key), traceId, error });
   return [];
 }
 

@@ -37,8 +37,8 @@ export interface LockEvents {
   deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };
   /** A store call failed; renewals and releases are tried again. */
   storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
-  /** The store failed, and a guard with `passOnStoreError` let the request pass without its locks. */
-  passed: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
+  /** The store failed, and a guard with `failOpen` let the request in without its locks. */
+  failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
   /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
   /** A promise that `waitUntil` was given rejected, for the reason in `cause`. Other warnings are the process's. */
@@ -56,7 +56,7 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   aborted: true,
   deadlock: true,
   storeError: true,
-  passed: true,
+  failedOpen: true,
   headerRefused: true,
   warning: true,
 };

@@ -12,7 +12,7 @@ import { recordWarnings } from '../../support/warnings.ts';
 watchLeaks();
 const warnings = recordWarnings();
 
-describeFrameworks('passOnStoreError on Redis', (framework) => {
+describeFrameworks('failOpen on Redis', (framework) => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {
@@ -31,16 +31,16 @@ describeFrameworks('passOnStoreError on Redis', (framework) => {
   afterAll(() => redis.stop());
 
   it('lets requests in while the server is down, and locks again when it is back', async () => {
-    const passed: LockEvents['passed'][] = [];
+    const failedOpen: LockEvents['failedOpen'][] = [];
     const stage = await Stage.start(
       framework,
       (app) =>
-        app.route('/x', framework.lockOn('k', { passOnStoreError: true }), (call) =>
+        app.route('/x', framework.lockOn('k', { failOpen: true }), (call) =>
           call.send({ isHeld: call.lock?.isHeld() ?? false }),
         ),
       { store: new RedisStore({ client }), storeTimeoutMs: 500 },
     );
-    stage.locks.on('passed', (event) => passed.push(event));
+    stage.locks.on('failedOpen', (event) => failedOpen.push(event));
     expect((await stage.get('/x', 'before')).body).toEqual({ isHeld: true });
     await redis.kill();
     const { status, body } = await stage.get('/x', 'during');
@@ -48,7 +48,7 @@ describeFrameworks('passOnStoreError on Redis', (framework) => {
     await redis.restart();
     if (client.status !== 'ready') await once(client, 'ready');
     expect((await stage.get('/x', 'after')).body).toEqual({ isHeld: true });
-    expect(passed.map(({ traceId }) => traceId)).toEqual(['during']);
-    expect(warnings().filter(({ code }) => code === 'LOCK_PASSED')).toHaveLength(1);
+    expect(failedOpen.map(({ traceId }) => traceId)).toEqual(['during']);
+    expect(warnings().filter(({ code }) => code === 'LOCK_FAILED_OPEN')).toHaveLength(1);
   });
 });

@@ -18,9 +18,9 @@ watchLeaks();
 const warnings = recordWarnings();
 
 const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSED') };
-const passing: GuardOptions = { passOnStoreError: true };
+const passing: GuardOptions = { failOpen: true };
 
-describeFrameworks('passOnStoreError', (framework) => {
+describeFrameworks('failOpen', (framework) => {
   afterEach(Stage.endAll);
 
   it.each<[string, Fault]>([
@@ -28,11 +28,11 @@ describeFrameworks('passOnStoreError', (framework) => {
     ['executes and rejects', { kind: 'rejectedReply', error: new Error('read ECONNRESET') }],
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
   ])('lets a request in without the lock when the store %s', async (_, fault) => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('acquire', fault);
     const { status, body } = await stage.get('/x', 'first');
     expect({ status, body }).toEqual({ status: 200, body: { lock: null, locks: null } });
-    expect(passed).toEqual([{ keys: ['k'], traceId: 'first', error: expect.any(LockStoreError) }]);
+    expect(failedOpen).toEqual([{ keys: ['k'], traceId: 'first', error: expect.any(LockStoreError) }]);
     store.heal();
     await stage.free('k');
   });
@@ -71,41 +71,41 @@ describeFrameworks('passOnStoreError', (framework) => {
   });
 
   it('is reported each time as an event, and once as a warning', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('acquire', refused);
     for (const trace of ['a', 'b', 'c']) expect((await stage.get('/x', trace)).status).toBe(200);
-    expect(passed.map(({ traceId }) => traceId)).toEqual(['a', 'b', 'c']);
+    expect(failedOpen.map(({ traceId }) => traceId)).toEqual(['a', 'b', 'c']);
     expect(warnings()).toEqual([
       {
-        code: 'LOCK_PASSED',
-        message: expect.stringContaining('passOnStoreError'),
-        detail: 'See docs/errors.md, "LOCK_PASSED".',
+        code: 'LOCK_FAILED_OPEN',
+        message: expect.stringContaining('failOpen'),
+        detail: 'See docs/errors.md, "LOCK_FAILED_OPEN".',
       },
     ]);
   });
 
   it('is off unless it is asked for', async () => {
-    const { stage, store, passed } = await serving(framework, {});
+    const { stage, store, failedOpen } = await serving(framework, {});
     store.always('acquire', refused);
     expect((await stage.get('/x')).status).toBe(503);
-    expect([stage.count('in'), passed.length, warnings().length]).toEqual([0, 0, 0]);
+    expect([stage.count('in'), failedOpen.length, warnings().length]).toEqual([0, 0, 0]);
   });
 
   it('locks as ever while the store is well', async () => {
-    const { stage, passed } = await serving(framework, passing);
+    const { stage, failedOpen } = await serving(framework, passing);
     expect((await stage.get('/x')).body).toEqual({ lock: 'k', locks: ['k'] });
-    expect([stage.count('granted first k'), passed.length]).toEqual([1, 0]);
+    expect([stage.count('granted first k'), failedOpen.length]).toEqual([1, 0]);
   });
 
   it('gives back what it got of several keys before it lets the request in', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     // The first call is answered, the second is not.
     store.gate('acquire')();
     store.next('acquire', refused);
     const { status, body } = await stage.get('/several');
     expect({ status, body }).toEqual({ status: 200, body: { lock: null, locks: null } });
     stage.expectOrder('granted first a', 'released first a', 'in');
-    expect(passed).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
+    expect(failedOpen).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
   });
 
   it('waits for that, too: as long as the store has not answered, it may hold what was got', async () => {
@@ -131,7 +131,7 @@ describeFrameworks('passOnStoreError', (framework) => {
   });
 
   it('never lets in who waited in vain, who finds the queue full, or who has no usable key', async () => {
-    const { stage, go, passed } = await serving(framework, { ...passing, waitMs: 20 }, { maxWaitersPerKey: 1 });
+    const { stage, go, failedOpen } = await serving(framework, { ...passing, waitMs: 20 }, { maxWaitersPerKey: 1 });
     const first = stage.get('/holds', 'first');
     await stage.until('holds in');
     expect((await stage.get('/x', 'second')).status).toBe(423);
@@ -141,12 +141,12 @@ describeFrameworks('passOnStoreError', (framework) => {
     expect((await stage.get('/no-key')).status).toBe(400);
     go.open();
     expect([(await first).status, (await waiter).status]).toEqual([200, 200]);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
   it('never lets in who was queued once the store was back, for the poll of another that had failed', async () => {
     const clock = new ManualClock();
-    const { stage, store, go, passed } = await serving(framework, { ...passing, waitMs: 500 }, { clock });
+    const { stage, store, go, failedOpen } = await serving(framework, { ...passing, waitMs: 500 }, { clock });
     const first = stage.get('/holds', 'first');
     await stage.until('holds in');
     const waiter = stage.get('/waits', 'second');
@@ -159,17 +159,17 @@ describeFrameworks('passOnStoreError', (framework) => {
     const { status } = await third;
     go.open();
     expect([(await first).status, (await waiter).status]).toEqual([200, 200]);
-    expect([status, passed.length, stage.count('in')]).toEqual([423, 0, 0]);
+    expect([status, failedOpen.length, stage.count('in')]).toEqual([423, 0, 0]);
   });
 
   it('never lets in whose outer hold on the key was lost', async () => {
-    const { stage, passed } = await serving(framework, passing);
+    const { stage, failedOpen } = await serving(framework, passing);
     expect((await stage.get('/lost')).status).toBe(503);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
   it('never lets in who has lost the lock of a guard before when the store fails', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     const open = gate();
     stage.locks.on('granted', () =>
       store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) }),
@@ -180,11 +180,11 @@ describeFrameworks('passOnStoreError', (framework) => {
     await stage.until('lost first outer');
     open.open();
     expect((await answer).status).toBe(503);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
   it('never lets in who waits in a deadlock', async () => {
-    const { stage, passed } = await serving(framework, { ...passing, handler: 'problem' });
+    const { stage, failedOpen } = await serving(framework, { ...passing, handler: 'problem' });
     const granted = gate();
     stage.locks.on('granted', ({ owner, key }) => owner === 'first' && key === 'outer' && granted.open());
     const job = runInTrace(
@@ -198,7 +198,7 @@ describeFrameworks('passOnStoreError', (framework) => {
     await stage.until('granted job inner');
     const { status, text } = await stage.get('/nested');
     expect([status, JSON.parse(text).code]).toEqual([409, 'ERR_LOCK_DEADLOCK']);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
     await job;
   });
 
@@ -210,7 +210,7 @@ describeFrameworks('passOnStoreError', (framework) => {
   });
 
   it('never lets anybody in once the Locks is closing, though the store fails with it', async () => {
-    const { stage, store, passed } = await serving(framework, { ...passing, handler: 'problem' });
+    const { stage, store, failedOpen } = await serving(framework, { ...passing, handler: 'problem' });
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('Connection is closed'))) });
     const answer = stage.get('/x');
@@ -219,13 +219,13 @@ describeFrameworks('passOnStoreError', (framework) => {
     open.open();
     const { status, text } = await answer;
     expect([status, JSON.parse(text).code]).toEqual([503, 'ERR_LOCK_CLOSED']);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
     await closing;
   });
 
   it('never lets in whose signal was aborted before the store failed', async () => {
     const giveUp = new AbortController();
-    const { stage, store, passed } = await serving(framework, { ...passing, signal: giveUp.signal });
+    const { stage, store, failedOpen } = await serving(framework, { ...passing, signal: giveUp.signal });
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });
     const answer = stage.get('/x');
@@ -233,11 +233,11 @@ describeFrameworks('passOnStoreError', (framework) => {
     giveUp.abort();
     open.open();
     expect((await answer).status).toBe(503);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
   it('never lets in whose client has left before the store failed', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });
     const client = (await stage.connect()).request({ path: '/x', trace: 'first' });
@@ -247,14 +247,14 @@ describeFrameworks('passOnStoreError', (framework) => {
     open.open();
     await stage.free('k');
     expect((await stage.get('/x', 'second')).status).toBe(200);
-    expect([passed.length, stage.count('in')]).toEqual([0, 1]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 1]);
   });
 
   it('says nothing of a store error of the key function’s own', async () => {
-    const { stage, store, passed } = await serving(framework, passing);
+    const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('inspect', refused);
     expect((await stage.get('/asks')).status).toBe(503);
-    expect([passed.length, stage.count('in')]).toEqual([0, 0]);
+    expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
     store.heal();
   });
 });
@@ -264,7 +264,7 @@ interface Serving {
   readonly store: FakeStore;
   /** Opened, it ends the handler of `/holds`. */
   readonly go: Gate;
-  readonly passed: readonly LockEvents['passed'][];
+  readonly failedOpen: readonly LockEvents['failedOpen'][];
 }
 
 /** Routes below guards with these options, on a store that fails when a test says so. */
@@ -276,7 +276,7 @@ async function serving(
   const { lockOn, middleware } = framework;
   const go = gate();
   const store = new FakeStore(clock);
-  const passed: LockEvents['passed'][] = [];
+  const failedOpen: LockEvents['failedOpen'][] = [];
   const build = (app: App, stage: Stage): unknown => {
     const enter: Handler = (call) => {
       stage.note('in');
@@ -329,6 +329,6 @@ async function serving(
     stage.note('acquire');
     return acquire(request, terms);
   };
-  stage.locks.on('passed', (event) => passed.push(event));
-  return { stage, store, go, passed };
+  stage.locks.on('failedOpen', (event) => failedOpen.push(event));
+  return { stage, store, go, failedOpen };
 }

@@ -84,8 +84,8 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     stage.expectOrder('all answered', 'closed all', 'released all a');
   });
 
-  it('never lets a request in for a store error behind a key that somebody holds, with passOnStoreError', async () => {
-    const { stage, store, go } = await serving(framework, { passOnStoreError: true });
+  it('never lets a request in for a store error behind a key that somebody holds, with failOpen', async () => {
+    const { stage, store, go } = await serving(framework, { failOpen: true });
     const first = stage.get('/b', 'first');
     await stage.until('first in');
     // The first two calls are answered, the third is not.
