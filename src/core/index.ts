@@ -15,8 +15,10 @@ export type { LockKey, LockKeys } from './model/key.ts';
 export type {
   AcquireOptions,
   BatchHold,
+  ForceReleaseOptions,
   Hold,
   HoldInfo,
+  InspectOptions,
   ListOptions,
   Lock,
   LockFunctions,

@@ -1,14 +1,12 @@
 import { after, type MaybePromise } from '../base/maybe-promise.ts';
 import { currentScope, warnOnce } from '../base/process-state.ts';
-import { reported } from '../client/calls.ts';
 import { hasCode } from '../model/error-code.ts';
-import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError, type LockStoreError } from '../model/errors.ts';
+import { LockKeyError, LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { type LockKey, type LockKeys, type LockName, lockName, suspiciousSegment } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
-import type { LockStore } from '../model/store.ts';
-import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, LockInfo, TryOptions } from '../model/types.ts';
+import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, TryOptions } from '../model/types.ts';
 import { callable, checkOptions, checkValue } from '../model/validate.ts';
-import { lockInfo } from '../runtime/inspect.ts';
+import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { currentRuntime } from '../runtime/locks.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
@@ -31,11 +29,11 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     tryAcquire: (ofCall) => rejecting(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
     run: (routine, ofCall) => rejecting(() => runNow(checkedRoutine(routine, 'run'), ...target(ofCall, 'run'))),
     release: () => rejecting(() => releaseNewest(name)),
-    isLocked: async () => (await inspect(name)).holds.length > 0,
+    isLocked: async () => (await inspectLock(currentRuntime(), name)).holds.length > 0,
     isHeld: () => (currentScope()?.holdCount(name.id) ?? 0) > 0,
     holdCount: () => currentScope()?.holdCount(name.id) ?? 0,
-    inspect: () => rejecting(() => inspect(name)),
-    forceRelease: () => rejecting(() => forceRelease(name)),
+    inspect: () => rejecting(() => inspectLock(currentRuntime(), name)),
+    forceRelease: () => rejecting(() => forceReleaseLock(currentRuntime(), name)),
   };
 }
 
@@ -214,26 +212,4 @@ async function releaseNewest(name: LockName): Promise<void> {
   const hold = ownScope(name).newestHold(name.id);
   if (hold === undefined) throw new LockNotHeldError({ key: name.key });
   await hold.release();
-}
-
-async function inspect(name: LockName): Promise<LockInfo> {
-  return lockInfo(name.key, await ask('inspect', name, (store, id) => store.inspect(id)));
-}
-
-async function forceRelease(name: LockName): Promise<boolean> {
-  const [holder] = (await ask('inspect', name, (store, id) => store.inspect(id))).holds;
-  return holder !== undefined && ask('forceRelease', name, (store, id) => store.forceRelease(id, holder.fence));
-}
-
-/** A store call that needs no owner, with a deadline as every other. */
-async function ask<T>(
-  operation: string,
-  { key, id }: LockName,
-  call: (store: LockStore, id: string) => Promise<T>,
-): Promise<T> {
-  const { store, calls, clock, events, settings } = currentRuntime();
-  const reply = calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store, id));
-  return reply.catch((failure: LockStoreError) => {
-    throw reported(events, operation, key, failure);
-  });
 }

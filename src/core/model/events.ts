@@ -26,6 +26,14 @@ export interface LockEvents {
   released: LockEvent & { readonly heldMs: number };
   /** A hold was lost, once: see the error. It may be that its release has found that out. */
   lost: LockEvent & { readonly error: LockLostError };
+  /** A force release of this process took a key from its holders, whose processes get `lost`. */
+  forced: {
+    readonly key: string;
+    readonly category: string | undefined;
+    readonly fence: number;
+    readonly by: string | undefined;
+    readonly reason: string | undefined;
+  };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
   /**
@@ -52,6 +60,7 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   renewed: true,
   released: true,
   lost: true,
+  forced: true,
   timeout: true,
   aborted: true,
   deadlock: true,

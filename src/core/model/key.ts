@@ -24,6 +24,15 @@ export function lockName(key: unknown, category?: string): LockName {
 }
 
 /**
+ * The name of a key that an operator has from a list: a long name is listed as its hash, `%h` and 64 digits, which names the
+ * same lock here. The hash says nothing of the category.
+ */
+export function listedName(key: unknown, category?: string): LockName {
+  if (typeof key === 'string' && /^%h[0-9a-f]{64}$/.test(key)) return { key, id: key };
+  return lockName(key, category);
+}
+
+/**
  * The name of a key, where it need not be hashed. Of the beginning of a key: what the names of all keys that begin so begin
  * with, but for those that are hashed.
  */

@@ -102,6 +102,8 @@ export interface BatchHold extends Omit<Hold, 'fence' | 'owner'> {
 /** What the store knows of a key. */
 export interface LockInfo {
   readonly key: string;
+  /** The namespace of the key; undefined without one, and of a key that is listed by its hash. */
+  readonly category: string | undefined;
   readonly holds: readonly HoldInfo[];
   readonly waiters: readonly WaiterInfo[];
 }
@@ -114,6 +116,11 @@ export interface HoldInfo {
   readonly mode: LockMode;
   /** Milliseconds until the lease ends, by the store's clock. */
   readonly remainingMs: number;
+  /**
+   * Milliseconds since the key changed hands, by the store's clock, as the fence tells it. Re-entry does not change it.
+   * Readers that share the key have the time of the first one.
+   */
+  readonly heldMs: number;
 }
 
 /** A waiter, as the store sees it, in queue order. */
@@ -130,12 +137,31 @@ export interface WaiterInfo {
 export interface ListOptions {
   /** What the keys begin with. Default: anything. */
   readonly prefix?: string | undefined;
-  /** The namespace of the keys. Default: none; the keys of other namespaces are then not among them. */
+  /** Only the keys of this namespace. Default: the keys of all namespaces, and those without one. */
   readonly category?: string | undefined;
   /** About how many names the store looks at for one page, 1 to 1000. Default 100. */
   readonly limit?: number | undefined;
   /** What the page before said. Default: the first page. */
   readonly cursor?: string | undefined;
+}
+
+/** Which lock to look at. */
+export interface InspectOptions {
+  /** The namespace of the key. Default: none. */
+  readonly category?: string | undefined;
+}
+
+/** Which grant to take away, and what to tell the listeners of `forced`. */
+export interface ForceReleaseOptions extends InspectOptions {
+  /**
+   * The fence of the grant that was looked at. If the key has another one by now, nothing happens. Default: whatever it
+   * has now.
+   */
+  readonly fence?: number | undefined;
+  /** Who does it, up to 256 characters. */
+  readonly by?: string | undefined;
+  /** Why, up to 1,000 characters. */
+  readonly reason?: string | undefined;
 }
 
 /** A page of locks. It may be empty, and still not be the last. */

@@ -1,21 +1,119 @@
+import { reported } from '../client/calls.ts';
 import { LockConfigError, type LockStoreError } from '../model/errors.ts';
-import { namePrefix, readName } from '../model/key.ts';
+import { type LockName, namePrefix, readName } from '../model/key.ts';
 import { acquireRules } from '../model/options.ts';
-import type { InspectReply, ListReply } from '../model/store.ts';
-import type { ListOptions, LockInfo, LockPage } from '../model/types.ts';
+import type { InspectReply, ListReply, ListRequest, LockStore } from '../model/store.ts';
+import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
 
+/** Who holds a lock and who waits for it. Rejects with `LockStoreError`. */
+export async function inspectLock(runtime: Runtime, name: LockName): Promise<LockInfo> {
+  return lockInfo(name, await lookAt(runtime, name));
+}
+
+/**
+ * Takes a lock from its holders, and tells the listeners of `forced`. Returns false, and changes nothing, if nobody holds it
+ * or it has another fence than the one named. Rejects with `LockStoreError`.
+ */
+export async function forceReleaseLock(
+  runtime: Runtime,
+  name: LockName,
+  { fence: seen, by, reason }: ForceReleaseOptions = {},
+): Promise<boolean> {
+  const fence = seen ?? (await lookAt(runtime, name)).holds[0]?.fence;
+  if (fence === undefined) return false;
+  const isDone = await ask(runtime, 'forceRelease', name, (store) => store.forceRelease(name.id, fence));
+  const { category } = readName(name.id);
+  if (isDone) runtime.events.emit('forced', { key: name.key, category, fence, by, reason });
+  return isDone;
+}
+
+/**
+ * A page of the locks that are held or waited for. Throws `LockConfigError` for bad options, and for a store that can't
+ * name its keys; rejects with `LockStoreError`.
+ */
+export async function listLocks(runtime: Runtime, options: ListOptions | undefined): Promise<LockPage> {
+  const { prefix = '', category, limit = 100, cursor } = checkOptions(options, listRules, 'list');
+  // Without a category the prefix is that of keys, and their names may begin with any category.
+  const idPrefix = category === undefined ? '' : namePrefix(prefix, category);
+  const page = await pageOfLocks(runtime, { idPrefix, limit, cursor }).catch((error: LockStoreError) => {
+    runtime.events.emit('storeError', { operation: 'list', error });
+    throw error;
+  });
+  const infos = page.locks.map((lock) => lockInfo({ ...readName(lock.id), id: lock.id }, lock));
+  const isAsked = (info: LockInfo): boolean =>
+    (category === undefined || info.category === category) && info.key.startsWith(prefix);
+  return { locks: infos.filter(isAsked), cursor: page.cursor };
+}
+
+/** A page, as the store has it. Throws `LockConfigError` for a store that can't name its keys. */
+export async function pageOfLocks(
+  { store, calls, clock, settings }: Runtime,
+  request: ListRequest,
+): Promise<ListReply> {
+  const list = store.list?.bind(store);
+  if (list === undefined) {
+    throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
+  }
+  return calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
+}
+
+/** Checks what `locks.inspect` takes. Throws `LockConfigError`. */
+export function checkInspectOptions(options: InspectOptions | undefined): InspectOptions {
+  return checkOptions(options, inspectRules, 'inspect');
+}
+
+/** Checks what `locks.forceRelease` takes. Throws `LockConfigError`. */
+export function checkForceReleaseOptions(options: ForceReleaseOptions | undefined): ForceReleaseOptions {
+  return checkOptions(options, forceReleaseRules, 'forceRelease');
+}
+
+const inspectRules: Rules<InspectOptions> = { category: acquireRules.category };
+
+const forceReleaseRules: Rules<ForceReleaseOptions> = {
+  ...inspectRules,
+  fence: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  by: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
+  reason: text(/^[\s\S]{1,1000}$/, 'a string of 1 to 1000 characters'),
+};
+
+const listRules: Rules<ListOptions> = {
+  prefix: text(/^[\s\S]{0,256}$/, 'a string of 256 characters at most'),
+  category: acquireRules.category,
+  limit: wholeNumber(1, 1000),
+  cursor: text(/^[\s\S]+$/, 'what the page before said'),
+};
+
+function lookAt(runtime: Runtime, name: LockName): Promise<InspectReply> {
+  return ask(runtime, 'inspect', name, (store) => store.inspect(name.id));
+}
+
+/** A store call that needs no owner, with a deadline as every other. */
+async function ask<T>(
+  { store, calls, clock, events, settings }: Runtime,
+  operation: string,
+  { key }: LockName,
+  call: (store: LockStore) => Promise<T>,
+): Promise<T> {
+  const reply = calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store));
+  return reply.catch((failure: LockStoreError) => {
+    throw reported(events, operation, key, failure);
+  });
+}
+
 /** What a store told of a lock, in the words of the application. */
-export function lockInfo(key: string, { nowMs, holds, waiters }: InspectReply): LockInfo {
+function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply): LockInfo {
   return {
     key,
+    category: readName(id).category,
     holds: holds.map(({ holdId, owner, fence, mode, endMs }) => ({
       holdId,
       owner,
       fence,
       mode,
       remainingMs: endMs - nowMs,
+      heldMs: Math.max(0, nowMs - Math.floor(fence / 1000)),
     })),
     waiters: waiters.map(({ holdId, owner, mode, priority, sinceMs }) => ({
       holdId,
@@ -26,39 +124,4 @@ export function lockInfo(key: string, { nowMs, holds, waiters }: InspectReply): 
       waitedMs: Math.max(0, nowMs - sinceMs),
     })),
   };
-}
-
-/**
- * A page of the locks that are held or waited for. Throws `LockConfigError` for bad options, and for a store that can't
- * name its keys; rejects with `LockStoreError`.
- */
-export async function listLocks(
-  { store, calls, clock, events, settings }: Runtime,
-  options: ListOptions | undefined,
-): Promise<LockPage> {
-  const { prefix = '', category, limit = 100, cursor } = checkOptions(options, rules, 'list');
-  const list = store.list?.bind(store);
-  if (list === undefined) {
-    throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
-  }
-  const request = { idPrefix: namePrefix(prefix, category), limit, cursor };
-  const reply = calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
-  const page = await reply.catch((error: LockStoreError) => {
-    events.emit('storeError', { operation: 'list', error });
-    throw error;
-  });
-  return { locks: page.locks.flatMap((lock) => namedInfo(lock, category)), cursor: page.cursor };
-}
-
-const rules: Rules<ListOptions> = {
-  prefix: text(/^[\s\S]{0,256}$/, 'a string of 256 characters at most'),
-  category: acquireRules.category,
-  limit: wholeNumber(1, 1000),
-  cursor: text(/^[\s\S]+$/, 'what the page before said'),
-};
-
-/** Nothing for the lock of another category, whose name may begin with the same letters. */
-function namedInfo(lock: ListReply['locks'][number], category: string | undefined): LockInfo[] {
-  const name = readName(lock.id);
-  return name.category === category ? [lockInfo(name.key, lock)] : [];
 }

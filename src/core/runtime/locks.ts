@@ -7,13 +7,14 @@ import { Subscription } from '../client/subscription.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
+import { type LockKey, listedName } from '../model/key.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
 import type { LockStore } from '../model/store.ts';
-import type { ListOptions, LockPage } from '../model/types.ts';
+import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
 import { MemoryStore } from '../stores/memory/memory-store.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
-import { listLocks } from './inspect.ts';
+import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
 import type { Base, Runtime } from './runtime.ts';
 
 /**
@@ -28,12 +29,23 @@ export interface Locks {
    */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /**
-   * A page of the locks of its store that are held or waited for, over all processes: read in no order, and never all at
-   * once. Ask again with the page's `cursor` until it has none. What is held or waited for all along is on some page,
-   * perhaps on two. Needs no scope. A key whose name is over 256 bytes is told by its hash, `%h…`, and found without `prefix`
-   * and `category` only. Rejects with `LockConfigError` where the store can't list, and `LockStoreError`.
+   * A page of the locks of its store that are held or waited for, over all processes, in no order. Pass the page's `cursor` to
+   * get the next page, until it has none. A lock that is held or waited for from the first page to the last is on one of
+   * them, perhaps on two. Needs no scope. A key whose name is over 256 bytes is listed by its hash, `%h…`, without its
+   * category. Rejects with `LockConfigError` if the store can't list, and with `LockStoreError`.
    */
   list(options?: ListOptions): Promise<LockPage>;
+  /**
+   * Who holds a key and who waits for it, over all processes. Needs no scope. Takes a hash as `list` returns it, too. Rejects
+   * with `LockKeyError`, `LockConfigError` and `LockStoreError`.
+   */
+  inspect(key: LockKey, options?: InspectOptions): Promise<LockInfo>;
+  /**
+   * Takes a key from its holders; their holds are lost, and the next waiter gets the key. `by` and `reason` are for the
+   * listeners of `forced`. Returns false, and changes nothing, if nobody holds the key, or if its fence is not the one named.
+   * Needs no scope. Takes a hash as `list` returns it, too. Rejects as `inspect` does.
+   */
+  forceRelease(key: LockKey, options?: ForceReleaseOptions): Promise<boolean>;
   /**
    * Refuses new acquires with `LocksClosedError`, cancels who waits, waits `drainMs` (default 10 000) for what is held,
    * then declares the rest lost and gives it back. Closes what the store opened for it, not the application's client.
@@ -136,6 +148,16 @@ class ProcessLocks implements Locks {
     this[runtimeSlot].events.on(event, listener);
 
   readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
+
+  readonly inspect = async (key: LockKey, options?: InspectOptions): Promise<LockInfo> => {
+    const { category } = checkInspectOptions(options);
+    return inspectLock(this[runtimeSlot], listedName(key, category));
+  };
+
+  readonly forceRelease = async (key: LockKey, options?: ForceReleaseOptions): Promise<boolean> => {
+    const { category, ...target } = checkForceReleaseOptions(options);
+    return forceReleaseLock(this[runtimeSlot], listedName(key, category), target);
+  };
 
   readonly close = (options?: { readonly drainMs?: number | undefined }): Promise<void> => {
     try {

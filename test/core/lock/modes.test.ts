@@ -351,14 +351,16 @@ describe('list', () => {
       all.push(...page.locks.map(({ key }) => key));
       cursor = page.cursor;
     } while (cursor !== undefined);
-    expect(all.sort()).toEqual([...keys].sort());
+    expect(all.sort()).toEqual([...keys, 'order:4'].sort());
     const named = async (options: object) => (await setup.locks.list(options)).locks.map(({ key }) => key);
-    expect(await named({ prefix: 'order:' })).toEqual(['order:1', 'order:2', 'order:3']);
+    expect(await named({ prefix: 'order:' })).toEqual(['order:1', 'order:2', 'order:3', 'order:4']);
     expect(await named({ prefix: 'stock ' })).toEqual(['stock 1']);
     expect(await named({ prefix: 'a|' })).toEqual(['a|b']);
     expect(await named({ category: 'shop|1' })).toEqual(['order:4']);
     expect(await named({ category: 'shop' })).toEqual([]);
+    expect((await setup.locks.list({ category: 'shop|1' })).locks[0]).toMatchObject({ category: 'shop|1' });
     expect((await setup.locks.list({ prefix: 'order:1' })).locks[0]).toMatchObject({
+      category: undefined,
       holds: [{ owner: 'own', mode: 'read' }],
       waiters: [],
     });

@@ -72,6 +72,11 @@ const places: readonly (readonly [string, Readonly<Record<string, Numeric>>, Use
   ['Locked', acquireNumbers, (options) => Locked('k', options as AcquireOptions)],
   ['hold.extend', { leaseMs: { min: 1, max } }, (options) => extended((options as { leaseMs: number }).leaseMs)],
   ['list', { limit: { min: 1, max: 1_000 } }, (options) => build({}).list(options)],
+  [
+    'forceRelease',
+    { fence: { min: 1, max: Number.MAX_SAFE_INTEGER } },
+    (options) => build({}).forceRelease('k', options),
+  ],
   ['close', { drainMs: { min: 0, max } }, (options) => build({}).close(options)],
   ...Object.entries({ express, koa }).flatMap(([name, { lockOn, traceContext }]) => [
     [`lockOn of ${name}`, { ...acquireNumbers, statusCode: { min: 400, max: 599 } }, lockGuard(lockOn)] as const,

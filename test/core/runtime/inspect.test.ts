@@ -1,4 +1,12 @@
-import { type BatchHold, getLock, type Hold, LockLostError, lock } from '../../../src/core/index.ts';
+import {
+  type BatchHold,
+  getLock,
+  type Hold,
+  LockConfigError,
+  LockKeyError,
+  LockLostError,
+  lock,
+} from '../../../src/core/index.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -120,7 +128,90 @@ describe('force release', () => {
   );
 });
 
+describe('locks.forceRelease', () => {
+  it('releases the grant whose fence the operator saw, and tells who did it and why', async () => {
+    const { job, locks, clock, events, sibling } = setUp();
+    const elsewhere = sibling();
+    const [forced, forcedElsewhere] = [events('forced'), elsewhere.events('forced')];
+    const hold = await elsewhere.job().in(() => lock.acquire('key', { category: 'shop' }));
+    const { fence } = hold;
+    const why = { category: 'shop', fence, by: 'ann', reason: 'ticket 7' };
+    expect(await locks.forceRelease('key', why)).toBe(true);
+    await clock.settle();
+    expect(hold.isHeld()).toBe(false);
+    expect(forced).toEqual([{ key: 'key', category: 'shop', fence, by: 'ann', reason: 'ticket 7' }]);
+    expect(forcedElsewhere).toEqual([]);
+    expect(await job().in(() => lock.tryAcquire('key', { category: 'shop' }))).not.toBeNull();
+  });
+
+  it('returns false and leaves the key alone if the fence is not the one that the operator saw', async () => {
+    const { job, locks, events } = setUp();
+    const forced = events('forced');
+    const first = await job().in(() => lock.acquire('key'));
+    await first.release();
+    const second = await job().in(() => lock.acquire('key'));
+    expect(await locks.forceRelease('key', { fence: first.fence })).toBe(false);
+    expect(await locks.forceRelease('key', { fence: second.fence, category: 'other' })).toBe(false);
+    expect(second.isHeld()).toBe(true);
+    expect(forced).toEqual([]);
+  });
+
+  it('takes the key from its present holder if no fence is named', async () => {
+    const { job, locks, events } = setUp();
+    const forced = events('forced');
+    const { fence } = await job().in(() => lock.acquire('key'));
+    expect(await locks.forceRelease('key')).toBe(true);
+    expect(await locks.forceRelease('key')).toBe(false);
+    expect(forced).toEqual([{ key: 'key', category: undefined, fence, by: undefined, reason: undefined }]);
+  });
+
+  it('takes the hash by which a long key is listed', async () => {
+    const { job, locks, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('x'.repeat(300), { category: 'shop' }));
+    const [listed] = (await locks.list()).locks;
+    expect(listed?.key).toMatch(/^%h[0-9a-f]{64}$/);
+    expect((await locks.inspect(listed!.key)).holds).toMatchObject([{ owner: hold.owner }]);
+    expect(await locks.forceRelease(listed!.key, { fence: hold.fence })).toBe(true);
+    await clock.settle();
+    expect(hold.isHeld()).toBe(false);
+  });
+
+  it.each([
+    { fence: 0 },
+    { fence: 1.5 },
+    { by: '' },
+    { by: 'x'.repeat(257) },
+    { reason: '' },
+    { category: '' },
+    { why: 1 },
+  ])('refuses %p with a LockConfigError', async (options) => {
+    const { locks } = setUp();
+    await expect(locks.forceRelease('key', options as object)).rejects.toBeInstanceOf(LockConfigError);
+  });
+
+  it('refuses a key that is none with a LockKeyError, as locks.inspect does', async () => {
+    const { locks } = setUp();
+    await expect(locks.forceRelease('')).rejects.toBeInstanceOf(LockKeyError);
+    await expect(locks.inspect('')).rejects.toBeInstanceOf(LockKeyError);
+    await expect(locks.inspect('key', { mode: 'read' } as object)).rejects.toBeInstanceOf(LockConfigError);
+  });
+});
+
 describe('inspect', () => {
+  it('tells since when the key is held, its category, and the same outside of every scope', async () => {
+    const { job, clock, locks } = setUp();
+    const owner = job();
+    await owner.in(() => lock.acquire('key', { category: 'shop' }));
+    await clock.advance(5_000);
+    // Re-entry is not another grant.
+    await owner.in(() => lock.acquire('key', { category: 'shop' }));
+    await clock.advance(2_000);
+    const info = await locks.inspect('key', { category: 'shop' });
+    expect(info).toMatchObject({ key: 'key', category: 'shop', holds: [{ heldMs: 7_000 }], waiters: [] });
+    expect(await owner.in(() => getLock('key', { category: 'shop' }).inspect())).toEqual(info);
+    expect((await locks.inspect('key')).holds).toEqual([]);
+  });
+
   it('tells of nobody who has waited for less than nothing, though the store’s clock was set back', async () => {
     const { job, clock, store } = setUp();
     await job().in(() => lock.acquire('key'));
