@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { lockOn, traceContext } from 'reenlock/express';
-import { describeExpress, type Express } from '../http/compose/native.ts';
+import { describeExpress, type Express } from '../support/http/native.ts';
 import { Rivals, type Work } from '../support/http/rivals.ts';
 import { Stage } from '../support/http/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';

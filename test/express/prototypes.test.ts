@@ -1,22 +1,16 @@
 import { EventEmitter, once } from 'node:events';
 import http, { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import express, { type Express, type Request, type RequestHandler } from 'express';
 import { createLocks, type Hold, type Locks, MemoryStore } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
+import { expresses } from '../support/http/native.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
-// The alias of the other major version has no types of its own.
-const express4 = createRequire(__filename)('express4') as typeof express;
-
-describe.each([
-  ['Express 5', express],
-  ['Express 4', express4],
-])('%s, whose prototypes carry what is for all requests', (_, create) => {
+describe.each(expresses)('%s, whose prototypes carry what is for all requests', (_, create) => {
   let store: MemoryStore;
   let locks: Locks;
   beforeEach(() => {

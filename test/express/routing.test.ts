@@ -1,8 +1,8 @@
 import type { Response } from 'express';
 import { getLock, lock, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
-import { describeExpress } from '../http/compose/native.ts';
 import { gate } from '../support/gate.ts';
+import { describeExpress } from '../support/http/native.ts';
 import { Rivals } from '../support/http/rivals.ts';
 import { Stage } from '../support/http/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';

@@ -3,6 +3,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import type { Call, Framework, Middleware } from '../../support/http/frameworks.ts';
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
+import { majors } from '../../support/http/majors.ts';
 import { Stage, type StageOptions } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -38,101 +39,104 @@ async function expectHeld(stage: Stage): Promise<void> {
   expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['second']]);
 }
 
-describe.each([koa3, koa2])('middleware above a guard that does not await it ($name)', (framework) => {
-  afterEach(Stage.endAll);
+describe.each(majors([koa3], () => [koa2()]))(
+  'middleware above a guard that does not await it ($name)',
+  (framework) => {
+    afterEach(Stage.endAll);
 
-  /** Gives up what is below when the gate opens, and answers in its place. */
-  const timeLimit = (limit: Promise<void>) =>
-    framework.middleware((call: Call, next) => Promise.race([next(), limit.then(() => call.send('too slow', 504))]));
+    /** Gives up what is below when the gate opens, and answers in its place. */
+    const timeLimit = (limit: Promise<void>) =>
+      framework.middleware((call: Call, next) => Promise.race([next(), limit.then(() => call.send('too slow', 504))]));
 
-  it('since a time limit answers in its place: the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
-    const clock = new ManualClock();
-    const limit = gate();
-    const options = { clock, waitMs: Number.POSITIVE_INFINITY };
-    const { stage, first, second, work } = await contest(framework, () => timeLimit(limit), options);
-    limit.open();
-    expect((await first).status).toBe(504);
-    await clock.advance(60_000);
-    await expectHeld(stage);
-    work.open();
-    await second;
-    stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
-  });
+    it('since a time limit answers in its place: the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
+      const clock = new ManualClock();
+      const limit = gate();
+      const options = { clock, waitMs: Number.POSITIVE_INFINITY };
+      const { stage, first, second, work } = await contest(framework, () => timeLimit(limit), options);
+      limit.open();
+      expect((await first).status).toBe(504);
+      await clock.advance(60_000);
+      await expectHeld(stage);
+      work.open();
+      await second;
+      stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
+    });
 
-  it('since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
-    const forget = (stage: Stage): Middleware =>
-      framework.middleware(async (call, next) => {
-        void next();
-        await stage.until('waiting second k');
-        call.send('forgotten');
-      });
-    const { stage, first, second, work } = await contest(framework, forget);
-    expect((await first).status).toBe(200);
-    await expectHeld(stage);
-    work.open();
-    await second;
-    stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
-  });
+    it('since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
+      const forget = (stage: Stage): Middleware =>
+        framework.middleware(async (call, next) => {
+          void next();
+          await stage.until('waiting second k');
+          call.send('forgotten');
+        });
+      const { stage, first, second, work } = await contest(framework, forget);
+      expect((await first).status).toBe(200);
+      await expectHeld(stage);
+      work.open();
+      await second;
+      stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
+    });
 
-  it.each(Array.from({ length: 12 }, (_, turns) => turns))(
-    'since it forgot to, and the guard gets its key %d turns of promises later: no handler runs without it',
-    async (turns) => {
+    it.each(Array.from({ length: 12 }, (_, turns) => turns))(
+      'since it forgot to, and the guard gets its key %d turns of promises later: no handler runs without it',
+      async (turns) => {
+        const stage = await Stage.start(framework, (app, stage) => {
+          const forgetful = framework.middleware((call, next) => {
+            (next() as Promise<void>).catch((error) => stage.note(error.code)).finally(() => stage.note('over'));
+            call.send('forgot');
+          });
+          const slowKey = async (): Promise<string> => {
+            for (let i = 0; i < turns; i++) await undefined;
+            return 'k';
+          };
+          app.route('/first', forgetful, framework.lockOn(slowKey), () => {
+            if (!getLock('k').isHeld()) stage.note('unlocked');
+          });
+          app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+        });
+        await stage.get('/before', 'before');
+        await stage.get('/first', 'first');
+        await stage.until('over');
+        expect(stage.journal).not.toContain('unlocked');
+      },
+    );
+
+    it('since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
       const stage = await Stage.start(framework, (app, stage) => {
-        const forgetful = framework.middleware((call, next) => {
-          (next() as Promise<void>).catch((error) => stage.note(error.code)).finally(() => stage.note('over'));
-          call.send('forgot');
+        const forgetful = framework.middleware((_, next) => {
+          (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
         });
-        const slowKey = async (): Promise<string> => {
-          for (let i = 0; i < turns; i++) await undefined;
-          return 'k';
-        };
-        app.route('/first', forgetful, framework.lockOn(slowKey), () => {
-          if (!getLock('k').isHeld()) stage.note('unlocked');
+        app.route('/first', forgetful, framework.lockOn('k'), () => stage.note('first in'));
+      });
+      expect((await stage.get('/first', 'first')).status).toBe(404);
+      await stage.until('ERR_LOCK_SCOPE');
+      await stage.free('k');
+      expect(stage.journal).not.toContain('first in');
+    });
+
+    it('while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
+      const limit = gate();
+      const work = gate();
+      const stage = await Stage.start(framework, (app, stage) => {
+        app.route('/holder', framework.lockOn('k'), async (call) => {
+          stage.note('holder in');
+          await work;
+          call.send('holder');
         });
-        app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+        const swallow = framework.middleware((_, next) => (next() as Promise<void>).catch(() => {}));
+        app.route('/late', timeLimit(limit), swallow, framework.lockOn('k'), () => stage.note('late in'));
       });
-      await stage.get('/before', 'before');
-      await stage.get('/first', 'first');
-      await stage.until('over');
-      expect(stage.journal).not.toContain('unlocked');
-    },
-  );
-
-  it('since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
-    const stage = await Stage.start(framework, (app, stage) => {
-      const forgetful = framework.middleware((_, next) => {
-        (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
-      });
-      app.route('/first', forgetful, framework.lockOn('k'), () => stage.note('first in'));
+      const holder = stage.get('/holder', 'holder');
+      await stage.until('holder in');
+      const late = stage.get('/late', 'late');
+      await stage.until('waiting late k');
+      limit.open();
+      expect((await late).status).toBe(504);
+      await stage.until('aborted late k');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['holder', []]);
+      work.open();
+      await holder;
+      expect(stage.journal).not.toContain('late in');
     });
-    expect((await stage.get('/first', 'first')).status).toBe(404);
-    await stage.until('ERR_LOCK_SCOPE');
-    await stage.free('k');
-    expect(stage.journal).not.toContain('first in');
-  });
-
-  it('while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
-    const limit = gate();
-    const work = gate();
-    const stage = await Stage.start(framework, (app, stage) => {
-      app.route('/holder', framework.lockOn('k'), async (call) => {
-        stage.note('holder in');
-        await work;
-        call.send('holder');
-      });
-      const swallow = framework.middleware((_, next) => (next() as Promise<void>).catch(() => {}));
-      app.route('/late', timeLimit(limit), swallow, framework.lockOn('k'), () => stage.note('late in'));
-    });
-    const holder = stage.get('/holder', 'holder');
-    await stage.until('holder in');
-    const late = stage.get('/late', 'late');
-    await stage.until('waiting late k');
-    limit.open();
-    expect((await late).status).toBe(504);
-    await stage.until('aborted late k');
-    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['holder', []]);
-    work.open();
-    await holder;
-    expect(stage.journal).not.toContain('late in');
-  });
-});
+  },
+);

@@ -8,11 +8,11 @@ import {
   type Framework,
   type Middleware,
 } from '../../support/http/frameworks.ts';
+import { describeExpress } from '../../support/http/native.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { Rivals, type RivalsOptions, type Work } from '../../support/http/rivals.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { describeExpress } from './native.ts';
 
 watchLeaks();
 

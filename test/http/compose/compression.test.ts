@@ -4,11 +4,11 @@ import type { RequestHandler, Response } from 'express';
 import { traceContext } from 'reenlock/express';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import type { App } from '../../support/http/frameworks.ts';
+import { describeExpress } from '../../support/http/native.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { Rivals, type Work } from '../../support/http/rivals.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { describeExpress } from './native.ts';
 
 watchLeaks();
 

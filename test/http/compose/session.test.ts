@@ -5,10 +5,10 @@ import { currentTrace, getLock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { type Gate, gate } from '../../support/gate.ts';
 import type { App } from '../../support/http/frameworks.ts';
+import { describeExpress } from '../../support/http/native.ts';
 import { Rivals, type Work } from '../../support/http/rivals.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { describeExpress } from './native.ts';
 
 watchLeaks();
 

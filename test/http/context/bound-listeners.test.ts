@@ -1,26 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import express, { type Express, type RequestHandler } from 'express';
 import { createLocks, currentTrace, type Locks, MemoryStore, runInTrace } from 'reenlock';
 import { traceContext } from 'reenlock/express';
 import supertest from 'supertest';
+import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-// The alias of the other major version has no types of its own.
-const express4 = createRequire(__filename)('express4') as typeof express;
-
 const whoAmI = (): unknown[] => [currentTrace()?.traceId, rTracerId()];
 
-describe.each([
-  ['Express 5', express],
-  ['Express 4', express4],
-])('%s: what listens to a request or its response', (_, create) => {
+describe.each(expresses)('%s: what listens to a request or its response', (_, create) => {
   let locks: Locks;
   beforeEach(() => {
     locks = createLocks({ store: new MemoryStore() });

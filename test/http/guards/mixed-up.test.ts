@@ -1,17 +1,15 @@
 import { EventEmitter } from 'node:events';
 import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
 import { type AddressInfo, Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import Koa, { type Middleware } from 'koa';
 import { createLocks, isLockError, LockConfigError, LockKeyError } from 'reenlock';
 import * as ofExpress from 'reenlock/express';
 import * as ofKoa from 'reenlock/koa';
+import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
-
-const express4 = createRequire(__filename)('express4') as typeof express;
 
 const locks = createLocks();
 afterAll(() => locks.close());
@@ -37,10 +35,7 @@ const tell: ErrorRequestHandler = (error, _req, res, _next) => {
 };
 
 describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', (name) => {
-  it.each([
-    ['Express 5', express],
-    ['Express 4', express4],
-  ])('is an error in %s, and says which to take', async (_, make) => {
+  it.each(expresses)('is an error in %s, and says which to take', async (_, make) => {
     const app = make();
     app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
     app.use(tell);

@@ -2,10 +2,8 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { isTrusted } from '../../../src/core/http/trust.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
-import { bare } from '../../support/http/bare-app.ts';
 import type { Call } from '../../support/http/frameworks.ts';
-import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
-import { koa2, koa3 } from '../../support/http/koa-app.ts';
+import { answering, hangups, onHttp2, stages, startHttp2 } from '../../support/http/http2-stages.ts';
 import { clientLeaves, Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { Contest } from '../../support/stores/contest.ts';
@@ -119,7 +117,7 @@ describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
   });
 });
 
-describe.each([bare, koa3, koa2])('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
+describe.each(onHttp2)('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
   afterEach(Stage.endAll);
 
   it.each(['FIN', 'RST'] as const)('that hangs up (%s) leaves the hold to its handler', async (how) => {

@@ -1,20 +1,17 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import { createRequire } from 'node:module';
 import { type AddressInfo, connect } from 'node:net';
 import express5 from 'express';
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { isTrusted } from '../../../src/core/http/trust.ts';
 import { gate } from '../../support/gate.ts';
+import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe.each([
-  ['Express 5', express5],
-  ['Express 4', createRequire(__filename)('express4') as typeof express5],
-])('a request that is answered while its guard waits (%s)', (_, express) => {
+describe.each(expresses)('a request that is answered while its guard waits (%s)', (_, express) => {
   it('keeps its whole answer, and its handler never runs', async () => {
     const locks = createLocks();
     const answered = gate();

@@ -1,21 +1,16 @@
 import { EventEmitter, once } from 'node:events';
-import { createRequire } from 'node:module';
 import { id as rTracerId } from 'cls-rtracer';
-import express, { type RequestHandler } from 'express';
+import type express from 'express';
+import type { RequestHandler } from 'express';
 import { createLocks, currentTrace, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import supertest from 'supertest';
+import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-// The alias of the other major version has no types of its own.
-const express4 = createRequire(__filename)('express4') as typeof express;
-
-describe.each([
-  ['Express 5', express],
-  ['Express 4', express4],
-])('%s, with locks in memory', (_, create) => {
+describe.each(expresses)('%s, with locks in memory', (_, create) => {
   let store: MemoryStore;
   let locks: Locks;
   beforeEach(() => {

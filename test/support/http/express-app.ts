@@ -11,7 +11,7 @@ type Next = (error?: unknown) => void;
 const load = createRequire(__filename);
 
 export const express5: Framework = framework('Express 5', express, true);
-export const express4: Framework = framework('Express 4', load('express4') as typeof express, false);
+export const express4 = (): Framework => framework('Express 4', load('express4') as typeof express, false);
 
 function framework(name: string, create: typeof express, answersRejections: boolean): Framework {
   return {

@@ -4,11 +4,15 @@ import { bare } from './bare-app.ts';
 import type { Call, Framework } from './frameworks.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
+import { majors } from './majors.ts';
 import type { Protocol } from './protocols.ts';
 import { Stage } from './stage.ts';
 
-/** What runs on HTTP/2: Express does not. */
-export const stages: readonly (readonly [Protocol, string, Framework])[] = [bare, koa3, koa2].flatMap((framework) =>
+/** The frameworks that run on HTTP/2: Express does not. */
+export const onHttp2: readonly Framework[] = majors([bare, koa3], () => [koa2()]);
+
+/** Each of them with each way to speak HTTP/2. */
+export const stages: readonly (readonly [Protocol, string, Framework])[] = onHttp2.flatMap((framework) =>
   (['HTTP/2', 'HTTP/2 over TLS'] as const).map((protocol) => [protocol, framework.name, framework] as const),
 );
 

@@ -13,7 +13,7 @@ type KoaMiddleware = (ctx: Context, next: Next) => unknown;
 const load = createRequire(__filename);
 
 export const koa3: Framework = framework('Koa 3', Koa);
-export const koa2: Framework = framework('Koa 2', load('koa2') as typeof Koa);
+export const koa2 = (): Framework => framework('Koa 2', load('koa2') as typeof Koa);
 
 function framework(name: string, Application: typeof Koa): Framework {
   return {
