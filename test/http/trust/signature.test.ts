@@ -1,6 +1,7 @@
 import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'reenlock';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
+import { bare } from '../../support/http/bare-app.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -24,24 +25,26 @@ async function ownerIn(stage: Stage, headers: Record<string, string>): Promise<u
 
 const reportTrace = (app: App): App => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId }));
 
-describeFrameworks('a signed trace header', (framework) => {
-  const { lockOn, traceContext } = framework;
+/** The id that a request gets which brings `sent`, and why it was not that one. */
+async function outcome(stage: Stage, headers: readonly string[]): Promise<{ trace: string; refusals: unknown[] }> {
+  const refusals: unknown[] = [];
+  const stop = stage.locks.on('headerRefused', (event) => refusals.push(event));
+  const client = await stage.connect();
+  client.request({ path: '/x', trace: 'sent', headers: [...headers, 'Connection: close'] });
+  await client.closed;
+  stop();
+  expect(client.received).toMatch(/^HTTP\/1.1 200 /);
+  return { trace: String(/\{"trace":"([^"]*)"\}/.exec(client.received)?.[1]), refusals };
+}
+
+const adopted = { trace: 'sent', refusals: [] };
+const refused = { trace: expect.stringMatching(minted), refusals: [{ reason: 'untrusted' }] };
+
+// The tables need no framework: what verifies is the same for all of them.
+describe('a signed trace header', () => {
+  const framework = bare;
+  const { traceContext } = framework;
   afterEach(Stage.endAll);
-
-  /** The id that a request gets which brings `sent`, and why it was not that one. */
-  async function outcome(stage: Stage, headers: readonly string[]): Promise<{ trace: string; refusals: unknown[] }> {
-    const refusals: unknown[] = [];
-    const stop = stage.locks.on('headerRefused', (event) => refusals.push(event));
-    const client = await stage.connect();
-    client.request({ path: '/x', trace: 'sent', headers: [...headers, 'Connection: close'] });
-    await client.closed;
-    stop();
-    expect(client.received).toMatch(/^HTTP\/1.1 200 /);
-    return { trace: String(/\{"trace":"([^"]*)"\}/.exec(client.received)?.[1]), refusals };
-  }
-
-  const adopted = { trace: 'sent', refusals: [] };
-  const refused = { trace: expect.stringMatching(minted), refusals: [{ reason: 'untrusted' }] };
 
   it.each<[string, () => string[]]>([
     ['by the newest secret', () => [`X-Trace-Signature: ${signed()}`]],
@@ -102,6 +105,27 @@ describeFrameworks('a signed trace header', (framework) => {
     );
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(isAdopted ? adopted : refused);
   });
+
+  it('is adopted all through a rotation by whoever knows its secret, and never fails a request', async () => {
+    const stages = [];
+    for (const secrets of [[older], [older, newest], [newest, older], [newest]])
+      stages.push(await Stage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
+    const table = [];
+    for (const secret of [older, newest]) {
+      const row = [];
+      for (const stage of stages) row.push((await outcome(stage, [`X-Trace-Signature: ${signed(secret)}`])).trace);
+      table.push(row.map((trace) => trace === 'sent'));
+    }
+    expect(table).toEqual([
+      [true, true, true, false],
+      [false, true, true, true],
+    ]);
+  });
+});
+
+describeFrameworks('a signed trace header on a framework', (framework) => {
+  const { lockOn, traceContext } = framework;
+  afterEach(Stage.endAll);
 
   it('that a service sends on re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();
@@ -171,22 +195,6 @@ describeFrameworks('a signed trace header', (framework) => {
     );
     const { body } = await edge.get('/x', 'sent', { 'X-Trace-Signature': signed() });
     expect(body).toEqual({ own: expect.stringMatching(minted), inStock: { trace: body.own } });
-  });
-
-  it('is adopted all through a rotation by whoever knows its secret, and never fails a request', async () => {
-    const stages = [];
-    for (const secrets of [[older], [older, newest], [newest, older], [newest]])
-      stages.push(await Stage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
-    const table = [];
-    for (const secret of [older, newest]) {
-      const row = [];
-      for (const stage of stages) row.push((await outcome(stage, [`X-Trace-Signature: ${signed(secret)}`])).trace);
-      table.push(row.map((trace) => trace === 'sent'));
-    }
-    expect(table).toEqual([
-      [true, true, true, false],
-      [false, true, true, true],
-    ]);
   });
 
   it('guards the locks of a live holder: who quotes its id without a signature waits, who signs it re-enters', async () => {

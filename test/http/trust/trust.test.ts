@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { id as rtracerId } from 'cls-rtracer';
 import { currentTrace, type LocksOptions } from 'reenlock';
 import { isTrusted } from '../../../src/core/http/trust.ts';
+import { bare } from '../../support/http/bare-app.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -34,7 +35,31 @@ async function traceOf(stage: Stage, headers: readonly string[]): Promise<string
   return String(trace);
 }
 
-describeFrameworks('the trace header', (framework) => {
+describeFrameworks('the trace header on a framework', (framework) => {
+  afterEach(Stage.endAll);
+
+  it.each<[string, LocksOptions['trust'], string, string]>([
+    ['is adopted and echoed', 'internal', 'X-Trace-Id: sent', 'sent'],
+    ['is replaced and echoed when it is malformed', 'internal', 'X-Trace-Id: one two', 'malformed'],
+    ['is replaced and echoed when its sender is not trusted', 'none', 'X-Trace-Id: sent', 'untrusted'],
+  ])('%s', async (_, trust, header, outcome) => {
+    const stage = await Stage.start(framework, reportTrace, { trust });
+    const refusals: string[] = [];
+    stage.locks.on('headerRefused', ({ reason }) => refusals.push(reason));
+    const trace = await traceOf(stage, [header]);
+    if (outcome !== 'sent') expect(trace).toMatch(minted);
+    expect([trace, ...refusals]).toEqual(outcome === 'sent' ? ['sent'] : [trace, outcome]);
+  });
+
+  it('fails the request if trust returns a promise', async () => {
+    const stage = await Stage.start(framework, reportTrace, { trust: (() => Promise.resolve(true)) as never });
+    expect((await stage.get('/x', 'sent')).status).toBe(500);
+  });
+});
+
+// The tables need no framework: what reads the headers is the same for all of them.
+describe('the trace header', () => {
+  const framework = bare;
   afterEach(Stage.endAll);
 
   const longest = 'x'.repeat(128);

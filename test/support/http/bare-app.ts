@@ -82,7 +82,9 @@ function bareCall(req: IncomingMessage, res: ServerResponse, next: Next): Call {
     locks,
     send: (body, status = 200) => {
       res.statusCode = status;
-      res.end(Buffer.isBuffer(body) ? body : String(body));
+      if (Buffer.isBuffer(body)) res.end(body);
+      else if (typeof body === 'object') res.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
+      else res.end(String(body));
     },
     stream: (source) => void source.pipe(res),
     sendFile: (path) => void createReadStream(path).pipe(res),
