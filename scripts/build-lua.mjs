@@ -1,5 +1,6 @@
 // Writes src/core/stores/redis/scripts.generated.ts from src/core/stores/redis/lua/*.lua, one constant an operation.
-// A file whose name starts with an underscore is included where another says `--@include _name`.
+// `--@include quick/free-key` stands for the file of that name below the folder. `--@define NAME_WITH_UNDERSCORE value` gives
+// a number a name in the operation that includes it; names are replaced here, so that they cost the server nothing.
 // With --check nothing is written: exit code 1 says that the committed module is not what the sources give.
 
 import { createHash } from 'node:crypto';
@@ -28,8 +29,7 @@ function main() {
 }
 
 function buildModule() {
-  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.lua')) : [];
-  const operations = names.filter((name) => !name.startsWith('_')).sort();
+  const operations = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => name.endsWith('.lua')).sort();
   if (operations.length === 0) throw new Error(`no .lua files in ${relative(root, folder)}`);
   const header = [
     '// Generated from lua/*.lua by `node scripts/build-lua.mjs`. Do not edit.',
@@ -40,7 +40,7 @@ function buildModule() {
 
 function constant(file) {
   const name = file.slice(0, -'.lua'.length);
-  const source = minify(include(file), file);
+  const source = minify(define(checked(include(name), file), file));
   const sha1 = createHash('sha1').update(source).digest('hex');
   const literal = source.replaceAll(/[\\`]|\$\{/g, '\\$&');
   const identifier = name.replaceAll(/-(\w)/g, (_, letter) => letter.toUpperCase());
@@ -51,11 +51,25 @@ function constant(file) {
 };`;
 }
 
-function include(file) {
-  return read(file).replaceAll(/^[ \t]*--@include[ \t]+(\S+)[ \t]*$/gm, (_, name) => {
-    const part = read(`${name}.lua`);
-    if (part.includes('--@include')) throw new Error(`${name}.lua includes a file itself: one level only`);
-    return part;
+/** The text of a file, with the files that it includes in their places. */
+function include(name, includedBy = []) {
+  if (includedBy.includes(name)) throw new Error(`${name}.lua includes itself`);
+  return read(`${name}.lua`).replaceAll(/^[ \t]*--@include[ \t]+(\S+)[ \t]*$/gm, (_, part) =>
+    include(part, [...includedBy, name]),
+  );
+}
+
+/** Puts the values in the places of the names that were defined. */
+function define(source, file) {
+  const values = new Map();
+  for (const [, name, value] of source.matchAll(/^[ \t]*--@define[ \t]+([A-Z]+(?:_[A-Z]+)+)[ \t]+(\S+)/gm)) {
+    if (values.has(name)) throw new Error(`${file} defines ${name} twice`);
+    values.set(name, value);
+  }
+  const code = source.split('\n').filter((line) => !line.trim().startsWith('--'));
+  return code.join('\n').replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => {
+    if (!values.has(name)) throw new Error(`${file} does not define ${name}`);
+    return values.get(name);
   });
 }
 
@@ -65,11 +79,15 @@ function read(file) {
   return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
 }
 
-/** Drops whole-line comments, blank lines and indentation; nothing else is safe without a parser. */
-function minify(source, file) {
-  // Inside these a line may be text, and stripping would change it.
+/** Refuses a text or a comment over several lines: a line of it may look like a comment, or need its indentation. */
+function checked(source, file) {
   const spanning = /\[=*\[|\\$/m.exec(source);
   if (spanning) throw new Error(`${file} uses a text or comment over several lines ('${spanning[0]}')`);
+  return source;
+}
+
+/** Drops blank lines and indentation, after the whole-line comments; nothing else is safe without a parser. */
+function minify(source) {
   const lines = source.split('\n').map((line) => line.trim());
-  return lines.filter((line) => line !== '' && !line.startsWith('--')).join('\n');
+  return lines.filter((line) => line !== '').join('\n');
 }

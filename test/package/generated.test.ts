@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const root = join(__dirname, '../..');
 const generated = 'src/core/stores/redis/scripts.generated.ts';
@@ -18,8 +18,11 @@ it('the committed Redis scripts are what their .lua sources give', () => {
 
 describe('build-lua', () => {
   let folder: string;
-  const write = (name: string, source: string) =>
-    writeFileSync(join(folder, 'src/core/stores/redis/lua', name), source);
+  const write = (name: string, source: string) => {
+    const path = join(folder, 'src/core/stores/redis/lua', name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, source);
+  };
   const read = () => readFileSync(join(folder, generated), 'utf8');
 
   beforeEach(() => {
@@ -30,8 +33,9 @@ describe('build-lua', () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   it('includes shared parts, strips whole-line comments only, and names the hash of what is sent', () => {
-    write('_shared.lua', '-- shared\nlocal function now()\n  return 1\nend\n');
-    write('force-release.lua', '-- header\n--@include _shared\n\n  return "-- `kept` ${x} \\n" -- kept\n');
+    write('parts/all.lua', '  --@include parts/now\n');
+    write('parts/now.lua', '-- shared\nlocal function now()\n  return 1\nend\n');
+    write('force-release.lua', '-- header\n--@include parts/all\n\n  return "-- `kept` ${x} \\n" -- kept\n');
     expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
     const source = 'local function now()\nreturn 1\nend\nreturn "-- `kept` ${x} \\n" -- kept';
     const sha1 = createHash('sha1').update(source).digest('hex');
@@ -42,6 +46,13 @@ describe('build-lua', () => {
     expect(new Function(`return ${literal}`)()).toBe(source);
     expect(read()).toContain(`sha1: '${sha1}'`);
     expect(buildLua(folder, '--check').code).toBe(0);
+  });
+
+  it('puts the values of defined names in their places', () => {
+    write('parts/layout.lua', '-- The columns.\n--@define FIRST_COLUMN 17\n--@define LAST_COLUMN 18\n');
+    write('a.lua', '--@include parts/layout\nreturn string.byte(text, FIRST_COLUMN, LAST_COLUMN), KEYS[1]\n');
+    expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
+    expect(read()).toContain('`return string.byte(text, 17, 18), KEYS[1]`');
   });
 
   it('reports drift without writing', () => {
@@ -58,7 +69,14 @@ describe('build-lua', () => {
 
   it.each([
     ['no sources', {}, 'no .lua files in src/core/stores/redis/lua'],
-    ['an unknown part', { 'a.lua': '--@include _gone\nreturn 1' }, '_gone.lua does not exist'],
+    ['an unknown part', { 'a.lua': '--@include parts/gone\nreturn 1' }, 'parts/gone.lua does not exist'],
+    ['a part that includes itself', { 'a.lua': '--@include a\n' }, 'a.lua includes itself'],
+    ['a name without a value', { 'a.lua': 'return FIRST_COLUMN' }, 'a.lua does not define FIRST_COLUMN'],
+    [
+      'a name with two values',
+      { 'a.lua': '--@define FIRST_COLUMN 1\n--@define FIRST_COLUMN 2\n' },
+      'a.lua defines FIRST_COLUMN twice',
+    ],
     [
       'a comment over several lines',
       { 'a.lua': '--[[\n text\n]]\nreturn 1' },

@@ -166,10 +166,12 @@ describe('the quick paths of the scripts', () => {
       const twins = new Twins(client, `lock-${part}-${play}`);
       const wishes: Wish[] = [];
       let fence = '1';
+      let ends: number[] = [];
       for (let i = 0; i < 60; i++) {
-        const nowMs = await clock.goOn();
+        const nowMs = await clock.goOn(roll(6) === 0 ? ends[roll(4)] : undefined);
         const step = nextStep(roll, wishes, fence, readers);
         const ours = await twins.same(step);
+        ends = endsIn(ours);
         expect(await twins.areKept(ours, nowMs)).toBe(true);
         const shared = await twins.shared();
         if (shared !== undefined) {
@@ -245,6 +247,25 @@ describe('the quick paths of the scripts', () => {
 
   it.each([
     ['of one that was released, on a free key', ['w10', '-10', 'w10'], 'cancelled'],
+    ['on a key whose lease ends exactly now', ['w10 e500', 'at the end', 'w20'], 'granted'],
+    ['to read beside one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', 'r30'], 'granted'],
+    ['to read of one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', 'r10'], 'granted'],
+    [
+      'to read, of one that is remembered until exactly now',
+      ['r10', 'r20', '-30 f2 t400', 'at the end', 'r30'],
+      'granted',
+    ],
+    [
+      'to read behind a writer beside one whose lease ends exactly now',
+      ['r10 e500', 'r20', 'w40', 'at the end', 'r50'],
+      'queued',
+    ],
+    [
+      'to read behind a writer whose process is live until exactly now',
+      ['r10', 'r20', 'w40 l400', 'at the end', 'r50'],
+      'granted',
+    ],
+    ['on a free key, of one that is remembered until exactly now', ['w10', '-10 t400', 'at the end', 'w10'], 'granted'],
     ['to write before who is passed over', ['w10', 'c20', 'b30', '-10', 'c40', '-30'], 'released'],
     ['where two wait, and two may', ['w10', 'w20', 'w30', 'w40 m2'], 'full'],
     ['where nobody may wait', ['w10', 'w20 m0'], 'full'],
@@ -289,9 +310,49 @@ describe('the quick paths of the scripts', () => {
       ['w10', 'b20 l20000', 'b30 l20000', '-10', 'much later', 'w40', '-40'],
       'released',
     ],
+    ['of the only hold, whose lease ends exactly now', ['w10 e500', 'at the end', '-10'], 'expired'],
+    [
+      'of the only hold, whose lease ends exactly now while another waits',
+      ['w10 e500', 'w20', 'at the end', '-10'],
+      'expired',
+    ],
+    ['of a reader whose lease ends exactly now', ['r10 e500', 'r20', 'r30', 'at the end', '-10'], 'expired'],
+    [
+      'of a reader beside one whose lease ends exactly now',
+      ['r10 e500', 'r20', 'r30', 'at the end', '-20'],
+      'released',
+    ],
+    [
+      'of a reader beside one whose lease ends exactly now while another waits',
+      ['r10 e500', 'r20', 'r30', 'w40', 'at the end', '-20', '-30'],
+      'released',
+    ],
+    [
+      'of a reader while the process that waits is live until exactly now',
+      ['r10', 'r20', 'w40 l400', 'at the end', '-20', '-10'],
+      'released',
+    ],
+    [
+      'of the only hold while the process that waits is live until exactly now',
+      ['w10', 'w20 l400', 'at the end', '-10'],
+      'released',
+    ],
+    [
+      'of a reader while what is remembered is over exactly now',
+      ['r10', 'r20', 'r30', '-40 f2 t400', 'at the end', '-10', '-20'],
+      'released',
+    ],
     ['of a reader, to be remembered for more than an hour', ['r10', 'r20', 'r30', '-10 t4000000'], 'released'],
     ['of a writer, to be remembered for more than an hour', ['w10', '-10 t4000000'], 'released'],
   ])('answer the same to a release %s', async (_, plan, last) => {
+    expect(await play(plan)).toMatchObject({ status: last });
+  });
+
+  it.each([
+    ['of a reader whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+10'], 'lost'],
+    ['of a reader beside one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+20'], 'renewed'],
+    ['of the only hold, whose lease ends exactly now', ['w10 e500', 'at the end', '+10'], 'lost'],
+  ])('answer the same to a renewal %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
@@ -303,11 +364,17 @@ describe('the quick paths of the scripts', () => {
     for (const kind of kinds) await subscriber.subscribe(`${prefix[kind]}pa`, `${prefix[kind]}pb`);
     const wishes = new Map<string, Wish>();
     let fence = '1';
+    let ends: number[] = [];
+    let isAtEnd = false;
     for (const planned of plan) {
       jump = { later: 2, 'much later': 3 }[planned] ?? 0;
-      await clock.goOn();
-      if (jump > 0) continue;
-      fence = (await twins.same(stepOf(planned, wishes, fence))).head.slice(0, 16);
+      const endUs = planned === 'at the end' ? ends[0] : undefined;
+      if (!isAtEnd) await clock.goOn(endUs);
+      isAtEnd = endUs !== undefined;
+      if (isAtEnd || jump > 0) continue;
+      const state = await twins.same(stepOf(planned, wishes, fence));
+      fence = state.head.slice(0, 16);
+      ends = endsIn(state);
     }
     return twins.lastReply;
   }
@@ -424,13 +491,32 @@ class ScriptClock {
     this.#roll = roll;
   }
 
-  /** Mostly by little; but leases, claims and liveness end, and the clock may be set back. Answers the time in ms. */
-  async goOn(): Promise<number> {
+  /**
+   * Mostly by little; but leases, claims and liveness end, and the clock may be set back. To `endUs` if that is to come, so
+   * that something ends exactly now. Returns the time in ms.
+   */
+  async goOn(endUs = 0): Promise<number> {
     const roll = this.#roll;
-    this.#nowUs += roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
+    const stepUs = roll(3) > 0 ? roll(1_000) : ([0, -2_000, 700_000, 6_000_000, 31_000_000][roll(5)] ?? 0);
+    this.#nowUs = endUs > this.#nowUs ? endUs : this.#nowUs + stepUs;
     await setScriptTime(this.#client, this.#nowUs);
     return this.#nowUs / 1_000;
   }
+}
+
+/** The moments at which something that a lock keeps is over, in us, the earliest first. */
+function endsIn({ lines, queue }: State): number[] {
+  const leases = lines.map((line) => Number(/^[a-z](\d{13}) /i.exec(line)?.[1]) * 1_000);
+  const releases = lines.map((line) => {
+    const [, seconds, us, ms] = / \w(\d+)\.(\d+) (\d+)$/.exec(line) ?? [];
+    return Number(seconds) * 1e6 + Number(us) + Number(ms) * 1_000;
+  });
+  const marks = queue.map((member, i) => {
+    const score = Number(queue[i + 1]);
+    if (member.startsWith(':p')) return Math.floor(score) * 1_000;
+    return member.startsWith(':g') ? score : Number.NaN;
+  });
+  return [...leases, ...releases, ...marks].filter(Number.isFinite).sort((a, b) => a - b);
 }
 
 /** A hold as its calls name it: its wish is always the same. */

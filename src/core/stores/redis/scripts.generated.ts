@@ -3,20 +3,23 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'ba0351abde7876676f80471b422ed00d0aaecf8d',
+  sha1: '23c6225be6a184ccd74c9861047f8fa559a6d569',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
-local q, g, line, mark
-if text then q, g, line, mark = string.byte(text, 17, 20) end
-local isFree = not text or q == 45 and g == 45 and (not line or mark == 35) and text < fence
-if isFree and not (line and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
-local hold = fence .. '--\\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. (line and string.sub(text, 19) or '')
+local waitingFlag, rememberingFlag, lineFeed, kind
+if text then waitingFlag, rememberingFlag, lineFeed, kind = string.byte(text, 17, 20) end
+local isFree = not text
+or waitingFlag == 45 and rememberingFlag == 45 and (not lineFeed or kind == 35) and text < fence
+if isFree and not (lineFeed and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
+local releases = lineFeed and string.sub(text, 19) or ''
+local hold = fence .. '--\\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. releases
 local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
 redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + 3600000)
 return fence
 end
-if (q == 45 or q == 113) and g == 45 and (mark == 119 or mark == 87) then
+local isWritten = kind == 119 or kind == 87
+if isWritten and (waitingFlag == 45 or waitingFlag == 113) and rememberingFlag == 45 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
@@ -24,10 +27,11 @@ local ownProcess, ownOwner = string.match(ARGV[1], '^(%S+) (%S+)')
 local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+ 0) (%d+) (%d+)', 16)
 local line = string.find(text, '\\n', 35, true)
 local isOnly = not line or string.byte(text, line + 1) == 35
-if isOnly and flag == '1' and owner ~= ownOwner and endMs > atMs and not string.find(text, ARGV[1], 19, true) then
+local isNew = isOnly and not string.find(text, ARGV[1], 19, true)
+if isNew and flag == '1' and owner ~= ownOwner and endMs > atMs then
 local place = string.format('%.0f', time[1] * 1000000 + time[2] - 1e16)
 local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
-if q == 113 then
+if waitingFlag == 113 then
 local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
 local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
 if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
@@ -42,23 +46,27 @@ if redis.pcall('ZADD', KEYS[2], place, member, 1, ownMark, atMs + spanMs, ':p' .
 redis.call('PEXPIRE', KEYS[2], spanMs)
 local rest = line or #text + 1
 local alone = string.byte(wants) == 119 and '\\n?' .. member .. ' ' .. atMs + spanMs or ''
-local record = string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18, rest - 1) .. alone .. string.sub(text, rest)
-redis.call('SET', KEYS[1], record, 'KEEPTTL')
+local head = string.sub(text, 1, 16) .. 'q' .. string.sub(text, 18, rest - 1)
+redis.call('SET', KEYS[1], head .. alone .. string.sub(text, rest), 'KEEPTTL')
 ahead = 0
 end
 end
-if ahead and (mark == 119 or process ~= ownProcess) then return {'queued', atMs, endMs, 1, ahead, 0} end
-if ahead then return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs} end
+local hasClaim = kind == 87 and process == ownProcess
+if ahead and not hasClaim then return {'queued', atMs, endMs, 1, ahead, 0} end
+if ahead then
+return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
 end
 end
-local isOpen = mark == 33 and q == 45 and string.byte(ARGV[2]) == 114 and (g == 45 or g == 103)
+end
+local isRead = kind == 33 and (rememberingFlag == 45 or rememberingFlag == 103)
+local isOpen = isRead and waitingFlag == 45 and string.byte(ARGV[2]) == 114
 if isOpen and string.byte(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ':') == 58 then
 local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
 local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
-local over = string.find(text, '\\n#', 34, true) or #text + 1
-local own = string.find(text, string.match(ARGV[1], ' %S+ '), 34, true)
+local over = string.find(text, '\\n#', 33 + 1, true) or #text + 1
+local own = string.find(text, string.match(ARGV[1], ' %S+ '), 33 + 1, true)
 local isNew = not own or own > over and not string.find(text, ARGV[1], over, true)
-if isNew and g == 103 then
+if isNew and rememberingFlag == 103 then
 local id = string.match(ARGV[1], '%S+$')
 local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
 isNew = not (known[1] or known[2] or known[3] or known[4])
@@ -66,17 +74,17 @@ end
 if isNew and tonumber(earliest) > atMs then
 local rest = '\\nr' .. ends .. ' ' .. ARGV[1] .. string.sub(text, over)
 if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then
-if ends < earliest then redis.call('SETRANGE', KEYS[1], 20, ends) end
+if ends < earliest then redis.call('SETRANGE', KEYS[1], 21 - 1, ends) end
 if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
 return {'granted', atMs, tonumber(string.sub(text, 1, 16)), atMs + leaseMs, 0, 0}
 end
 end
 end
-if mark == 33 and q == 113 and (g == 45 or g == 103) and string.byte(ARGV[2], 16) == 49 then
+if isRead and waitingFlag == 113 and string.byte(ARGV[2], 16) == 49 then
 local wants, priority, maxWaiters, livenessMs = string.match(ARGV[2], '^(%a %d+ (%-?%d+)) (%d+) (%d+)', 18)
 local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local over = string.find(text, '\\n#', 34, true) or #text + 1
-local others = string.sub(text, 34, over - 1)
+local over = string.find(text, '\\n#', 33 + 1, true) or #text + 1
+local others = string.sub(text, 33 + 1, over - 1)
 local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
 local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
 local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
@@ -119,17 +127,8 @@ local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
-local scanLimit = 4096
-local hourMs = 3600000
-local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
-end
-local function unpackWaiter(member)
-local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-return {
-names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
@@ -155,20 +154,18 @@ end
 at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
+waiting = string.byte(text, 17) == 113
+remembering = string.byte(text, 18) == 103
 end
 local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function keepQueue(ms)
-if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
-end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function allowGrowth()
-redis.call('PEXPIRE', record, hourMs)
+redis.call('PEXPIRE', record, 3600000)
 end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
@@ -176,7 +173,7 @@ if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue))
 local isLong = false
 for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
 local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
@@ -191,24 +188,33 @@ end
 parts[#parts + 1] = receipts
 if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
 if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
+end
+local function unpackWaiter(member)
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
+end
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function dequeue(member, owner)
+if redis.call('ZREM', queue, member) == 0 then return false end
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
+return true
 end
 local function sweepQueue()
 local first = redis.call('ZRANGE', queue, 0, 0)[1]
 waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
 if waiting then return end
 if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
 else
 redis.call('DEL', queue)
 end
-end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
 end
 local function admits(owner, mode)
 local middle = ' ' .. owner .. ' '
@@ -223,6 +229,18 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function countOwn()
+local count, middle = 0, ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
+local function freeAt()
+local latest = nowMs
+for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+return latest
+end
 local function raiseFence(mode, least)
 if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
@@ -236,10 +254,6 @@ local function serverMark()
 local id = redis.pcall('CLUSTER', 'MYID')
 return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
 end
-local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
-if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
-end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
@@ -252,7 +266,7 @@ end
 local seen = 0
 local function nextLive(verdicts, owed)
 local from, size = 0, 1
-while seen < scanLimit do
+while seen < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
 for _, member in ipairs(page) do
@@ -276,12 +290,16 @@ end
 local function withOwner(first)
 local all = {first}
 if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
-for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
 if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
 if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
 return all
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
@@ -340,19 +358,6 @@ end
 end
 return reply
 end
-local leaseMs = tonumber(string.sub(amount, 3))
-local minFence = tonumber(ARGV[3] or 0)
-if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
-local function countOwn()
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
-end
-local function granted(hold)
-return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
-end
 local function keepLive()
 local known = redis.call('ZMSCORE', queue, ':p' .. caller, ':s' .. caller)
 local spanMs = math.ceil(livenessMs * 1.1)
@@ -366,46 +371,39 @@ redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + 
 if isOwed then redis.call('ZADD', queue, 2, ':s' .. caller) end
 keepQueue(spanMs)
 end
-local place = redis.call('ZSCORE', queue, ownMember)
-local isQueued = place ~= false
-local isForgotten = isQueued and not waiting
-if isQueued then
-waiting = true
-keepLive()
+local leaseMs = tonumber(string.sub(amount, 3))
+local minFence = tonumber(ARGV[3] or 0)
+local function grantOf(hold)
+return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
 end
-local isBlocked = waiting and (hasWriter() or handOn())
+local function repeatGrant()
 for _, hold in ipairs(holds) do
 if hold.names == names then
 if #holds == 1 and last < minFence then
 last = minFence
 writeRecord()
 end
-return granted(hold)
+return grantOf(hold)
 end
 end
-local count = countOwn()
-if (count > 0 or not isBlocked) and admits(owner, mode) then
-if isQueued then dequeue(ownMember, owner) end
+return nil
+end
+local function enter(place, isBlocked)
+if isBlocked and countOwn() == 0 or not admits(owner, mode) then return nil end
+if place then dequeue(ownMember, owner) end
 raiseFence(mode, minFence)
 local hold = {names = names, ends = nowMs + leaseMs, mode = mode}
 holds[#holds + 1] = hold
-if isQueued then sweepQueue() end
+if place then sweepQueue() end
 writeRecord()
-return granted(hold)
+return grantOf(hold)
 end
-local freeAt = nowMs
-for _, hold in ipairs(holds) do freeAt = math.max(freeAt, hold.ends) end
-local status, isNew = 'queued', 0
+local function enqueue(place)
 local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
-if count > 0 and not isQueued then
-status = 'conflict'
-elseif flag == '0' then
-status = 'refused'
-elseif not isQueued then
-if ahead >= tonumber(maxWaiters) then
-status = 'full'
-else
-isNew = 1
+if not place and countOwn() > 0 then return 'conflict', 0, ahead end
+if flag == '0' then return 'refused', 0, ahead end
+if place then return 'queued', 0, ahead end
+if ahead >= tonumber(maxWaiters) then return 'full', 0, ahead end
 redis.call('ZINCRBY', queue, 1, ':o' .. owner)
 place = digits(nowUs - priority * 1e7 - 1e16)
 redis.call('ZADD', queue, place, ownMember)
@@ -415,10 +413,21 @@ if not waiting or alone or hasLapsed then
 waiting = true
 writeRecord()
 end
+return 'queued', 1, ahead
 end
+if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
+local place = redis.call('ZSCORE', queue, ownMember)
+local isForgotten = place and not waiting
+if place then
+waiting = true
+keepLive()
 end
-if isQueued and (isForgotten or hasLapsed) then writeRecord() end
-return withClaims({status, nowMs, freeAt, isNew, ahead, 0})`,
+local isBlocked = waiting and (hasWriter() or handOn())
+local grant = repeatGrant() or enter(place, isBlocked)
+if grant then return grant end
+local status, isNew, ahead = enqueue(place)
+if place and (isForgotten or hasLapsed) then writeRecord() end
+return withClaims({status, nowMs, freeAt(), isNew, ahead, 0})`,
 };
 
 export const edgesOf: RedisScript = {
@@ -431,7 +440,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'b0c3f21b34fd803868b087ed5f7128de5050daa2',
+  sha1: '272406fc414d8715f733858ee5fe07c9e1fd9d99',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -444,17 +453,8 @@ local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
-local scanLimit = 4096
-local hourMs = 3600000
-local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
-end
-local function unpackWaiter(member)
-local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-return {
-names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
@@ -480,20 +480,18 @@ end
 at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
+waiting = string.byte(text, 17) == 113
+remembering = string.byte(text, 18) == 103
 end
 local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function keepQueue(ms)
-if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
-end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function allowGrowth()
-redis.call('PEXPIRE', record, hourMs)
+redis.call('PEXPIRE', record, 3600000)
 end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
@@ -501,7 +499,7 @@ if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue))
 local isLong = false
 for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
 local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
@@ -516,24 +514,33 @@ end
 parts[#parts + 1] = receipts
 if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
 if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
+end
+local function unpackWaiter(member)
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
+end
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function dequeue(member, owner)
+if redis.call('ZREM', queue, member) == 0 then return false end
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
+return true
 end
 local function sweepQueue()
 local first = redis.call('ZRANGE', queue, 0, 0)[1]
 waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
 if waiting then return end
 if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
 else
 redis.call('DEL', queue)
 end
-end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
 end
 local function admits(owner, mode)
 local middle = ' ' .. owner .. ' '
@@ -548,6 +555,18 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function countOwn()
+local count, middle = 0, ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
+local function freeAt()
+local latest = nowMs
+for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+return latest
+end
 local function raiseFence(mode, least)
 if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
@@ -561,10 +580,6 @@ local function serverMark()
 local id = redis.pcall('CLUSTER', 'MYID')
 return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
 end
-local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
-if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
-end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
@@ -577,7 +592,7 @@ end
 local seen = 0
 local function nextLive(verdicts, owed)
 local from, size = 0, 1
-while seen < scanLimit do
+while seen < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
 for _, member in ipairs(page) do
@@ -601,12 +616,16 @@ end
 local function withOwner(first)
 local all = {first}
 if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
-for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
 if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
 if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
 return all
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
@@ -702,45 +721,48 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '545350093b3c93f5ad1136cb4113ed457f8efca4',
+  sha1: '93ea633856dc35a919b229d3f2ec16696dc2ce02',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local over = 35 + #ARGV[1]
+local afterHold = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
-if isOnly and #text >= over then
-local newline, mark = string.byte(text, over, over + 1)
+if isOnly and #text >= afterHold then
+local newline, mark = string.byte(text, afterHold, afterHold + 1)
 isOnly = newline == 10 and (mark == 35 or mark == 63)
 if isOnly and mark == 63 then
-process, owner, id, claimMs, liveMs, over = string.match(text, '^(%S+) (%S+) (%S+) w (%d+) 0 (%d+)()', over + 2)
-isOnly = over ~= nil
+process, owner, id, claimMs, liveMs, afterHold = string.match(
+text, '^(%S+) (%S+) (%S+) w (%d+) 0 (%d+)()', afterHold + 2
+)
+isOnly = afterHold ~= nil
 end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if isOnly and #text < over + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
-local rest = ''
+local releases = ''
 if ms == '0' then
-rest = string.sub(text, over)
+releases = string.sub(text, afterHold)
 else
 local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
-local from = string.find(text, own, over, true)
-rest = string.sub(text, over, (from or 0) - 1)
+local from = string.find(text, own, afterHold, true)
+releases = string.sub(text, afterHold, (from or 0) - 1)
 while from do
 local to = string.find(text, '\\n', from + 1, true)
 from = to and string.find(text, own, to, true)
-rest = rest .. (to and string.sub(text, to, (from or 0) - 1) or '')
+releases = releases .. (to and string.sub(text, to, (from or 0) - 1) or '')
 end
-rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
+releases = releases .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
 end
-local q, g = string.byte(text, 17, 18)
-if q == 45 and g == 45 and endMs > atMs then
-if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 18) .. rest, 'KEEPTTL').err then
+local waitingFlag, rememberingFlag = string.byte(text, 17, 18)
+local isQuick = rememberingFlag == 45 and endMs > atMs
+if isQuick and waitingFlag == 45 then
+if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 18) .. releases, 'KEEPTTL').err then
 if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
 return atMs
 end
-elseif q == 113 and g == 45 and endMs > atMs then
+elseif isQuick and waitingFlag == 113 then
 local isLast, isLive, first = true, liveMs and tonumber(liveMs) > atMs, nil
 if not id then
 local page = redis.call('ZRANGE', KEYS[2], 0, 1)
@@ -767,7 +789,7 @@ local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. tim
 if text >= fence then fence = string.format('%.0f', string.sub(text, 1, 16) + 1) end
 if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], first, ':o' .. owner) end
 local hold = '\\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
-local record = fence .. (isLast and '--' or 'q-') .. hold .. rest
+local record = fence .. (isLast and '--' or 'q-') .. hold .. releases
 if atMs + claimMs <= endMs then
 redis.call('SET', KEYS[1], record, 'KEEPTTL')
 else
@@ -785,23 +807,26 @@ end
 local from, to
 if text and string.byte(text, 20) == 33 then
 local at = string.find(text, ARGV[1], 50, true)
-local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
+local isWhole = at
+and string.byte(text, at - 1) == 32
+and (string.byte(text, at + #ARGV[1]) or 10) == 10
 if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
 end
-over = from and (string.find(text, '\\n#', to, true) or #text + 1)
+afterHold = from and (string.find(text, '\\n#', to, true) or #text + 1)
 local forMs, flag = string.match(ARGV[2], '^(%d+) ([01])')
-if from and (from > 34 or to < over - 1) and forMs and tonumber(forMs) <= 3600000 then
+if from and (from > 35 - 1 or to < afterHold - 1) and forMs and tonumber(forMs) <= 3600000 then
 local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
-local q, g = string.byte(text, 17, 18)
+local waitingFlag, rememberingFlag = string.byte(text, 17, 18)
 local isRemembering = false
-if g == 103 then
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '1000000000000000', nowUs)
+if rememberingFlag == 103 then
+redis.call('ZREMRANGEBYSCORE', KEYS[2], 1e15, nowUs)
 isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
 end
-local isKept = (g == 45 or isRemembering) and tonumber(string.sub(text, 21, 33)) > atMs
-local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, over - 1)
-if isKept and q == 113 then
+local isKept = (rememberingFlag == 45 or isRemembering)
+and tonumber(string.sub(text, 21, 33)) > atMs
+local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, afterHold - 1)
+if isKept and waitingFlag == 113 then
 local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
 local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
 local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
@@ -816,19 +841,19 @@ end
 isBarred = isBarred and not string.find(others, ' ' .. owner .. ' ', 1, true)
 isKept = isBarred
 end
-local rest, isFull = string.sub(text, over), false
+local releases, isFull = string.sub(text, afterHold), false
 if forMs ~= '0' then
 local caller = string.match(ARGV[1], '^%S+')
 if flag == '1' then
-rest = string.gsub(rest, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
+releases = string.gsub(releases, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
-isFull = #rest > 1500
+isFull = #releases > 1500
 if not isFull then
-rest = rest .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. forMs
+releases = releases .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. forMs
 end
 end
-local flags = string.char(q) .. ((isFull or isRemembering) and 'g' or '-')
-local record = string.sub(text, 1, 16) .. flags .. others .. rest
+local flags = string.char(waitingFlag) .. ((isFull or isRemembering) and 'g' or '-')
+local record = string.sub(text, 1, 16) .. flags .. others .. releases
 if isKept and not redis.pcall('SET', KEYS[1], record, 'KEEPTTL').err then
 if isFull then
 redis.call('ZADD', KEYS[2], nowUs + forMs * 1000, ':gr' .. string.match(ARGV[1], '%S+$'))
@@ -847,17 +872,8 @@ local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
-local scanLimit = 4096
-local hourMs = 3600000
-local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
-end
-local function unpackWaiter(member)
-local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-return {
-names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
@@ -883,20 +899,18 @@ end
 at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
+waiting = string.byte(text, 17) == 113
+remembering = string.byte(text, 18) == 103
 end
 local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function keepQueue(ms)
-if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
-end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function allowGrowth()
-redis.call('PEXPIRE', record, hourMs)
+redis.call('PEXPIRE', record, 3600000)
 end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
@@ -904,7 +918,7 @@ if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue))
 local isLong = false
 for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
 local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
@@ -919,24 +933,33 @@ end
 parts[#parts + 1] = receipts
 if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
 if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
+end
+local function unpackWaiter(member)
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
+end
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function dequeue(member, owner)
+if redis.call('ZREM', queue, member) == 0 then return false end
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
+return true
 end
 local function sweepQueue()
 local first = redis.call('ZRANGE', queue, 0, 0)[1]
 waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
 if waiting then return end
 if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
 else
 redis.call('DEL', queue)
 end
-end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
 end
 local function admits(owner, mode)
 local middle = ' ' .. owner .. ' '
@@ -951,6 +974,18 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function countOwn()
+local count, middle = 0, ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
+local function freeAt()
+local latest = nowMs
+for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+return latest
+end
 local function raiseFence(mode, least)
 if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
@@ -964,10 +999,6 @@ local function serverMark()
 local id = redis.pcall('CLUSTER', 'MYID')
 return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
 end
-local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
-if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
-end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
@@ -980,7 +1011,7 @@ end
 local seen = 0
 local function nextLive(verdicts, owed)
 local from, size = 0, 1
-while seen < scanLimit do
+while seen < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
 for _, member in ipairs(page) do
@@ -1004,12 +1035,16 @@ end
 local function withOwner(first)
 local all = {first}
 if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
-for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
 if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
 if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
 return all
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}
@@ -1068,41 +1103,41 @@ end
 end
 return reply
 end
-local status
+local function remove()
 for i, hold in ipairs(holds) do
 if hold.names == names then
 table.remove(holds, i)
-status = 'released'
-break
+return 'released'
 end
 end
-if not status then
-local before = recall()
-if before then return withClaims({before, nowMs}) end
+return nil
+end
+local function cancel()
 if dequeue(ownMember, owner) then
-status = 'cancelled'
 sweepQueue()
-elseif text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true) then
-status = 'expired'
-else
-status = 'absent'
+return 'cancelled'
 end
+local wasHeld = text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true)
+return wasHeld and 'expired' or 'absent'
 end
-local rememberMs = tonumber(amount)
-if status == 'absent' and flag ~= '2' then rememberMs = 0 end
-if remembering then
-remembering = redis.call('ZCOUNT', queue, '(' .. digits(nowUs), '+inf') > 0
-redis.call('ZREMRANGEBYSCORE', queue, digits(goneFrom), digits(nowUs))
-end
-if rememberMs > 0 then
-if flag == '1' and status ~= 'absent' then
+local function forgetOwnReleases()
 receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
-if #receipts > 1500 then
+local function forgetOldReleases()
 receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+)%.(%d+) (%d+)', function(...)
 return untilMs(...) <= nowMs and '' or nil
 end)
 end
+local function remember(status)
+local rememberMs = tonumber(amount)
+if status == 'absent' and flag ~= '2' then rememberMs = 0 end
+if remembering then
+remembering = redis.call('ZCOUNT', queue, '(' .. digits(nowUs), '+inf') > 0
+redis.call('ZREMRANGEBYSCORE', queue, digits(1e15), digits(nowUs))
+end
+if rememberMs == 0 then return false end
+if flag == '1' and status ~= 'absent' then forgetOwnReleases() end
+if #receipts > 1500 then forgetOldReleases() end
 local letter = string.sub(status, 1, 1)
 if flag ~= '2' and #receipts <= 1500 then
 receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
@@ -1112,10 +1147,16 @@ redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. h
 keepQueue(rememberMs)
 remembering = true
 end
+return true
 end
+local status = remove()
+local before = not status and recall()
+if before then return withClaims({before, nowMs}) end
+status = status or cancel()
+local isRemembered = remember(status)
 if waiting and not hasWriter() then
 handOn()
-elseif status ~= 'absent' or rememberMs > 0 or alone == names then
+elseif status ~= 'absent' or isRemembered or alone == names then
 writeRecord()
 end
 if ARGV[3] and #holds == 0 and status ~= 'absent' then
@@ -1126,13 +1167,15 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '72f90bc3ae343852301394e399bf2786471eb027',
+  sha1: '28a9389bebb6cfd1e95378aff93c0b1ee6098d9b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
 if text and string.byte(text, 20) == 33 then
 local at = string.find(text, ARGV[1], 50, true)
-local isWhole = at and string.byte(text, at - 1) == 32 and (string.byte(text, at + #ARGV[1]) or 10) == 10
+local isWhole = at
+and string.byte(text, at - 1) == 32
+and (string.byte(text, at + #ARGV[1]) or 10) == 10
 if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
 end
 if from and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
@@ -1155,17 +1198,8 @@ local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
 local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowUs = time[1] * 1000000 + time[2]
-local scanLimit = 4096
-local hourMs = 3600000
-local goneFrom = 1e15
 local function digits(number)
 return string.format('%.0f', number)
-end
-local function unpackWaiter(member)
-local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-return {
-names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-}
 end
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 local alone
@@ -1191,20 +1225,18 @@ end
 at = next
 end
 last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting, remembering = string.byte(text, 17) == 113, string.byte(text, 18) == 103
+waiting = string.byte(text, 17) == 113
+remembering = string.byte(text, 18) == 103
 end
 local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function keepQueue(ms)
-if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
-end
 local function suspend(name)
 if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
 end
 local function allowGrowth()
-redis.call('PEXPIRE', record, hourMs)
+redis.call('PEXPIRE', record, 3600000)
 end
 local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
@@ -1212,7 +1244,7 @@ if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue))
 local isLong = false
 for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
 local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + hourMs
+latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
 end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
 local parts = {string.format('%016.0f', last) .. flags, ''}
@@ -1227,24 +1259,33 @@ end
 parts[#parts + 1] = receipts
 if isShared then parts[2] = '\\n!' .. earliest end
 allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + hourMs)
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
 if not waiting then return end
 for name in pairs(lapsed) do suspend(name) end
+end
+local function unpackWaiter(member)
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
+end
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function dequeue(member, owner)
+if redis.call('ZREM', queue, member) == 0 then return false end
+if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
+return true
 end
 local function sweepQueue()
 local first = redis.call('ZRANGE', queue, 0, 0)[1]
 waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
 if waiting then return end
 if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(goneFrom))
+redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
 else
 redis.call('DEL', queue)
 end
-end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
 end
 local function admits(owner, mode)
 local middle = ' ' .. owner .. ' '
@@ -1259,6 +1300,18 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function countOwn()
+local count, middle = 0, ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
+local function freeAt()
+local latest = nowMs
+for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+return latest
+end
 local function raiseFence(mode, least)
 if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
@@ -1272,10 +1325,6 @@ local function serverMark()
 local id = redis.pcall('CLUSTER', 'MYID')
 return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
 end
-local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
-if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
-end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
@@ -1288,7 +1337,7 @@ end
 local seen = 0
 local function nextLive(verdicts, owed)
 local from, size = 0, 1
-while seen < scanLimit do
+while seen < 4096 do
 local page = redis.call('ZRANGE', queue, from, from + size - 1)
 if #page == 0 then return nil end
 for _, member in ipairs(page) do
@@ -1312,12 +1361,16 @@ end
 local function withOwner(first)
 local all = {first}
 if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
-for _, member in ipairs(redis.call('ZRANGE', queue, 0, scanLimit - 1)) do
+for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
 if string.sub(member, 1, 1) == ':' then break end
 local waiter = unpackWaiter(member)
 if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
 end
 return all
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 local function handOn()
 local granted, verdicts, owed, paid = {}, {}, {}, {}

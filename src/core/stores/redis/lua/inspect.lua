@@ -1,8 +1,9 @@
--- inspect: tell who holds and who waits; changes nothing.
+-- inspect: list the holds and the waiters; changes nothing.
 -- KEYS[1] record   KEYS[2] queue
 -- Returns {now, {hold id, owner, fence, end, kind, …}, {hold id, owner, mode, priority, queued at in µs, …}}; kind as in the
 --   record; the first 1,000 waiters.
 -- Safe to repeat: it only reads.
+--@include parts/layout
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local holds, waiters = {}, {}
@@ -21,6 +22,6 @@ local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
   local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
   if not owner then break end
-  append(waiters, id, owner, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
+  append(waiters, id, owner, mode, priority, members[i + 1] + PLACE_ZERO + priority * DEGREE_US)
 end
 return {nowMs, holds, waiters}

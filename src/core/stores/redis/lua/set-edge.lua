@@ -10,8 +10,8 @@ if ttlMs == 0 then
   redis.call('ZREM', KEYS[1], ARGV[1])
   return 1
 end
--- First a write that allows the next to add something, as allowGrowth() in _shared.lua. What is over goes last: a key that is
--- empty meanwhile would be gone, and in a cluster can't be made anew on a server that its slot moves away from.
+-- First a write that allows the next one to add something, as in parts/write-record.lua. What is over goes last: a key that is
+-- empty meanwhile would be gone, and in a cluster it can't be made again on a server that its slot moves away from.
 local leftMs = redis.call('PTTL', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], math.max(leftMs, ttlMs))
 redis.call('ZADD', KEYS[1], nowMs + ttlMs, ARGV[1])

@@ -1,14 +1,15 @@
--- wait: tell whether a waiter stands in the queue, and who holds; changes nothing.
+-- wait: tell whether a waiter is in the queue, and list the holds; changes nothing.
 -- KEYS[1] record   KEYS[2] queue
 -- ARGV[1] the waiter, as a member of the queue
 -- Returns {queued at in µs or false, hold id, owner, fence, …}
 -- Safe to repeat: it only reads.
+--@include parts/layout
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1]) or ''
 local place = redis.call('ZSCORE', KEYS[2], ARGV[1])
 local priority = string.match(ARGV[1], '(%-?%d+)$')
-local reply = {place and place + 1e16 + priority * 1e7}
+local reply = {place and place + PLACE_ZERO + priority * DEGREE_US}
 local fence = tonumber(string.match(text, '^%d+'))
 for sign, ends, owner, id in string.gmatch(text, '\n%a(%+?)(%d+) %S+ (%S+) (%S+)') do
   ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)

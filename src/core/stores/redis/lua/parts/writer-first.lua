@@ -1,5 +1,5 @@
--- Whether the first who waits keeps everybody out of a lock that others read, whose lines are `others`: it is live, as judge()
--- has it, wants to write, and is none of them.
+-- Sets `isBarred`: whether the first waiter keeps everybody out of a lock that others read, whose lines are `others`. It does
+-- if it is live, as parts/liveness.lua has it, wants to write, and is none of them.
 local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
 local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
 local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]

@@ -1,0 +1,13 @@
+-- The lock as tables and functions, for calls that no quick path serves. Needs `time`, the reply of TIME, and `text`, the
+-- record or false.
+--@include parts/call
+--@include parts/read-record
+--@include parts/suspend
+--@include parts/write-record
+--@include parts/queue
+--@include parts/holds
+--@include parts/liveness
+--@include parts/next-waiter
+--@include parts/hand-on
+--@include parts/recall
+--@include parts/with-claims

@@ -1,0 +1,39 @@
+-- Whether the holds let in one more of this owner and mode. Different owners share a lock only as readers.
+local function admits(owner, mode)
+  local middle = ' ' .. owner .. ' '
+  for _, hold in ipairs(holds) do
+    if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+  end
+  return true
+end
+
+local function hasWriter()
+  for _, hold in ipairs(holds) do
+    if hold.mode == 'w' then return true end
+  end
+  return false
+end
+
+-- How many holds the caller's owner has.
+local function countOwn()
+  local count, middle = 0, ' ' .. owner .. ' '
+  for _, hold in ipairs(holds) do
+    if string.find(hold.names, middle, 1, true) then count = count + 1 end
+  end
+  return count
+end
+
+-- When the last of the leases ends.
+local function freeAt()
+  local latest = nowMs
+  for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+  return latest
+end
+
+-- A writer gets a fence that no other owner ever had: it rises if nobody holds, and if a writer joins readers. Those may be
+-- renewed with the fence that they got.
+local function raiseFence(mode, least)
+  if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
+  last = math.max(last + 1, nowUs, least or 0)
+  for _, hold in ipairs(holds) do hold.mode = 's' end
+end

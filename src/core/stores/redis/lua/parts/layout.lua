@@ -1,0 +1,70 @@
+-- What is kept of a lock under its two keys, and the names of its bytes, columns and scores.
+--
+-- The record is a string:
+--   columns 1 to 16   the last fence. All holds have it; if any of them is a writer's, all have one owner
+--   column 17         q or -. q: somebody may wait
+--   column 18         g, l or -. g: the queue may remember releases; l: a release below is remembered for more than an hour
+--   and then lines, each behind a line feed, in this order:
+--   !<end>            only if all holds are leases to read: none of them ends earlier
+--   <kind><end> <names>
+--                     a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted; W, R or S for a
+--                     claim. The end is 13 digits; or '+' and 12 digits, which count from the time that the fence tells
+--   ?<waiter> <live until>
+--                     perhaps, if the only waiter is a writer. The next write of the record drops it, and so does the next
+--                     call that queues another waiter
+--   #<names> <status><second>.<us> <for ms>
+--                     a release that is remembered here, from that time on: the first letter of the status that it returned
+-- The queue is a zset, of member -> score:
+--   <names> <mode> <claim ms> <priority>
+--                     a waiter -> its place: the time queued in us, each degree of priority 10 s earlier, less 10^16. Doubles
+--                     of that size are exact, and negative: waiters come first
+--   :p<process>       -> until when the process is live, in ms. In a cluster the fraction names the server on which it
+--                     listened in this slot when that was written; without a fraction it did not
+--   :s<process>       -> 1 suspended: passed over until it polls; 2 owed: it polled since, and is granted the next time
+--                     even if it can't be reached
+--   :o<owner>         -> how many waiters the owner has
+--   :g<status><hold id>
+--                     -> until when this release is remembered, in us
+-- Names are "<process> <owner> <hold id>". Times are of this server's clock: ms with 13 digits, which survive tostring(), or
+-- us, which are written with %.0f, as fences are.
+--@define WAITING_COLUMN 17
+--@define REMEMBERING_COLUMN 18
+--@define LINES_COLUMN 19
+--@define KIND_COLUMN 20
+--@define END_COLUMN 21
+--@define LAST_END_COLUMN 33
+--@define NAMES_COLUMN 35
+--@define FENCE_DIGITS 16
+
+-- The flags of the record.
+--@define FLAG_OFF 45
+--@define FLAG_WAITING 113
+--@define FLAG_REMEMBERING 103
+
+-- The first byte of a line, and of an end that counts from the fence.
+--@define SHARED_LINE 33
+--@define RELEASE_LINE 35
+--@define ALONE_LINE 63
+--@define WRITER_LINE 119
+--@define WRITER_CLAIM_LINE 87
+--@define LOWERCASE_FROM 97
+--@define RELATIVE_END 43
+
+-- Other bytes.
+--@define LINE_FEED 10
+--@define SPACE_BYTE 32
+--@define DIGIT_ONE 49
+--@define MARK_BYTE 58
+--@define READ_MODE 114
+--@define WRITE_MODE 119
+
+-- Scores of the queue.
+--@define PLACE_ZERO 1e16
+--@define DEGREE_US 1e7
+--@define RELEASES_FROM 1e15
+
+-- Limits of one call, and of what is remembered.
+--@define SCAN_LIMIT 4096
+--@define GRANT_LIMIT 256
+--@define RELEASES_ROOM 1500
+--@define HOUR_MS 3600000
