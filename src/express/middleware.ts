@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
-import { after, type MaybePromise, native, settle } from '../core/base/maybe-promise.ts';
+import { chain, type MaybePromise, settle, toNative } from '../core/base/maybe-promise.ts';
 import { bindsListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
@@ -82,9 +82,9 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   // Most keys are there at once, and nothing is skipped: a turn less for them.
   function enter(req: R, res: Response): MaybePromise<Entered | undefined> {
     const lock = (keys: LockKeys): MaybePromise<Entered> => guard.enter(req, keys);
-    return after(native(skip?.(req, res)), (isSkipped) => {
+    return chain(toNative(skip?.(req, res)), (isSkipped) => {
       if (isSkipped) return undefined;
-      return typeof key === 'string' ? lock(key) : after(native(key(req, res)), lock);
+      return typeof key === 'string' ? lock(key) : chain(toNative(key(req, res)), lock);
     });
   }
 

@@ -1,35 +1,35 @@
-/** Who listens to a signal, and the one listener on it that tells them. */
+/** The listeners of one signal, and the one listener on it that calls them. */
 interface Audience {
   readonly listeners: Set<() => void>;
-  readonly tell: () => void;
+  readonly notify: () => void;
 }
 
 const audiences = new WeakMap<AbortSignal, Audience>();
 
 /**
- * Calls `listener` when a signal is aborted; the function that comes back ends that. However many listen, the signal has
- * one listener: that of a server's shutdown is everybody's, and Node takes more than ten on one signal for a leak.
+ * Calls `listener` when a signal is aborted. Returns the function that unsubscribes. The signal itself gets one listener,
+ * however many there are here: a shutdown signal is shared by all requests, and Node warns of a leak beyond ten listeners.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
-  const { listeners, tell } = audiences.get(signal) ?? open(signal);
+  const { listeners, notify } = audiences.get(signal) ?? open(signal);
   // The same function may be added twice.
   const own = (): void => listener();
   listeners.add(own);
   return () => {
     listeners.delete(own);
     if (listeners.size > 0 || audiences.get(signal)?.listeners !== listeners) return;
-    signal.removeEventListener('abort', tell);
+    signal.removeEventListener('abort', notify);
     audiences.delete(signal);
   };
 }
 
 function open(signal: AbortSignal): Audience {
   const listeners = new Set<() => void>();
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of [...listeners]) listener();
   };
-  const audience = { listeners, tell };
+  const audience = { listeners, notify };
   audiences.set(signal, audience);
-  signal.addEventListener('abort', tell);
+  signal.addEventListener('abort', notify);
   return audience;
 }

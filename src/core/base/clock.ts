@@ -14,7 +14,7 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Where the core gets time, timers and randomness from; tests put a manual one in its place. */
+/** The source of time, timers and randomness. Tests replace it with a manual one. */
 export interface Clock {
   now(): Instant;
   /** Calls `run` once after `ms`; the timer never keeps the process alive. */
@@ -48,14 +48,14 @@ export function elapsedMs(now: Instant, start: Instant): number {
   return Math.max(now.monoMs - start.monoMs, now.wallMs - start.wallMs, 0);
 }
 
-/** Milliseconds that a wait or a hold has lasted, as it is told: a wall clock that is set forward adds nothing. */
+/** Milliseconds that a wait or a hold has lasted, for reports: a wall clock that is set forward adds nothing. */
 export function lastedMs(now: Instant, start: Instant): number {
   return now.monoMs - start.monoMs;
 }
 
 /**
- * Runs a function as a microtask. This and the next two are read here once: an application's tests may put others in
- * their place.
+ * Runs a function as a microtask. This and the next two are read once, here: the tests of an application may replace the
+ * global functions.
  */
 export const asMicrotask: (run: () => void) => void = queueMicrotask;
 
@@ -65,7 +65,7 @@ export const afterTurn: (run: () => void) => void = process.nextTick;
 /** Runs a function at the end of this round of the event loop, after all of its input. */
 export const afterRound: (run: () => void) => void = setImmediate;
 
-/** Keeps no process alive, and says so to who looks for what does: `jest --detectOpenHandles` asks this way. */
+/** Keeps no process alive, and says so: `jest --detectOpenHandles` asks this way. */
 class Loaded extends AsyncResource {
   hasRef(): boolean {
     return false;
@@ -76,7 +76,7 @@ const loaded = new Loaded('reenlock');
 
 /**
  * Runs a function in the async context in which this package was loaded, which is no request's. For timers and connections
- * that serve all requests: what they bring must not be taken for work of the request that happened to start them.
+ * that serve all requests: their callbacks must not count as work of the request that happened to start them.
  */
 export function outsideRequests<T>(run: () => T): T {
   return loaded.runInAsyncScope(run);
@@ -89,7 +89,7 @@ export function pause(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Resolves when the work has settled, however, or after `ms`. */
+/** Resolves when the work has settled, either way, or after `ms`. */
 export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(ms, resolve);

@@ -1,16 +1,16 @@
 import type { MaybePromise } from './maybe-promise.ts';
 
-/** What comes of a call, once. A promise is made of it only where somebody asks for one. */
+/** The result of a call, settled once from outside. Makes a promise only if somebody asks for one. */
 export class Deferred<T> {
   readonly #mayBeIgnored: boolean;
   #state: 'open' | 'resolved' | 'rejected' = 'open';
   #value: T | undefined;
   #error: unknown;
   #promise: Promise<T> | undefined;
-  /** Of the promise, where it was asked for before the outcome was there. */
+  /** Settles the promise, if one was made while the result was open. */
   #settle: { resolve(value: T): void; reject(error: unknown): void } | undefined;
 
-  /** With `mayBeIgnored`, a promise that nobody awaits does not end the process when it is rejected. */
+  /** With `mayBeIgnored`, a rejection that nobody awaits does not end the process. */
   constructor(mayBeIgnored: boolean) {
     this.#mayBeIgnored = mayBeIgnored;
   }
@@ -28,19 +28,19 @@ export class Deferred<T> {
     this.#settle?.reject(error);
   }
 
-  /** The value where it is there, else its promise. Throws the error where that is there. */
-  get soon(): MaybePromise<T> {
+  /** The value if it is settled, else its promise. Throws the error if it is rejected. */
+  get now(): MaybePromise<T> {
     if (this.#state === 'rejected') throw this.#error;
     return this.#state === 'resolved' ? (this.#value as T) : this.promise;
   }
 
-  /** Each time the same. */
+  /** Returns the same promise each time. */
   get promise(): Promise<T> {
-    this.#promise ??= this.#made();
+    this.#promise ??= this.#makePromise();
     return this.#promise;
   }
 
-  #made(): Promise<T> {
+  #makePromise(): Promise<T> {
     if (this.#state === 'resolved') return Promise.resolve(this.#value as T);
     if (this.#state === 'open') {
       return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
-/** Counts what has begun and not ended, and tells when nothing is left. */
+/** Counts work that has begun and not ended, and says when none is left. */
 export class InFlight {
   #count = 0;
-  readonly #idle: (() => void)[] = [];
+  readonly #onIdle: (() => void)[] = [];
 
   begin(): void {
     this.#count += 1;
@@ -9,11 +9,11 @@ export class InFlight {
 
   end(): void {
     this.#count -= 1;
-    if (this.#count === 0 && this.#idle.length > 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#count === 0 && this.#onIdle.length > 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Resolves when all that has begun has ended. */
+  /** Resolves when all work that has begun has ended. */
   async idle(): Promise<void> {
-    if (this.#count > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#count > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 }

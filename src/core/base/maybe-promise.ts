@@ -1,33 +1,32 @@
-/** A value that is there at once, or comes later. */
+/** A value, or a promise of it. A value lets the caller go on synchronously. */
 export type MaybePromise<T> = T | PromiseLike<T>;
 
-/** Whether it comes later. */
-export function isPromise<T>(soon: MaybePromise<T>): soon is PromiseLike<T> {
-  return typeof (soon as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+export function isPromise<T>(value: MaybePromise<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
-/** For what an application gives: a foreign promise may answer nothing to its `then`, or call back twice. */
-export function native<T>(soon: MaybePromise<T>): MaybePromise<T> {
-  return isPromise(soon) ? Promise.resolve(soon) : soon;
+/** Wraps a promise of the application: a foreign `then` may return nothing, or call back twice. */
+export function toNative<T>(value: MaybePromise<T>): MaybePromise<T> {
+  return isPromise(value) ? Promise.resolve(value) : value;
 }
 
-/** Goes on with a value: in the same turn where it is there. */
-export function after<T, R>(soon: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
-  return isPromise(soon) ? soon.then(next) : next(soon);
+/** Continues with a value: synchronously, unless it is a promise. */
+export function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+  return isPromise(value) ? value.then(next) : next(value);
 }
 
-/** Goes on with what `ask` answers, or throws: in the same turn where it is there. As with `then`, one of both is called. */
+/** Continues with what `call` returns or throws: synchronously, unless it is a promise. As with `then`, calls one of both. */
 export function settle<T, R>(
-  ask: () => MaybePromise<T>,
+  call: () => MaybePromise<T>,
   onValue: (value: T) => MaybePromise<R>,
   onError: (error: unknown) => MaybePromise<R>,
 ): MaybePromise<R> {
-  let soon: MaybePromise<T>;
+  let value: MaybePromise<T>;
   try {
-    soon = ask();
+    value = call();
   } catch (error) {
     return onError(error);
   }
   // A foreign promise may call back from inside its own code.
-  return isPromise(soon) ? Promise.resolve(soon).then(onValue, onError) : onValue(soon);
+  return isPromise(value) ? Promise.resolve(value).then(onValue, onError) : onValue(value);
 }

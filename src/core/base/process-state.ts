@@ -1,34 +1,34 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Locks } from '../runtime/locks.ts';
-import type { Scope } from '../scope/scope.ts';
 
 /**
- * What all installed copies of this package share in a process: two contexts would be two owners of one request.
- * `version` changes when its shape does.
+ * What all installed copies of this package share in a process: two async contexts would be two owners of one request.
+ * It holds plain objects; the room that puts something in knows its type. `version` changes when a shape does.
  */
 interface ProcessState {
-  readonly version: 1;
-  readonly scopes: AsyncLocalStorage<Scope>;
+  readonly version: 2;
+  /** The scope of the calling code: scope/current-scope.ts. */
+  readonly scopes: AsyncLocalStorage<object>;
   /** What `traceContext` knows of a request, by the raw request. */
   readonly requests: WeakMap<object, object>;
-  configured: Locks | undefined;
-  /** Created and not closed, while none is configured: from then on nobody asks, and who replaces one may not close it. */
-  readonly created: Set<Locks>;
+  /** The configured `Locks`: runtime/locks.ts. */
+  configured: object | undefined;
+  /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it from then on. */
+  readonly created: Set<object>;
   readonly warned: Set<string>;
 }
 
 const slot = Symbol.for('reenlock');
-/** Of this version's copies, where the slot was another version's first. */
-const ownSlot = Symbol.for('reenlock.1');
+/** Used by copies of this version if a copy of another version was loaded first. */
+const ownSlot = Symbol.for('reenlock.2');
 
-/** The one state of this process. That of copies of another version is left alone: requests run by it. */
+/** The one state of this process. The state of another version's copies is left alone: requests run by it. */
 export function processState(): ProcessState {
   const holder = globalThis as { [slot]?: ProcessState; [ownSlot]?: ProcessState };
   const first = holder[slot];
-  if (first?.version === 1) return first;
+  if (first?.version === 2) return first;
   if (holder[ownSlot] !== undefined) return holder[ownSlot];
   const state: ProcessState = {
-    version: 1,
+    version: 2,
     scopes: new AsyncLocalStorage(),
     requests: new WeakMap(),
     configured: undefined,
@@ -39,17 +39,7 @@ export function processState(): ProcessState {
   return state;
 }
 
-/** The scope of the calling code, if the async context has one. */
-export function currentScope(): Scope | undefined {
-  return processState().scopes.getStore();
-}
-
-/** Runs a function, and all that it begins, in a scope. */
-export function runInScope<T>(scope: Scope, run: () => T): T {
-  return processState().scopes.run(scope, run);
-}
-
-/** Tells the operator something once in this process's life, as a warning with a code and a page to read. */
+/** Warns the operator once in this process's life, with a code and a page to read. */
 export function warnOnce(code: string, message: string): void {
   const { warned } = processState();
   if (warned.has(code)) return;

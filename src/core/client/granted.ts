@@ -9,7 +9,7 @@ export interface Granted {
   readonly receivedAt: Instant;
   /** Handed off: the lease is a claim until its first renewal. */
   readonly isClaim: boolean;
-  /** How many other holds its owner has in the store; undefined where that was not told. */
+  /** How many other holds its owner has in the store; undefined if the reply did not say. */
   readonly otherHolds: number | undefined;
 }
 
@@ -20,8 +20,8 @@ export interface ReplyTimestamp {
 }
 
 /**
- * A grant in the reply to its own call; undefined where its lease was over on arrival. It lasts no longer than the `leaseMs`
- * that were asked for, though the store may say so after its clock was set back.
+ * A grant in the reply to its own call; undefined if its lease was over on arrival. It lasts no longer than the `leaseMs`
+ * that were asked for, even if the store says so after its clock was set back.
  */
 export function grantedByReply(
   { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
@@ -37,8 +37,8 @@ export function grantedByReply(
 
 /**
  * A claim that came by message, or in the reply to another call. Its deadline follows from the latest reply about its
- * lock, and is never later than `claimMs` after the message came. Undefined where it can't be shown to have a third of
- * the claim left: the store must be asked.
+ * lock, and is never later than `claimMs` after the message came. Undefined if it can't be shown to have a third of the
+ * claim left: the store must be asked.
  */
 export function grantedByMessage(
   grant: StoreGrant,

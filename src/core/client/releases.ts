@@ -1,143 +1,123 @@
-import { asMicrotask, elapsedMs, type Instant, pause } from '../base/clock.ts';
+import { elapsedMs, type Instant, pause } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockStoreError } from '../model/errors.ts';
-import type { HoldRequest, ReleaseReply } from '../model/store.ts';
-import type { Base } from '../runtime/runtime.ts';
-import { reported } from './calls.ts';
+import type { HoldRequest } from '../model/store.ts';
+import type { StoreAccess } from './access.ts';
+import type { ReleaseCallbacks } from './store-client.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
-/** Of so many releases that were never answered the newest are remembered. */
-const mostUnheard = 10_000;
+/** So many releases without a reply are remembered, the newest ones. */
+const maxUnanswered = 10_000;
 
-/** Called with every answer: grants to this process ride in it. */
-type OnReply = (id: string, sent: Instant, reply: ReleaseReply) => void;
-
-type Status = ReleaseReply['status'];
-/**
- * Called with the store's status at once. The function that comes back tells whoever awaits the release, and is called
- * after those to whom the lock was handed on have heard of it.
- */
-type OnStatus = (status: Status) => () => void;
-
-/** What may be left in the store: a hold or a place in the queue, and how long its lease can last. */
+/** What a release ends: a hold or a place in the queue, and how long its lease can last. */
 export interface ReleaseTarget {
   readonly key: string;
   readonly request: HoldRequest;
   readonly leaseMs: number;
 }
 
-/** Gives holds and queue entries back, and goes on trying until the store has answered or nothing can be left there. */
+/** Releases holds and queue entries, and tries again until the store has answered or nothing can be left there. */
 export class Releases {
-  readonly #base: Base;
-  readonly #onReply: OnReply;
+  readonly #access: StoreAccess;
   /**
-   * By hold id: what the store never answered to. Who comes back to a queue after an outage finds its old entries there,
-   * and they are granted with the others.
+   * By hold id: releases that the store never answered. A process that comes back to a queue after an outage finds its old
+   * entries there, and they are granted with the others.
    */
-  readonly #unheard = new Map<string, ReleaseTarget>();
-  readonly #running = new InFlight();
+  readonly #unanswered = new Map<string, ReleaseTarget>();
+  readonly #inFlight = new InFlight();
 
-  constructor(base: Base, onReply: OnReply) {
-    this.#base = base;
-    this.#onReply = onReply;
+  constructor(access: StoreAccess) {
+    this.#access = access;
   }
 
   /**
-   * Releases a hold or cancels a waiter. Calls back with the store's status; with a `LockStoreError` after `storeTimeoutMs`
-   * without one, and tries on in the background. Each failed try is reported as a `storeError` event.
+   * Releases a hold or cancels a waiter. After `storeTimeoutMs` without a reply it calls `onError`, and tries on in the
+   * background: `onStatus` and `onSettled` may follow then. Each failed try is told by a `storeError` event.
    */
-  give(left: ReleaseTarget, onStatus: OnStatus, onError: (error: LockStoreError) => void): void {
-    this.#running.begin();
-    this.#try(
-      left,
-      (status) => {
-        this.#running.end();
-        return onStatus(status);
+  release(target: ReleaseTarget, callbacks: ReleaseCallbacks): void {
+    const sent = this.#access.clock.now();
+    this.#inFlight.begin();
+    this.#send(target, sent, {
+      onStatus: (status) => {
+        this.#inFlight.end();
+        callbacks.onStatus(status);
       },
-      (error, sent) => void this.#retry(left, sent, error, onStatus, onError),
-    );
+      onSettled: callbacks.onSettled,
+      onError: (error) => void this.#retry(target, sent, error, callbacks),
+    });
   }
 
-  /** As `give`, where nobody waits for the answer. */
-  giveInBackground(left: ReleaseTarget): void {
-    this.give(left, () => ignore, ignore);
+  /** As `release`, if nobody waits for it. */
+  releaseInBackground(target: ReleaseTarget): void {
+    this.release(target, silent);
   }
 
-  /** Gives a late grant back; answers whether it is one, to a hold id whose release was never answered. */
-  giveLate(holdId: string): boolean {
-    const unheard = this.#unheard.get(holdId);
-    if (unheard === undefined) return false;
-    this.#unheard.delete(holdId);
-    this.giveInBackground(unheard);
+  /** Releases a late grant, if the release of its hold id was never answered. Returns whether it was. */
+  releaseLate(holdId: string): boolean {
+    const target = this.#unanswered.get(holdId);
+    if (target === undefined) return false;
+    this.#unanswered.delete(holdId);
+    this.releaseInBackground(target);
     return true;
   }
 
   /** Resolves when no release is on its way. */
   idle(): Promise<void> {
-    return this.#running.idle();
+    return this.#inFlight.idle();
   }
 
-  #try(
-    { key, request, leaseMs }: ReleaseTarget,
-    onStatus: OnStatus,
-    onError: (error: LockStoreError, sent: Instant) => void,
-  ): void {
-    const { store, calls, clock, events, settings } = this.#base;
-    const sent = clock.now();
+  #send({ key, request, leaseMs }: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
+    const { client, settings } = this.#access;
     const tombstoneMs = Math.max(leaseMs, 3 * settings.storeTimeoutMs);
-    let hasFailed = false;
-    const onReply = (reply: ReleaseReply): void => {
-      const settle = hasFailed ? ignore : onStatus(reply.status);
-      // Whom the lock was handed to goes on first, since others wait for it: it takes a turn from its grant to its code.
-      this.#onReply(request.id, sent, reply);
-      if (reply.claims.length > 0) asMicrotask(settle);
-      else settle();
-    };
-    const call = (): MaybePromise<ReleaseReply> => store.release(request, { tombstoneMs });
-    calls.start('release', sent, settings.storeTimeoutMs, call, onReply, (failure) => {
-      hasFailed = true;
-      onError(reported(events, 'release', key, failure), sent);
-    });
+    client.release(key, request, { tombstoneMs }, sent, callbacks);
   }
 
   async #retry(
-    left: ReleaseTarget,
+    target: ReleaseTarget,
     sent: Instant,
     firstError: LockStoreError,
-    resolve: OnStatus,
-    reject: (error: LockStoreError) => void,
+    { onStatus, onSettled, onError }: ReleaseCallbacks,
   ): Promise<void> {
-    const { clock, settings } = this.#base;
+    const { clock, settings } = this.#access;
     const start = clock.now();
     let error = firstError;
-    // Who awaits it waits for one deadline, however many tries fit in; cleared when they are over.
-    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), () => reject(error));
+    // The caller waits for one deadline, however many tries fit in. Cleared when the tries are over.
+    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), () => onError(error));
+    let isAnswered = false;
     for (
       let pauseMs = firstRetryMs;
-      elapsedMs(clock.now(), start) < left.leaseMs;
+      !isAnswered && elapsedMs(clock.now(), start) < target.leaseMs;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
       await pause(clock, pauseMs * (0.5 + clock.jitter()));
-      try {
-        const status = await new Promise<Status>((answer, fail) =>
-          this.#try(left, (answered) => () => answer(answered), fail),
-        );
-        timer.cancel();
-        resolve(status)();
-        this.#running.end();
-        return;
-      } catch (next) {
-        error = next as LockStoreError;
-      }
+      await new Promise<void>((next) => {
+        this.#send(target, clock.now(), {
+          onStatus: (status) => {
+            isAnswered = true;
+            timer.cancel();
+            onStatus(status);
+          },
+          onSettled: () => {
+            onSettled();
+            next();
+          },
+          onError: (failure) => {
+            error = failure;
+            next();
+          },
+        });
+      });
     }
-    this.#unheard.set(left.request.holdId, left);
-    if (this.#unheard.size > mostUnheard) this.#unheard.delete(this.#unheard.keys().next().value as string);
+    this.#inFlight.end();
+    if (isAnswered) return;
+    this.#unanswered.set(target.request.holdId, target);
+    if (this.#unanswered.size > maxUnanswered) this.#unanswered.delete(this.#unanswered.keys().next().value as string);
     timer.cancel();
-    reject(error);
-    this.#running.end();
+    onError(error);
   }
 }
+
+const silent: ReleaseCallbacks = { onStatus: ignore, onSettled: ignore, onError: ignore };
 
 function ignore(): void {}

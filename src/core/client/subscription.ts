@@ -1,19 +1,19 @@
 import { elapsedMs, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
 import type { StoreListener, Unsubscribe } from '../model/store.ts';
-import type { Base } from '../runtime/runtime.ts';
+import type { StoreAccess } from './access.ts';
 
-/** This process's stream of store messages: asked for before the first waiter is queued, tried again when refused. */
+/** This process's stream of store messages: asked for before the first waiter is queued, tried again if refused. */
 export class Subscription {
-  readonly #base: Base;
+  readonly #access: StoreAccess;
   readonly #listener: StoreListener;
   #pending: Promise<Unsubscribe> | undefined;
   #askedAt: Instant | undefined;
-  /** Until it may be asked for again; started when it was refused, cleared by `end`, unref'd. */
-  #retry: Timer | undefined;
+  /** Runs until the stream may be asked for again; started by a refusal, cleared by `end`, unref'd. */
+  #retryTimer: Timer | undefined;
   #isInForce = false;
 
-  constructor(base: Base, listener: StoreListener) {
-    this.#base = base;
+  constructor(access: StoreAccess, listener: StoreListener) {
+    this.#access = access;
     this.#listener = listener;
   }
 
@@ -21,17 +21,15 @@ export class Subscription {
     return this.#isInForce;
   }
 
-  /** Waits until it is in force, but not beyond `budgetMs` after it was asked for: without it, waiters live by polling. */
+  /** Waits until it is in force, at most `budgetMs` from when it was asked for: without it, waiters live by polling. */
   async ensure(budgetMs: number): Promise<void> {
     const pending = this.#pending ?? outsideRequests(() => this.#ask());
-    const now = this.#base.clock.now();
+    const now = this.#access.clock.now();
     const leftMs = budgetMs - elapsedMs(now, this.#askedAt ?? now);
     if (leftMs <= 0) return;
-    await this.#base.calls
-      .run('subscribe', now, leftMs, () => pending)
-      .catch(() => {
-        // Late: it may still come. Refused: `#ask` has told.
-      });
+    await this.#access.client.within('subscribe', leftMs, pending).catch(() => {
+      // Late: it may still come. Refused: `#ask` has reported it.
+    });
   }
 
   /** Ends it; the store closes what it opened for it. */
@@ -40,21 +38,22 @@ export class Subscription {
     this.#isInForce = false;
     await pending?.then(
       (unsubscribe) => unsubscribe(),
-      () => this.#retry?.cancel(), // Never in force: nothing to end.
+      () => this.#retryTimer?.cancel(), // Never in force: nothing to end.
     );
   }
 
   #ask(): Promise<Unsubscribe> {
-    this.#askedAt = this.#base.clock.now();
-    const pending = (async () => this.#base.store.subscribe(this.#base.process, this.#listener))();
+    const { client, clock, events, process, settings } = this.#access;
+    this.#askedAt = clock.now();
+    const pending = client.subscribe(process, this.#listener);
     this.#pending = pending;
     pending.then(
       () => {
         this.#isInForce = true;
       },
       (error: Error) => {
-        this.#base.events.emit('storeError', { operation: 'subscribe', error });
-        this.#retry = this.#base.clock.after(this.#base.settings.pollMs, () => {
+        events.emit('storeError', { operation: 'subscribe', error });
+        this.#retryTimer = clock.after(settings.pollMs, () => {
           this.#pending = undefined;
         });
       },

@@ -2,7 +2,8 @@ import { AsyncResource } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
-import { currentScope, processState, runInScope } from '../base/process-state.ts';
+import { processState } from '../base/process-state.ts';
+import { currentScope, runInScope } from '../scope/current-scope.ts';
 import type { Scope } from '../scope/scope.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { after, type MaybePromise, settle } from '../base/maybe-promise.ts';
+import { chain, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { acquire } from '../lock/acquire.ts';
 import { Batch } from '../lock/batch.ts';
-import { checkedName, checkedNames } from '../lock/lock.ts';
-import { hasCode } from '../model/error-code.ts';
 import {
+  hasCode,
   isLockError,
   LockAbortedError,
   LockConfigError,
@@ -15,11 +14,18 @@ import {
   type LockStoreError,
   LocksClosedError,
 } from '../model/errors.ts';
-import { assertConstantKey, type KeyPlace, type LockKeys, type LockName } from '../model/key.ts';
+import {
+  assertConstantKey,
+  checkedName,
+  checkedNames,
+  type KeyPlace,
+  type LockKeys,
+  type LockName,
+} from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../model/validate.ts';
-import { Cancellation } from '../scope/cancellation.ts';
+import { ScopeCancellation } from '../scope/cancellation.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import type { ResponseWatch } from './response-watch.ts';
@@ -116,9 +122,9 @@ export class RequestGuard {
       return holds;
     };
     return settle(
-      () => batch?.acquire() ?? after(acquire(scope, asked[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
+      () => batch?.acquire() ?? chain(acquire(scope, asked[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
       entered,
-      (error) => refused(error, batch?.giveBack() ?? Promise.resolve()),
+      (error) => refused(error, batch?.release() ?? Promise.resolve()),
     );
   }
 
@@ -158,8 +164,8 @@ export class RequestGuard {
   /** What stands in the way of a request beside the store that failed. */
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
-    const error = new Cancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
-    return error ?? (scope.runtime.waiting.isClosed ? new LocksClosedError({ key }) : undefined);
+    const error = new ScopeCancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
+    return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key }) : undefined);
   }
 
   #names(keys: LockKeys): readonly LockName[] {

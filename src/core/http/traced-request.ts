@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import type { Timer } from '../base/clock.ts';
-import { currentScope, processState, runInScope, warnOnce } from '../base/process-state.ts';
+import { processState, warnOnce } from '../base/process-state.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../model/options.ts';
 import { checkOptions, objectWith } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { currentScope, runInScope } from '../scope/current-scope.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
@@ -62,7 +63,7 @@ export class TracedRequest implements ResponseEvents {
 
   /** Where this process is about to end: the client's next request must find another one. */
   #endConnection(res: ServerResponse): void {
-    if (this.scope.runtime.waiting.isClosed) res.shouldKeepAlive = false;
+    if (this.scope.runtime.acquires.isClosed) res.shouldKeepAlive = false;
   }
 }
 

@@ -1,45 +1,44 @@
 import { lastedMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
+import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
 import { assertGrantable } from '../model/options.ts';
-import type { ReleaseReply } from '../model/store.ts';
-import type { Base } from '../runtime/runtime.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** Of so many hold ids that were taken from holders unknown here the newest are remembered. */
-const mostTaken = 1_000;
+/** So many hold ids are remembered that were taken from holders unknown here, the newest ones. */
+const maxTaken = 1_000;
 
-/** Keeps this process's grants, from the store's yes to their end: renewed, lost or released. */
+/** This process's grants, from the store's yes to their end: renewed, lost or released. */
 export class GrantRegistry {
-  readonly #base: Base;
+  readonly #access: StoreAccess;
   readonly #releases: Releases;
   readonly #watchdog: Watchdog;
-  /** Hold ids of which the store has said that the key was taken from them, and that are not known here, or not yet. */
+  /** Hold ids from which the key was taken, as the store says, and which are not known here, or not yet. */
   readonly #taken = new Set<string>();
   readonly #held = new InFlight();
 
-  constructor(base: Base, releases: Releases) {
-    this.#base = base;
+  constructor(access: StoreAccess, releases: Releases) {
+    this.#access = access;
     this.#releases = releases;
-    this.#watchdog = new Watchdog(base, (grant, why) => this.lose(grant, why));
+    this.#watchdog = new Watchdog(access, (grant, why) => this.lose(grant, why));
   }
 
-  get grants(): Iterable<Grant> {
+  get all(): Iterable<Grant> {
     return this.#watchdog.grants;
   }
 
-  /** Takes a grant in, with its first hold. */
-  keep(grant: Grant): void {
+  /** Adds a grant, with its first hold. */
+  add(grant: Grant): void {
     this.#watchdog.watch(grant);
     this.#held.begin();
-    // That may have overtaken the grant; or its waiter was queued anew since, and granted. The store knows.
+    // That message may have overtaken the grant, or its waiter was queued again since, and granted. The store knows.
     if (this.#taken.delete(grant.request.holdId)) void this.#watchdog.renewInBackground(grant);
   }
 
-  /** Re-entry: one more hold on a grant that is held. */
+  /** Adds a hold to a grant that is held. */
   reenter(grant: Grant, leaseMs: number, renew: boolean): void {
     const isLonger = leaseMs > grant.leaseMs;
     const startsRenewal = renew && !grant.wantsRenewal;
@@ -49,65 +48,67 @@ export class GrantRegistry {
 
   /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
-    assertGrantable(leaseMs, this.#base.store);
+    assertGrantable(leaseMs, this.#access.client.capabilities);
     await this.#watchdog.renew(grant, leaseMs);
   }
 
   /**
-   * Declares a grant lost. Where the store may still have it, it is released all the same; else the release of its last
-   * hold will tell whether somebody else has had the key.
+   * Declares a grant lost. If the store may still have it, it is released as well; else the release of its last hold will
+   * show whether the key has changed hands.
    */
   lose(grant: Grant, why: string): void {
-    const mayLast = grant.isHeld || grant.unheardOf !== undefined;
+    const mayLast = grant.isHeld || grant.unansweredRenewal !== undefined;
     const error = grant.lose(why);
     if (error === undefined) return;
     this.#forget(grant);
-    grant.wasGivenBack = mayLast;
-    if (mayLast) this.#releases.giveInBackground(leftOf(grant));
-    this.#base.events.emit('lost', { ...grant.event, error });
+    grant.wasReleasedAsLost = mayLast;
+    if (mayLast) this.#releases.releaseInBackground(targetOf(grant));
+    this.#access.events.emit('lost', { ...grant.event, error });
   }
 
-  /** The store said so: another call took the key from a hold of this process. */
+  /** Called when the store says that another call took the key from a hold of this process. */
   loseById(holdId: string): void {
-    for (const grant of this.grants) {
+    for (const grant of this.all) {
       if (grant.request.holdId !== holdId) continue;
       this.lose(grant, 'The lock was lost: it was released by force');
       return;
     }
     this.#taken.add(holdId);
-    if (this.#taken.size > mostTaken) this.#taken.delete(this.#taken.values().next().value as string);
+    if (this.#taken.size > maxTaken) this.#taken.delete(this.#taken.values().next().value as string);
   }
 
   /**
-   * Gives a grant back after its last hold. Rejects with `LockLostError` where it had been lost, unless the store says
-   * that nobody had taken the key; with `LockStoreError` where the store did not answer in time.
+   * Releases a grant after its last hold. Rejects with `LockLostError` if it had been lost, unless the store says that
+   * nobody had taken the key; with `LockStoreError` if the store did not answer in time.
    */
   release(grant: Grant): Deferred<void> {
     grant.close();
     this.#forget(grant);
     const released = new Deferred<void>(true);
-    // The key may have had another holder since, of whom the store says nothing; and the store may be closed by now.
-    if (grant.wasGivenBack) {
+    // The key may have had another holder since, which the store does not say; and the store may be closed by now.
+    if (grant.wasReleasedAsLost) {
       released.reject(grant.lostError);
       return released;
     }
     let isLate = false;
-    const answer = (status: ReleaseReply['status']): (() => void) => {
-      if (status === 'absent' || status === 'cancelled') {
-        const error = grant.lostError ?? lostAtRelease(grant);
-        // Nobody may await the release, as at the end of a request. Late, the key may have changed hands since.
-        if (grant.lostError === undefined && !isLate) this.#base.events.emit('lost', { ...grant.event, error });
-        return () => released.reject(error);
-      }
-      if (this.#base.events.has('released')) {
-        const heldMs = lastedMs(this.#base.clock.now(), grant.grantedAt);
-        this.#base.events.emit('released', { ...grant.event, heldMs });
-      }
-      return () => released.resolve();
-    };
-    this.#releases.give(leftOf(grant), answer, (error) => {
-      isLate = true;
-      released.reject(error);
+    let error: LockLostError | undefined;
+    this.#releases.release(targetOf(grant), {
+      onStatus: (status) => {
+        if (status === 'released' || status === 'expired') this.#emitReleased(grant);
+        else {
+          error = grant.lostError ?? lostAtRelease(grant);
+          // Nobody may await the release, as at the end of a request. If it is late, the key may have changed hands since.
+          if (grant.lostError === undefined && !isLate) this.#access.events.emit('lost', { ...grant.event, error });
+        }
+      },
+      onSettled: () => {
+        if (error === undefined) released.resolve();
+        else released.reject(error);
+      },
+      onError: (failure) => {
+        isLate = true;
+        released.reject(failure);
+      },
     });
     return released;
   }
@@ -121,12 +122,18 @@ export class GrantRegistry {
     this.#watchdog.close();
   }
 
+  #emitReleased(grant: Grant): void {
+    const { events, clock } = this.#access;
+    if (!events.has('released')) return;
+    events.emit('released', { ...grant.event, heldMs: lastedMs(clock.now(), grant.grantedAt) });
+  }
+
   #forget(grant: Grant): void {
     if (this.#watchdog.unwatch(grant)) this.#held.end();
   }
 }
 
-function leftOf({ key, request, longestMs }: Grant): ReleaseTarget {
+function targetOf({ key, request, longestMs }: Grant): ReleaseTarget {
   return { key, request, leaseMs: longestMs };
 }
 

@@ -1,4 +1,4 @@
-import type { Instant } from '../base/clock.ts';
+import type { Clock, Instant } from '../base/clock.ts';
 import { type Deadline, laterDeadline, remainingMs } from '../base/deadline.ts';
 import type { Listed } from '../base/swap-list.ts';
 import type { Granted } from '../client/granted.ts';
@@ -7,15 +7,29 @@ import type { LockEvent } from '../model/events.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { OwnerKind } from '../model/types.ts';
-import type { Scope } from '../scope/scope.ts';
-import { ScopedController } from '../scope/scoped-controller.ts';
+
+/** Tells a signal's listeners, in the async context of the grant's scope. */
+export interface Controller {
+  readonly signal: AbortSignal;
+  readonly abort: (reason: unknown) => void;
+}
+
+/** What a grant is made from. */
+export interface GrantSource {
+  readonly clock: Clock;
+  readonly createController: () => Controller;
+  readonly key: string;
+  readonly request: HoldRequest;
+  readonly settings: AcquireSettings & AcquireTarget;
+  readonly granted: Granted;
+}
 
 /**
- * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: the store hears of the last one's
- * release. It goes one way: held, then lost or released.
+ * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: only the last one's release is sent
+ * to the store. Its state goes one way: held, then lost or released.
  */
 export class Grant implements Listed {
-  /** Among the grants of its process. */
+  /** Its place among the grants of its process. */
   place = -1;
   readonly key: string;
   readonly request: HoldRequest;
@@ -24,37 +38,33 @@ export class Grant implements Listed {
   readonly ownerKind: OwnerKind;
   /** Whether the store still counts it as a claim. */
   isClaim: boolean;
-  /** When the watchdog renews it next, on the monotonic clock; never, for a fixed lease. */
+  /** When the watchdog renews it next, on the monotonic clock; never, if its lease is fixed. */
   renewAtMs: number = Number.POSITIVE_INFINITY;
   isRenewing = false;
-  /** When the last renewal was sent, until it is answered: the store may hold it for longer than is known here. */
-  unheardOf: Instant | undefined;
+  /** When the renewal was sent that has no reply yet: the store may hold the lease for longer than is known here. */
+  unansweredRenewal: Instant | undefined;
   /** Whether it was released when it was lost. */
-  wasGivenBack = false;
-  /** Whether a re-entry asked for a longer lease, and the store was not asked for it yet. */
+  wasReleasedAsLost = false;
+  /** Whether a re-entry asked for a longer lease that the store was not asked for yet. */
   wantsLonger = false;
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
   isFinal: boolean;
   leaseMs: number;
-  /** The longest lease that the store was ever asked for: what it may still hold when nothing is heard of it. */
+  /** The longest lease that the store was ever asked for: it may last as long if no reply comes. */
   longestMs: number;
   readonly maxHold: Deadline;
-  readonly #scope: Scope;
+  readonly #clock: Clock;
+  readonly #createController: () => Controller;
   #deadline: Deadline;
   #holds = 0;
   #renewingHolds = 0;
   #isOpen = true;
   #lostError: LockLostError | undefined;
-  #controller: ScopedController | undefined;
+  #controller: Controller | undefined;
 
-  constructor(
-    scope: Scope,
-    key: string,
-    request: HoldRequest,
-    settings: AcquireSettings & AcquireTarget,
-    granted: Granted,
-  ) {
-    this.#scope = scope;
+  constructor({ clock, createController, key, request, settings, granted }: GrantSource) {
+    this.#clock = clock;
+    this.#createController = createController;
     this.key = key;
     this.request = request;
     this.ownerKind = settings.owner;
@@ -68,7 +78,7 @@ export class Grant implements Listed {
     this.#deadline = granted.deadline;
   }
 
-  /** What every event about it says. */
+  /** What every event about it carries. */
   get event(): LockEvent {
     return { key: this.key, owner: this.request.owner, holdId: this.request.holdId };
   }
@@ -81,7 +91,7 @@ export class Grant implements Listed {
     return this.#lostError;
   }
 
-  /** Whether nobody has ended it yet; the lease may have run out all the same, see `isHeld`. */
+  /** Whether it is neither lost nor released. Its lease may have ended unnoticed: see `isHeld`. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -92,11 +102,11 @@ export class Grant implements Listed {
 
   /** Milliseconds until the local deadline, never beyond `maxHoldMs`; 0 when it has passed. */
   get remainingMs(): number {
-    return this.remainingAt(this.#scope.runtime.clock.now());
+    return this.remainingAt(this.#clock.now());
   }
 
   remainingAt(now: Instant): number {
-    // Both, each time: which of them is the earlier one may change with a step of the wall clock.
+    // Both, each time: a step of the wall clock may change which one is earlier.
     return Math.max(0, Math.min(remainingMs(now, this.#deadline), remainingMs(now, this.maxHold)));
   }
 
@@ -105,10 +115,10 @@ export class Grant implements Listed {
     return this.#renewingHolds > 0;
   }
 
-  /** Made when first asked for: most holds are never watched. */
+  /** Made on first use: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new ScopedController(this.#scope);
+      this.#controller = this.#createController();
       if (this.#lostError !== undefined) this.#controller.abort(this.#lostError);
     }
     return this.#controller.signal;
@@ -122,7 +132,7 @@ export class Grant implements Listed {
     this.leaseMs = Math.max(this.leaseMs, leaseMs);
   }
 
-  /** One hold less; answers whether it was the last. */
+  /** One hold less. Returns whether it was the last. */
   removeHold(renew: boolean): boolean {
     this.#holds -= 1;
     if (renew) this.#renewingHolds -= 1;
@@ -131,12 +141,12 @@ export class Grant implements Listed {
 
   /** Takes over a lease end that the store confirmed, if it is later. */
   prolong(deadline: Deadline, isFinal: boolean): void {
-    this.#deadline = laterDeadline(this.#scope.runtime.clock.now(), this.#deadline, deadline);
+    this.#deadline = laterDeadline(this.#clock.now(), this.#deadline, deadline);
     this.isClaim = false;
     this.isFinal ||= isFinal;
   }
 
-  /** Answers the error when this call made it lost, undefined when it was over before. */
+  /** Returns the error if this call made it lost, undefined if it was over before. */
   lose(why: string): LockLostError | undefined {
     if (!this.isOpen) return undefined;
     this.#isOpen = false;
@@ -145,7 +155,7 @@ export class Grant implements Listed {
     return this.#lostError;
   }
 
-  /** From here on it can't be re-entered, and no renewal's answer counts. */
+  /** Ends it: it can't be re-entered any more, and replies to renewals are ignored. */
   close(): void {
     this.#isOpen = false;
   }

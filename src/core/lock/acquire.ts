@@ -1,49 +1,40 @@
 import { type Instant, lastedMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
+import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant } from '../lease/grant.ts';
-import { hasCode } from '../model/error-code.ts';
-import {
-  LockConfigError,
-  LockLimitError,
-  type LockLostError,
-  LocksClosedError,
-  LockTimeoutError,
-} from '../model/errors.ts';
+import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
-import type { HoldRequest, LockStore } from '../model/store.ts';
+import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
-import { Cancellation } from '../scope/cancellation.ts';
-import { ScopedHold } from '../scope/hold.ts';
+import { ScopeCancellation } from '../scope/cancellation.ts';
+import type { ScopedHold } from '../scope/hold.ts';
+import { addHold, assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
-import type { AcquireCallbacks } from '../wait/local-queue.ts';
+import { ScopedController } from '../scope/scoped-controller.ts';
+import type { AcquireCallbacks } from '../wait/task.ts';
 
-/** Who asks: a guard gives up when its client leaves, a try does not wait. */
-type Caller = 'code' | 'guard' | 'try';
-
-type TryResult<C extends Caller> = C extends 'try' ? undefined : never;
+/** Which API made the call. A guard stops waiting when its client disconnects. */
+export type Caller = 'code' | 'guard';
 
 /**
- * Acquires for a scope: by re-entry, without a store call, where the scope holds the key already; else from the store.
- * The options were checked. A try answers undefined where the key is not free; everybody else fails with
- * `LockTimeoutError`. What is known at once, of a free key in a store that answers at once for example, is answered or
- * thrown in the same turn. `askMs` is how long the first call to the store may take, where that is less than its own
- * deadline.
+ * Acquires for a scope: by re-entry, without a store call, if the scope holds the key already; else from the store. The
+ * options were checked. Fails with `LockTimeoutError` if the key is not free in time. Returns or throws synchronously if the
+ * store returns no promise. `firstCallTimeoutMs` limits the first call to the store, if that is less than its own deadline.
  */
-export function acquire<C extends Caller>(
+export function acquire(
   scope: Scope,
   name: LockName,
   options: AcquireOptions,
-  caller: C,
-  askMs?: number,
-): MaybePromise<ScopedHold | TryResult<C>> {
+  caller: Caller,
+  firstCallTimeoutMs?: number,
+): MaybePromise<ScopedHold> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
-  assertGrantable(asked.leaseMs, runtime.store);
+  assertGrantable(asked.leaseMs, runtime.client.capabilities);
   const { key } = name;
-  const interruption = interruptible(scope, key, options, caller);
+  const cancellation = cancellationOf(scope, key, asked, caller);
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
   if (entered !== undefined) {
     assertEnterable(scope, entered, asked);
@@ -53,68 +44,93 @@ export function acquire<C extends Caller>(
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  if (settings.mode === 'read') assertModes(runtime.store, key);
-  if (runtime.waiting.isClosed) throw new LocksClosedError({ key });
+  if (settings.mode === 'read') assertModes(runtime.client.capabilities, key);
+  if (runtime.acquires.isClosed) throw new LocksClosedError({ key });
 
-  const request = {
-    id: name.id,
-    holdId: runtime.clock.randomId(),
-    owner: ownerOf(scope, settings.owner),
-    process: runtime.process,
-    claimMs: Math.min(runtime.settings.claimMs, settings.leaseMs),
-    mode: settings.mode,
-    priority: settings.priority,
-    unanswered: 0,
-  };
+  const request = requestOf(scope, name, settings);
   const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
-  const outcome = new Deferred<ScopedHold | TryResult<C>>(false);
-  const asker: AcquireCallbacks = {
-    granted: (granted) => {
-      const first = hold(scope, settings, key, request, granted, startedAt);
+  const result = new Deferred<ScopedHold>(false);
+  const callbacks: AcquireCallbacks = {
+    onGranted: (granted) => {
+      const first = firstHold(scope, settings, key, request, granted, startedAt);
       const lost = entered && lossOf(scope, entered);
-      if (lost === undefined) outcome.resolve(first);
+      if (lost === undefined) result.resolve(first);
       else {
         // Others may have written since it read.
-        first.giveBack();
-        outcome.reject(lost);
+        first.startRelease();
+        result.reject(lost);
       }
     },
-    refused: (retryAfterMs) => {
-      if (caller === 'try') {
-        outcome.resolve(undefined as TryResult<C>);
-        return;
-      }
-      runtime.events.emit('timeout', { key, owner: request.owner, holdId: request.holdId, waitedMs: 0 });
-      outcome.reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
+    onRefused: (retryAfterMs) => {
+      runtime.events.emit('refused', { key, owner: request.owner, holdId: request.holdId, reason: 'busy' });
+      result.reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
     },
-    // A try does not wait, so not for itself either: the key is not free to write.
-    failed: (error) => {
-      if (caller === 'try' && hasCode(error, 'ERR_LOCK_DEADLOCK')) outcome.resolve(undefined as TryResult<C>);
-      else outcome.reject(error);
-    },
+    onFailed: (error) => result.reject(error),
   };
-  const waitMs = caller === 'try' ? 0 : settings.waitMs;
-  runtime.waiting.acquire({ key, request, leaseMs: settings.leaseMs, waitMs, askMs, work: scope, interruption, asker });
-  return outcome.soon;
+  const { leaseMs, waitMs } = settings;
+  runtime.acquires.acquire({
+    key,
+    request,
+    leaseMs,
+    waitMs,
+    firstCallTimeoutMs,
+    work: scope,
+    cancellation,
+    callbacks,
+  });
+  return result.now;
 }
 
-/** What may end an acquire before its time. Where something has already, tells of it and throws: nothing is asked. */
-export function interruptible(
+/** As `acquire` without a wait, but returns undefined if the key is not free. */
+export function tryAcquire(
+  scope: Scope,
+  name: LockName,
+  options: AcquireOptions,
+  caller: Caller,
+  firstCallTimeoutMs?: number,
+): MaybePromise<ScopedHold | undefined> {
+  return settle<ScopedHold, ScopedHold | undefined>(
+    () => acquire(scope, name, { ...options, waitMs: 0 }, caller, firstCallTimeoutMs),
+    (hold) => hold,
+    (error) => {
+      // A deadlock here is a reader beside others that asks to write: the key is not free to write.
+      if (hasCode(error, 'ERR_LOCK_TIMEOUT') || hasCode(error, 'ERR_LOCK_DEADLOCK')) return undefined;
+      throw error;
+    },
+  );
+}
+
+/** What may end an acquire before its time. If something has ended it already, emits that and throws: nothing is sent. */
+function cancellationOf(
   scope: Scope,
   key: string,
-  { owner = 'trace', signal }: AcquireOptions,
+  { owner, signal }: AcquireTarget,
   caller: Caller,
-): Cancellation {
-  const interruption = new Cancellation(key, scope, signal, caller === 'guard');
-  const { error } = interruption;
-  if (error === undefined) return interruption;
+): ScopeCancellation {
+  const cancellation = new ScopeCancellation(key, scope, signal, caller === 'guard');
+  const { error } = cancellation;
+  if (error === undefined) return cancellation;
   const { clock, events } = scope.runtime;
   events.emit('aborted', { key, owner: ownerOf(scope, owner), holdId: clock.randomId(), waitedMs: 0 });
   throw error;
 }
 
-/** What the store granted, as the first hold of its scope. */
-function hold(
+function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
+  const { clock, process, settings: defaults } = scope.runtime;
+  return {
+    id,
+    holdId: clock.randomId(),
+    owner: ownerOf(scope, settings.owner),
+    process,
+    claimMs: Math.min(defaults.claimMs, settings.leaseMs),
+    mode: settings.mode,
+    priority: settings.priority,
+    unanswered: 0,
+  };
+}
+
+/** The first hold of a scope on what the store granted. */
+function firstHold(
   scope: Scope,
   settings: AcquireSettings & AcquireTarget,
   key: string,
@@ -122,11 +138,12 @@ function hold(
   granted: Granted,
   startedAt: Instant | undefined,
 ): ScopedHold {
-  const { clock, events, keeper } = scope.runtime;
-  const grant = new Grant(scope, key, request, settings, granted);
+  const { clock, events, grants } = scope.runtime;
+  const createController = (): ScopedController => new ScopedController(scope);
+  const grant = new Grant({ clock, createController, key, request, settings, granted });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = addHold(scope, grant, settings);
-  keeper.keep(grant);
+  grants.add(grant);
   if (startedAt !== undefined) {
     events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: lastedMs(clock.now(), startedAt) });
   }
@@ -135,41 +152,8 @@ function hold(
   return first;
 }
 
-/** Nothing is built on a hold that was lost, nor on one of another owner. */
-function assertEnterable(scope: Scope, grant: Grant, settings: AcquireTarget): void {
-  const lost = lossOf(scope, grant);
-  if (lost !== undefined) throw lost;
-  if (settings.owner === 'request' && grant.ownerKind === 'trace') {
-    throw new LockConfigError(
-      "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
-      { key: grant.key },
-    );
-  }
-}
-
-/** Why a grant is lost, if it is: also where its lease has ended and nobody has said so yet. */
-function lossOf({ runtime }: Scope, grant: Grant): LockLostError | undefined {
-  if (!grant.isHeld) runtime.keeper.lose(grant, 'The lock was lost: its lease ended before it could be renewed');
-  return grant.lostError;
-}
-
-function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
-  const { runtime } = scope;
-  if (grant.holdCount >= runtime.settings.maxReentry) {
-    throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, { key: grant.key });
-  }
-  runtime.keeper.reenter(grant, settings.leaseMs, settings.renew);
-  return addHold(scope, grant, settings);
-}
-
-function addHold(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
-  const hold = new ScopedHold(grant, scope, settings.renew);
-  scope.add(hold);
-  return hold;
-}
-
-function assertModes(store: LockStore, key: string): void {
-  if (store.capabilities.modes) return;
+function assertModes(capabilities: StoreCapabilities, key: string): void {
+  if (capabilities.modes) return;
   throw new LockConfigError(
     "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
     { key },

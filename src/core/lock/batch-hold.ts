@@ -1,12 +1,11 @@
 import { onAbort } from '../base/abort-signals.ts';
-import { hasCode } from '../model/error-code.ts';
-import { LockLostError, LockStoreError } from '../model/errors.ts';
+import { hasCode, LockLostError, LockStoreError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { BatchHold } from '../model/types.ts';
 import { checkValue, promised } from '../model/validate.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 
-/** The holds of one scope on several keys, as one. Its methods can be taken off it. */
+/** The holds of one scope on several keys, as one. Its methods work when destructured. */
 export class ScopedBatch implements BatchHold {
   readonly holds: ReadonlyMap<string, ScopedHold>;
   readonly #inOrder: readonly ScopedHold[];
@@ -14,7 +13,7 @@ export class ScopedBatch implements BatchHold {
   #unsubscribe: (() => void)[] = [];
   #released: Promise<void> | undefined;
 
-  /** The names as the caller had them, and the holds in the order of their acquires. */
+  /** `names` is the caller's order, `inOrder` the order of the acquires. */
   constructor(names: readonly LockName[], inOrder: readonly ScopedHold[]) {
     const byKey = new Map(inOrder.map((hold) => [hold.key, hold]));
     this.holds = new Map(names.map(({ key }) => [key, byKey.get(key) as ScopedHold]));
@@ -25,7 +24,7 @@ export class ScopedBatch implements BatchHold {
     return [...this.holds.keys()].join(', ');
   }
 
-  /** The last acquired first: what is given back and looked at in this order. */
+  /** The order of their releases: the last acquired first. */
   get newestFirst(): readonly ScopedHold[] {
     return [...this.#inOrder].reverse();
   }
@@ -51,7 +50,7 @@ export class ScopedBatch implements BatchHold {
     const errors: unknown[] = [];
     for (const [index, hold] of this.#inOrder.entries()) {
       try {
-        // A rejection is told once.
+        // A rejection is reported once.
         hold.waitUntil(index === 0 ? promise : settled);
       } catch (error) {
         errors.push(error);
@@ -64,18 +63,18 @@ export class ScopedBatch implements BatchHold {
     if (this.#released === undefined) {
       for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
       this.#released = all(this.newestFirst.map((hold) => hold.release()));
-      // Told to whoever awaits it; a release that nobody awaits must not end the process.
+      // A release that nobody awaits must not end the process.
       this.#released.catch(ignore);
     }
     return this.#released;
   };
 
-  /** Throws as `ScopedHold.assertOpen` does, where one of its holds was given back. */
+  /** Throws as `ScopedHold.assertOpen` does, if one of its holds was released. */
   assertOpen(): void {
     for (const hold of this.#inOrder) hold.assertOpen();
   }
 
-  /** Postpones the automatic release until the function that comes back is called. */
+  /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     const settle = this.#inOrder.map((hold) => hold.keep());
     return () => {
@@ -99,14 +98,14 @@ export class ScopedBatch implements BatchHold {
   }
 }
 
-/** Waits for all, whatever fails. Rejects with the one error that there is, or else as `worstOf` says. */
+/** Waits for all of them. Rejects with the only error, or else with the one that `worstOf` returns. */
 async function all(work: readonly Promise<void>[]): Promise<void> {
   const errors: unknown[] = [];
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') errors.push(result.reason);
   if (errors.length > 0) throw worstOf(errors);
 }
 
-/** One error for many: a loss, before a store that did not answer; where there are more, all are in its `cause`. */
+/** One error for many: a loss comes before a store that did not answer. If there are several, `cause` has all of them. */
 export function worstOf(errors: readonly unknown[]): unknown {
   const worst = errors.find((error) => hasCode(error, 'ERR_LOCK_LOST')) ?? errors[0];
   if (errors.length < 2) return worst;

@@ -226,3 +226,17 @@ export class LocksClosedError extends LockError {
 function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)));
 }
+
+/** The errors that the core tells apart. */
+interface ByCode {
+  readonly ERR_LOCK_ABORTED: LockAbortedError;
+  readonly ERR_LOCK_DEADLOCK: DeadlockError;
+  readonly ERR_LOCK_LOST: LockLostError;
+  readonly ERR_LOCK_STORE: LockStoreError;
+  readonly ERR_LOCK_TIMEOUT: LockTimeoutError;
+}
+
+/** As `instanceof`, also for an error of another installed copy of this package: its `Locks` may be used with this one. */
+export function hasCode<C extends keyof ByCode>(error: unknown, code: C): error is ByCode[C] {
+  return isLockError(error) && error.code === code;
+}

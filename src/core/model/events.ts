@@ -34,6 +34,8 @@ export interface LockEvents {
     readonly by: string | undefined;
     readonly reason: string | undefined;
   };
+  /** An acquire was refused without a wait: its `waitMs` is 0, or it was a try, and the key is not free. */
+  refused: LockEvent & { readonly reason: 'busy' };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
   /**
@@ -61,6 +63,7 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   released: true,
   lost: true,
   forced: true,
+  refused: true,
   timeout: true,
   aborted: true,
   deadlock: true,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { warnOnce } from '../base/process-state.ts';
 import { LockConfigError, LockKeyError } from './errors.ts';
 
 /** One key: `42`, `42n` and `'42'` are the same. */
@@ -71,7 +72,7 @@ export function assertConstantKey(key: string, { expected, instead }: KeyPlace):
  * The part of a key that was probably a value that is missing (`order:undefined`, or `order:${id}` in quotes), if there
  * is one. Of a template it is the beginning alone.
  */
-export function suspiciousSegment(key: string): string | undefined {
+function suspiciousSegment(key: string): string | undefined {
   const [, word, template] =
     /(?:^|[:/|,.])(undefined|null|NaN|\[object Object\])(?=$|[:/|,.])|(\$\{)[\w.]+\}/.exec(key) ?? [];
   return word ?? template;
@@ -121,4 +122,29 @@ function unescapeUnsafe(encoded: string): string {
 function shorten(encoded: string): string {
   if (encoded.length * 3 <= maxIdBytes || Buffer.byteLength(encoded) <= maxIdBytes) return encoded;
   return `%h${createHash('sha256').update(encoded).digest('hex')}`;
+}
+
+/** Checks a key, and warns once if a part of it was probably a missing value. */
+export function checkedName(key: unknown, category: string | undefined): LockName {
+  const name = lockName(key, category);
+  const suspect = suspiciousSegment(name.key);
+  if (suspect !== undefined) {
+    warnOnce(
+      'LOCK_KEY_SEGMENT',
+      `A lock key has a part that reads "${suspect}": a value that it was made from was probably missing`,
+    );
+  }
+  return name;
+}
+
+/** Checks a list of keys. Returns each of them once, in the order of the list. */
+export function checkedNames(keys: Extract<LockKeys, readonly unknown[]>, category: string | undefined): LockName[] {
+  if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
+  if (keys.length === 0) throw new LockKeyError('Expected the lock key to be one at least, got an empty list');
+  const names = new Map<string, LockName>();
+  for (const key of keys) {
+    const name = checkedName(key, category);
+    if (!names.has(name.id)) names.set(name.id, name);
+  }
+  return [...names.values()];
 }

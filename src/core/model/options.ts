@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { maxTimerMs } from '../base/clock.ts';
 import { LockConfigError } from './errors.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
-import type { LockStore } from './store.ts';
+import type { LockStore, StoreCapabilities } from './store.ts';
 import type { AcquireOptions, LockMode, OwnerKind } from './types.ts';
 import {
   boolean,
@@ -176,7 +176,7 @@ export function resolveLocksOptions(options: LocksOptions | undefined): LocksSet
   const checked = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') };
   const settings = { ...checked, trust: checkTrust(checked.trust) } as LocksSettings;
   assertLeaseFits(settings);
-  assertGrantable(settings.leaseMs, settings.store);
+  assertGrantable(settings.leaseMs, settings.store?.capabilities);
   return Object.freeze(settings);
 }
 
@@ -220,8 +220,8 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: AcquireSettings): void {
 }
 
 /** Throws `LockConfigError` for a lease that is longer than the store may be asked for. */
-export function assertGrantable(leaseMs: number, store: LockStore | undefined): void {
-  const maxLeaseMs = store?.capabilities.maxLeaseMs ?? leaseMs;
+export function assertGrantable(leaseMs: number, capabilities: StoreCapabilities | undefined): void {
+  const maxLeaseMs = capabilities?.maxLeaseMs ?? leaseMs;
   if (leaseMs <= maxLeaseMs) return;
   throw new LockConfigError(
     `Expected \`leaseMs\` to be \`maxLeaseMs\` (${maxLeaseMs}) of the store at most, got \`${leaseMs}\`: raise \`maxLeaseMs\` in every process`,

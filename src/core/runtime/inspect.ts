@@ -1,15 +1,13 @@
-import { reported } from '../client/calls.ts';
-import { LockConfigError, type LockStoreError } from '../model/errors.ts';
 import { type LockName, namePrefix, readName } from '../model/key.ts';
 import { acquireRules } from '../model/options.ts';
-import type { InspectReply, ListReply, ListRequest, LockStore } from '../model/store.ts';
+import type { InspectReply } from '../model/store.ts';
 import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
 
 /** Who holds a lock and who waits for it. Rejects with `LockStoreError`. */
 export async function inspectLock(runtime: Runtime, name: LockName): Promise<LockInfo> {
-  return lockInfo(name, await lookAt(runtime, name));
+  return lockInfo(name, await runtime.client.inspect(name.key, name.id));
 }
 
 /**
@@ -21,9 +19,9 @@ export async function forceReleaseLock(
   name: LockName,
   { fence: seen, by, reason }: ForceReleaseOptions = {},
 ): Promise<boolean> {
-  const fence = seen ?? (await lookAt(runtime, name)).holds[0]?.fence;
+  const fence = seen ?? (await runtime.client.inspect(name.key, name.id)).holds[0]?.fence;
   if (fence === undefined) return false;
-  const isDone = await ask(runtime, 'forceRelease', name, (store) => store.forceRelease(name.id, fence));
+  const isDone = await runtime.client.forceRelease(name.key, name.id, fence);
   const { category } = readName(name.id);
   if (isDone) runtime.events.emit('forced', { key: name.key, category, fence, by, reason });
   return isDone;
@@ -37,26 +35,11 @@ export async function listLocks(runtime: Runtime, options: ListOptions | undefin
   const { prefix = '', category, limit = 100, cursor } = checkOptions(options, listRules, 'list');
   // Without a category the prefix is that of keys, and their names may begin with any category.
   const idPrefix = category === undefined ? '' : namePrefix(prefix, category);
-  const page = await pageOfLocks(runtime, { idPrefix, limit, cursor }).catch((error: LockStoreError) => {
-    runtime.events.emit('storeError', { operation: 'list', error });
-    throw error;
-  });
+  const page = await runtime.client.list({ idPrefix, limit, cursor });
   const infos = page.locks.map((lock) => lockInfo({ ...readName(lock.id), id: lock.id }, lock));
   const isAsked = (info: LockInfo): boolean =>
     (category === undefined || info.category === category) && info.key.startsWith(prefix);
   return { locks: infos.filter(isAsked), cursor: page.cursor };
-}
-
-/** A page, as the store has it. Throws `LockConfigError` for a store that can't name its keys. */
-export async function pageOfLocks(
-  { store, calls, clock, settings }: Runtime,
-  request: ListRequest,
-): Promise<ListReply> {
-  const list = store.list?.bind(store);
-  if (list === undefined) {
-    throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
-  }
-  return calls.run('list', clock.now(), settings.storeTimeoutMs, () => list(request));
 }
 
 /** Checks what `locks.inspect` takes. Throws `LockConfigError`. */
@@ -82,27 +65,10 @@ const listRules: Rules<ListOptions> = {
   prefix: text(/^[\s\S]{0,256}$/, 'a string of 256 characters at most'),
   category: acquireRules.category,
   limit: wholeNumber(1, 1000),
-  cursor: text(/^[\s\S]+$/, 'what the page before said'),
+  cursor: text(/^[\s\S]+$/, 'the cursor of the page before'),
 };
 
-function lookAt(runtime: Runtime, name: LockName): Promise<InspectReply> {
-  return ask(runtime, 'inspect', name, (store) => store.inspect(name.id));
-}
-
-/** A store call that needs no owner, with a deadline as every other. */
-async function ask<T>(
-  { store, calls, clock, events, settings }: Runtime,
-  operation: string,
-  { key }: LockName,
-  call: (store: LockStore) => Promise<T>,
-): Promise<T> {
-  const reply = calls.run(operation, clock.now(), settings.storeTimeoutMs, () => call(store));
-  return reply.catch((failure: LockStoreError) => {
-    throw reported(events, operation, key, failure);
-  });
-}
-
-/** What a store told of a lock, in the words of the application. */
+/** A store's reply about a lock, in the words of the application. */
 function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply): LockInfo {
   return {
     key,

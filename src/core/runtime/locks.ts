@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
 import { type Clock, systemClock, within } from '../base/clock.ts';
-import { currentScope, processState, warnOnce } from '../base/process-state.ts';
-import { StoreCalls } from '../client/calls.ts';
+import { processState, warnOnce } from '../base/process-state.ts';
+import type { StoreAccess } from '../client/access.ts';
 import { Releases } from '../client/releases.ts';
-import { Subscription } from '../client/subscription.ts';
+import { StoreClient } from '../client/store-client.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
@@ -15,17 +15,17 @@ import { checkOptions, describe, milliseconds } from '../model/validate.ts';
 import { MemoryStore } from '../stores/memory/memory-store.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
-import type { Base, Runtime } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
 
 /**
- * A store with its options, and this process's part in it: what waits, what is held, what is renewed. Its methods can be
- * taken off it.
+ * A store with its options, and this process's part in it: its waiters, its holds and their renewal. Its methods work when
+ * destructured.
  */
 export interface Locks {
   readonly settings: LocksSettings;
   /**
-   * Listens to what happens to locks; answers the function that ends it. A listener that throws breaks nothing. Throws
-   * `LockConfigError` for an event that there is not, and for a listener that is no function.
+   * Listens to an event. Returns the function that unsubscribes. A listener that throws breaks nothing. Throws
+   * `LockConfigError` for an unknown event, and for a listener that is no function.
    */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /**
@@ -47,8 +47,9 @@ export interface Locks {
    */
   forceRelease(key: LockKey, options?: ForceReleaseOptions): Promise<boolean>;
   /**
-   * Refuses new acquires with `LocksClosedError`, cancels who waits, waits `drainMs` (default 10 000) for what is held,
-   * then declares the rest lost and gives it back. Closes what the store opened for it, not the application's client.
+   * Refuses new acquires and all waiters with `LocksClosedError`, waits up to `drainMs` (default 10 000) for holds to be
+   * released, then declares the others lost and releases them. Closes what the store opened for it, not the application's
+   * client.
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
 }
@@ -59,8 +60,7 @@ export function createLocks(options?: LocksOptions): Locks {
 }
 
 /**
- * As `createLocks`, and makes it the one that this process uses where none is named, also when it is closed. A second call
- * replaces it.
+ * As `createLocks`, and makes it the default of this process, even after it is closed. A second call replaces it.
  */
 export function configureLocks(options?: LocksOptions): Locks {
   const locks = createLocks(options);
@@ -78,10 +78,10 @@ export function buildLocks(options: LocksOptions | undefined, clock: Clock): Loc
   return locks;
 }
 
-/** The configured `Locks`; else one in memory, with a warning, unless another was created and would stand unused. */
+/** The configured `Locks`; else one in memory, with a warning. Throws if another was created, since it would be unused. */
 export function defaultLocks(): Locks {
   const state = processState();
-  if (state.configured !== undefined) return state.configured;
+  if (state.configured !== undefined) return state.configured as Locks;
   if (state.created.size > 0) {
     throw new LockConfigError(
       'Expected to be told which `Locks` to use: one was created with `createLocks` and none configured. Pass it as `{ locks }` to `traceContext` or `runInTrace`, or create it with `configureLocks`',
@@ -102,18 +102,12 @@ export function runtimeOf(locks: Locks): Runtime {
   );
 }
 
-/** The runtime of the calling code's scope, or else of the default `Locks`: for calls that need no owner. */
-export function currentRuntime(): Runtime {
-  return currentScope()?.runtime ?? runtimeOf(defaultLocks());
-}
-
 /** Also found on a `Locks` of another installed copy of this package. */
 const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
 
 class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   readonly [runtimeSlot]: Runtime;
-  readonly #subscription: Subscription;
   readonly #releases: Releases;
   #closing: Promise<void> | undefined;
 
@@ -126,22 +120,18 @@ class ProcessLocks implements Locks {
         'This process is one of several (a cluster worker, or an instance of PM2), and its `Locks` is in memory: it excludes none of the others',
       );
     }
-    const base: Base = {
+    const events = new Events();
+    const access: StoreAccess = {
       settings,
       clock,
-      events: new Events(),
-      store,
-      calls: new StoreCalls(clock),
+      events,
+      client: new StoreClient(store, events, clock, settings.storeTimeoutMs),
       process: clock.randomId(),
     };
-    this.#releases = new Releases(base, (id, sent, reply) => waiting.takeClaims(id, sent, reply));
-    this.#subscription = new Subscription(base, (message) => {
-      if (message.kind === 'lost') keeper.loseById(message.holdId);
-      else waiting.take(message);
-    });
-    const keeper = new GrantRegistry(base, this.#releases);
-    const waiting = new PendingAcquires(base, this.#subscription, this.#releases);
-    this[runtimeSlot] = { ...base, waiting, keeper };
+    this.#releases = new Releases(access);
+    const grants = new GrantRegistry(access, this.#releases);
+    const acquires = new PendingAcquires(access, this.#releases, (holdId) => grants.loseById(holdId));
+    this[runtimeSlot] = { ...access, acquires, grants };
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
@@ -170,18 +160,19 @@ class ProcessLocks implements Locks {
   };
 
   async #close(drainMs: number): Promise<void> {
-    const { waiting, keeper, calls, clock } = this[runtimeSlot];
+    const { acquires, grants, client, clock } = this[runtimeSlot];
+    const { storeTimeoutMs } = this.settings;
     // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
     processState().created.delete(this);
-    waiting.close();
-    await within(clock, drainMs, keeper.idle());
-    for (const grant of keeper.grants) keeper.lose(grant, 'The lock was lost: the server has shut down');
-    // What was asked for before may be granted yet, and must be given back.
-    await within(clock, this.settings.storeTimeoutMs, waiting.asked.idle());
-    await within(clock, this.settings.storeTimeoutMs, this.#releases.idle());
-    await within(clock, this.settings.storeTimeoutMs, this.#subscription.end());
-    keeper.close();
-    calls.close();
+    acquires.close();
+    await within(clock, drainMs, grants.idle());
+    for (const grant of grants.all) grants.lose(grant, 'The lock was lost: the server has shut down');
+    // An acquire that was sent before may be granted yet, and must be released.
+    await within(clock, storeTimeoutMs, acquires.inFlight.idle());
+    await within(clock, storeTimeoutMs, this.#releases.idle());
+    await within(clock, storeTimeoutMs, acquires.end());
+    grants.close();
+    client.close();
   }
 }
 

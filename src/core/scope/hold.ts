@@ -1,24 +1,22 @@
 import { Deferred } from '../base/deferred.ts';
 import type { Grant } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
-import type { Hold } from '../model/types.ts';
 import { checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
-import { scopeIsOver } from './cancellation.ts';
-import type { Scope } from './scope.ts';
+import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
 
 const duration = milliseconds(1);
 
-/** A part of a millisecond, and more than any lease has, are questions, too. */
+/** Fractions, and more than any lease has, are allowed: they only ask. */
 const remaining: Rule = {
   expected: 'a number of milliseconds',
   accepts: (value) => typeof value === 'number' && !Number.isNaN(value),
 };
 
 /**
- * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they can be
- * taken off it, and cost nothing when a hold is made.
+ * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they work when
+ * destructured, and cost nothing when a hold is made.
  */
-export class ScopedHold implements Hold {
+export class ScopedHold implements OwnedHold {
   readonly grant: Grant;
   readonly #scope: Scope;
   readonly #renew: boolean;
@@ -65,29 +63,28 @@ export class ScopedHold implements Hold {
   get waitUntil(): (promise: PromiseLike<unknown>) => void {
     return (promise) => {
       checkValue('what waitUntil is given', promise, promised);
-      // Also where it comes too late: its rejection is to be told.
+      // Even if it comes too late: its rejection must be reported.
       this.#scope.postpone(this, promise);
       if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
     };
   }
 
   get release(): () => Promise<void> {
-    return () => this.giveBack().promise;
+    return () => this.startRelease().promise;
   }
 
-  /** Releases it, for whoever need not wait for that. */
-  giveBack(): Deferred<void> {
+  startRelease(): Deferred<void> {
     if (this.#released === undefined) {
       this.#scope.forget(this);
       const isLast = this.grant.removeHold(this.#renew);
-      this.#released = isLast ? this.#scope.runtime.keeper.release(this.grant) : done;
+      this.#released = isLast ? this.#scope.runtime.grants.release(this.grant) : done;
     }
     return this.#released;
   }
 
   /**
-   * Throws where it was given back before whoever acquired it could have it: a scope may end in the very turn of a grant,
-   * or between that and the turn in which it is told.
+   * Throws if it was released before the code that acquired it could run: a scope may end in the very turn of a grant, or
+   * between that and the caller's turn.
    */
   assertOpen(): void {
     if (this.#released === undefined) return;
@@ -95,18 +92,18 @@ export class ScopedHold implements Hold {
     throw this.#scope.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
   }
 
-  /** What it was lost with, where nobody has released it. */
+  /** The error of its loss, if it is lost and not released. */
   get loss(): LockLostError | undefined {
     return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError(leaseEnded) : undefined;
   }
 
-  /** Postpones the automatic release until the function that comes back is called. */
+  /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     return this.#scope.keep(this);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.giveBack().promise;
+    return this.startRelease().promise;
   }
 
   #isHeld(): boolean {
@@ -134,7 +131,7 @@ export class ScopedHold implements Hold {
   async #extend(leaseMs: number): Promise<void> {
     checkValue('`leaseMs`', leaseMs, duration);
     this.#assertHeld(0);
-    await this.#scope.runtime.keeper.extend(this.grant, leaseMs);
+    await this.#scope.runtime.grants.extend(this.grant, leaseMs);
     this.#assertHeld(0);
   }
 }

@@ -1,13 +1,21 @@
+import { onAbort } from '../base/abort-signals.ts';
+import type { Deferred } from '../base/deferred.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { TraceSignatures } from '../model/signature.ts';
-import type { LockMode, Trace } from '../model/types.ts';
+import type { Hold, LockMode, Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { ScopedHold } from './hold.ts';
 import { ScopedController } from './scoped-controller.ts';
 
-/** Where a scope's trace came from, and what it tells called services in place of what its `Locks` says. */
+/** A hold as its scope sees it. */
+export interface OwnedHold extends Hold {
+  readonly grant: Grant;
+  /** Releases it, for a caller that does not wait. */
+  startRelease(): Deferred<void>;
+}
+
+/** Where a scope's trace came from, and what it sends to called services if that differs from its `Locks`' options. */
 export interface Outgoing {
-  /** Whether somebody else may work for the same trace: its id was not made for this scope. Default false. */
+  /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
   readonly traceparent?: string | undefined;
   readonly headerName?: string | undefined;
@@ -15,25 +23,27 @@ export interface Outgoing {
 }
 
 /**
- * One request's or job's life: its owner, its holds and its signal. It is over when its work is: then what is left of its
- * holds is given back, newest first.
+ * One request's or job's life: its owner, its holds and its signal. When its work is over, its remaining holds are released,
+ * newest first.
  */
 export class Scope implements Trace {
   readonly traceId: string;
   readonly runtime: Runtime;
-  /** The header that services called from here should get as well, if the request came with one. */
+  /** The `traceparent` header of the request, if it had one: it is passed on to called services. */
   readonly traceparent: string | undefined;
-  /** The header that its trace id came in, or would have: services called from here get it in the same one. */
+  /** The name of the header that carries the trace id, from the caller and to called services. */
   readonly headerName: string;
-  /** What signs its trace id for them, if anything does. */
+  /** Signs its trace id for called services, if secrets are set. */
   readonly signatures: TraceSignatures | undefined;
   readonly #isAdopted: boolean;
   /** In the order of their acquires. */
-  readonly #holds: ScopedHold[] = [];
-  /** How much work was handed to `waitUntil` and is not settled, by hold. Most scopes have none. */
-  #postponed: Map<ScopedHold, number> | undefined;
-  /** Acquires that wait: asked to look again when the client leaves, the work ends or the scope is over. Most scopes have none. */
-  #watchers: Set<() => void> | undefined;
+  readonly #holds: OwnedHold[] = [];
+  /** By hold: how many promises of `waitUntil` are not settled. Most scopes have none. */
+  #postponed: Map<OwnedHold, number> | undefined;
+  /** Acquires that wait; called when the client leaves, the work ends or the scope is over. Most scopes have none. */
+  #listeners: Set<() => void> | undefined;
+  /** Signals that tell this job, and the jobs within it, to stop. */
+  #stopSignals: readonly AbortSignal[] = [];
   #requestOwner: string | undefined;
   #controller: ScopedController | undefined;
   #abortReason: unknown;
@@ -49,7 +59,7 @@ export class Scope implements Trace {
     this.#isAdopted = isAdopted ?? false;
   }
 
-  /** The trace's id is the identity that may re-enter. */
+  /** The trace id is the identity that may re-enter. */
   get owner(): string {
     return this.traceId;
   }
@@ -61,8 +71,8 @@ export class Scope implements Trace {
   }
 
   /**
-   * The owners for whom others may wait while this scope does: whose keys it holds, and its trace's where that may hold keys
-   * elsewhere. A hold of `owner: 'hold'` is a line of work of its own.
+   * The owners that other scopes may wait for while this scope waits: the owners of the keys that it holds, and its trace's
+   * owner if that may hold keys elsewhere. A hold of `owner: 'hold'` is a line of work of its own.
    */
   get blockedOwners(): readonly string[] {
     const owners = new Set(this.#isAdopted ? [this.owner] : []);
@@ -76,14 +86,24 @@ export class Scope implements Trace {
     return this.#state === 'over';
   }
 
-  /** Whether its work is done; what `waitUntil` postpones may go on. */
+  /** Whether its work is done; promises of `waitUntil` may be pending. */
   get hasEnded(): boolean {
     return this.#state !== 'open';
   }
 
-  /** Whether its client has left; of a job, whether it was told to stop. */
+  /** Whether its client has disconnected; for a job, whether it was told to stop. */
   get hasClientLeft(): boolean {
     return this.#abortReason !== undefined && this.#abortReason !== overReason;
+  }
+
+  /** Whether it is a job that was told to stop. */
+  get isStopped(): boolean {
+    return this.#stopSignals.length > 0 && this.hasClientLeft;
+  }
+
+  /** Signals that tell this job to stop; jobs within it stop with it. */
+  get stopSignals(): readonly AbortSignal[] {
+    return this.#stopSignals;
   }
 
   get abortReason(): unknown {
@@ -106,16 +126,16 @@ export class Scope implements Trace {
   }
 
   /** The newest hold on a lock. */
-  newestHold(id: string): ScopedHold | undefined {
-    let newest: ScopedHold | undefined;
+  newestHold(id: string): OwnedHold | undefined {
+    let newest: OwnedHold | undefined;
     for (const hold of this.#holds) if (hold.grant.request.id === id) newest = hold;
     return newest;
   }
 
   /**
-   * The grant that an acquire of a lock re-enters, or, where it only reads and `mode` is to write, the one that the acquire
-   * joins. One that was lost comes before all others until its holds are released: nothing is built on it. Then the one of
-   * the same mode, so that a reader within a writer's time leaves the writer's lease alone.
+   * The grant that an acquire of a lock re-enters. If it only reads and `mode` is 'write', it is the grant that the acquire
+   * joins. A lost grant comes first until its holds are released: nothing may be built on it. Then comes a grant of the same
+   * mode, so that a reader within a writer's hold leaves the writer's lease alone.
    */
   reentrantGrant(id: string, mode: LockMode): Grant | undefined {
     let found: Grant | undefined;
@@ -127,26 +147,26 @@ export class Scope implements Trace {
     return found;
   }
 
-  add(hold: ScopedHold): void {
+  add(hold: OwnedHold): void {
     this.#holds.push(hold);
   }
 
-  forget(hold: ScopedHold): void {
+  forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
     if (at >= 0) this.#holds.splice(at, 1);
   }
 
-  /** Calls `look` when the client has left, the work has ended or the scope is over; the function that comes back ends that. */
-  onChange(look: () => void): () => void {
-    this.#watchers ??= new Set();
-    const watchers = this.#watchers.add(look);
+  /** Calls `listener` when the client has left, the work has ended or the scope is over. Returns the function that unsubscribes. */
+  onChange(listener: () => void): () => void {
+    this.#listeners ??= new Set();
+    const listeners = this.#listeners.add(listener);
     return () => {
-      watchers.delete(look);
+      listeners.delete(listener);
     };
   }
 
-  /** Postpones the automatic release of a hold until the function that comes back is called. */
-  keep(hold: ScopedHold): () => void {
+  /** Postpones the automatic release of a hold until the returned function is called. */
+  keep(hold: OwnedHold): () => void {
     this.#postponed ??= new Map();
     const postponed = this.#postponed.set(hold, (this.#postponed.get(hold) ?? 0) + 1);
     return () => {
@@ -157,13 +177,13 @@ export class Scope implements Trace {
       }
       postponed.delete(hold);
       if (this.#state !== 'ending') return;
-      // What the work of others has acquired since the end is theirs until the last of it has settled.
+      // Holds that other pending work acquired since the end stay until the last of that work has settled.
       if (postponed.size === 0) this.#finish();
-      else hold.giveBack();
+      else hold.startRelease();
     };
   }
 
-  postpone(hold: ScopedHold, promise: PromiseLike<unknown>): void {
+  postpone(hold: OwnedHold, promise: PromiseLike<unknown>): void {
     const settled = this.keep(hold);
     Promise.resolve(promise).then(settled, (cause: unknown) => {
       const message = 'Work that was handed to waitUntil failed';
@@ -172,7 +192,7 @@ export class Scope implements Trace {
     });
   }
 
-  /** The work is done: holds are given back, but for those that `waitUntil` postpones. Safe to call again. */
+  /** Ends the work: releases all holds but those that `waitUntil` postpones. Safe to call again. */
   end(): void {
     if (this.#state !== 'open') return;
     this.#state = 'ending';
@@ -181,39 +201,58 @@ export class Scope implements Trace {
       this.#finish();
       return;
     }
-    this.#look();
-    for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.giveBack();
+    this.#notify();
+    for (const hold of this.#newestFirst()) if (!postponed.has(hold)) hold.startRelease();
   }
 
-  /** The client has left: nothing is taken from the handler, it is only told. Not every `AbortSignal` has a reason. */
+  /** Says that the client has left. The handler keeps its holds, and is only told. Not every `AbortSignal` has a reason. */
   abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#abortReason !== undefined) return;
     this.#abortReason = reason;
     this.#controller?.abort(reason);
-    this.#look();
+    this.#notify();
   }
 
-  /** Ends it although its work is not known to be: what it holds is lost. */
+  /** Ends it while its work may go on: its holds are lost. */
   abandon(why: string): void {
     if (this.isOver) return;
-    for (const hold of this.#newestFirst()) this.runtime.keeper.lose(hold.grant, why);
+    for (const hold of this.#newestFirst()) this.runtime.grants.lose(hold.grant, why);
     this.#finish();
+  }
+
+  /** Stops the job when one of the signals is aborted, or was. The listeners are removed once the job is stopped or over. */
+  stopOn(signals: readonly AbortSignal[]): void {
+    if (signals.length === 0) return;
+    this.#stopSignals = signals;
+    const unsubscribes = signals.map((signal) => onAbort(signal, () => this.abort(signal.reason)));
+    const unsubscribe = this.onChange(() => {
+      // Work that `waitUntil` postpones can be stopped, too.
+      if (!this.isStopped && !this.isOver) return;
+      unsubscribe();
+      for (const each of unsubscribes) each();
+    });
+    const aborted = signals.find((signal) => signal.aborted);
+    if (aborted !== undefined) this.abort(aborted.reason);
   }
 
   #finish(): void {
     this.#state = 'over';
     if (this.#abortReason === undefined) this.abort(overReason);
-    else this.#look();
-    for (const hold of this.#newestFirst()) hold.giveBack();
+    else this.#notify();
+    for (const hold of this.#newestFirst()) hold.startRelease();
   }
 
-  #look(): void {
-    if (this.#watchers !== undefined) for (const look of [...this.#watchers]) look();
+  #notify(): void {
+    if (this.#listeners !== undefined) for (const listener of [...this.#listeners]) listener();
   }
 
-  #newestFirst(): ScopedHold[] {
+  #newestFirst(): OwnedHold[] {
     return [...this.#holds].reverse();
   }
 }
 
 const overReason: Error = new DOMException('The request or job is over', 'AbortError');
+
+/** The message for code that acquires or keeps a lock in a scope that is over. */
+export const scopeIsOver =
+  'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the answer; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';

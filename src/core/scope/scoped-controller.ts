@@ -1,20 +1,20 @@
 import { AsyncResource } from 'node:async_hooks';
-import { runInScope } from '../base/process-state.ts';
-import type { Scope } from './scope.ts';
+import type { Controller } from '../lease/grant.ts';
+import { runInScope } from './current-scope.ts';
 
 /**
- * The `AbortController` of a signal that belongs to a request or job: its listeners run in that one's scope. Else they would
- * run in that of whoever aborts it, a timer that another request has started for example, and what they lock would be that
- * one's. What else is in their async context is what whoever first asked for the signal had there.
+ * The `AbortController` of a signal that belongs to a request or job: its listeners run in that scope. Otherwise they would
+ * run in the scope of the code that aborts it, for example a timer that another request started, and what they lock would
+ * belong to that one. The rest of their async context is that of the code that first read the signal.
  */
-export class ScopedController {
+export class ScopedController implements Controller {
   readonly signal: AbortSignal;
   readonly abort: (reason: unknown) => void;
 
-  constructor(scope: Scope) {
+  constructor(scope: object) {
     const controller = new AbortController();
     this.signal = controller.signal;
-    // Who asks may be a job within, or another request that was handed the hold: either may be over by then.
+    // The calling code may be a job within, or another request that was handed the hold: either may be over by then.
     this.abort = runInScope(scope, () => AsyncResource.bind((reason: unknown) => controller.abort(reason)));
   }
 }

@@ -1,20 +1,20 @@
 import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
 
-/** One wait of a ring, and the hold for whose end it waits. */
+/** One wait of a cycle, and the hold that it waits for. */
 export interface Link {
   readonly edge: WaitEdge;
   readonly sinceMs: number;
   readonly hold: WaitReply['holds'][number];
 }
 
-/** At so many owners a search ends, and a longer or wider ring is not found. */
-const mostOwners = 64;
-/** So many waits are looked up at once, where the branches of a few owners have very many. */
-const mostWaits = 256;
+/** A search ends at so many owners: a longer or wider cycle is not found. */
+const maxOwners = 64;
+/** So many waits are looked up at once, if the branches of a few owners have very many. */
+const maxWaits = 256;
 
 /**
- * Searches for a ring in which all others were queued before `own`, the wait of `owners`, and answers it from there on. All
- * lookups of one level travel together. Not all of the ring need have stood at the same time.
+ * Searches for a cycle in which all other waits were queued before `own`, the wait of `owners`, and returns it from there
+ * on. All lookups of one level travel together. The links of the cycle need not have stood at the same time.
  */
 export async function findCycle(
   store: EdgeStore,
@@ -24,7 +24,7 @@ export async function findCycle(
   const { sinceMs, holds } = await store.wait(own.request);
   if (sinceMs === undefined) return undefined;
   const seen = new Set(owners);
-  // A wait for oneself is none for others: who takes a key that its own trace holds, for `owner: 'hold'`, means to wait.
+  // A wait for its own owner is no wait for others: an acquire with `owner: 'hold'` means to wait for its own trace.
   let paths = unseen(holds, seen).map((hold) => [{ edge: own, sinceMs, hold }]);
   while (paths.length > 0) {
     const waits = await waitsOf(store, paths);
@@ -42,10 +42,10 @@ export async function findCycle(
   return undefined;
 }
 
-/** Whether every wait of a ring, and every hold that it is for, is still the one that was seen. */
-export async function stands(store: EdgeStore, ring: readonly Link[]): Promise<boolean> {
-  const replies = await Promise.all(ring.map(({ edge }) => store.wait(edge.request)));
-  return ring.every(({ sinceMs, hold }, index) => {
+/** Whether every wait of a cycle, and every hold that it is for, is still the one that was seen. */
+export async function stands(store: EdgeStore, cycle: readonly Link[]): Promise<boolean> {
+  const replies = await Promise.all(cycle.map(({ edge }) => store.wait(edge.request)));
+  return cycle.every(({ sinceMs, hold }, index) => {
     const reply = replies[index] as WaitReply;
     const isSame = (other: Link['hold']): boolean => other.holdId === hold.holdId && other.fence === hold.fence;
     return reply.sinceMs === sinceMs && reply.holds.some(isSame);
@@ -57,16 +57,16 @@ interface Step {
   readonly path: readonly Link[];
 }
 
-/** What the owners at the ends of these paths are said to wait for. */
+/** The published waits of the owners at the ends of these paths. */
 async function waitsOf(store: EdgeStore, paths: readonly (readonly Link[])[]): Promise<Step[]> {
   const edges = await Promise.all(paths.map((path) => store.of((path.at(-1) as Link).hold.owner)));
-  return paths.flatMap((path, index) => (edges[index] ?? []).map((edge) => ({ edge, path }))).slice(0, mostWaits);
+  return paths.flatMap((path, index) => (edges[index] ?? []).map((edge) => ({ edge, path }))).slice(0, maxWaits);
 }
 
-/** One hold of each owner that was not seen before; from here on it was. */
+/** One hold of each owner that was not seen before; marks the owners as seen. */
 function unseen(holds: WaitReply['holds'], seen: Set<string>): Link['hold'][] {
   return holds.filter(({ owner }) => {
-    if (seen.has(owner) || seen.size >= mostOwners) return false;
+    if (seen.has(owner) || seen.size >= maxOwners) return false;
     seen.add(owner);
     return true;
   });

@@ -7,8 +7,8 @@ interface EarlyGrant {
 }
 
 /**
- * Grants by message for hold ids that do not wait yet: on a key in demand one in five overtakes the reply that says that
- * its waiter was queued. Those that nobody asks for in the time of a claim are given back by their own releases.
+ * Grants by message for hold ids that do not wait yet: on a key in demand, one in five overtakes the reply that says that
+ * its waiter is queued. A grant that is not taken within the time of a claim is released by the release of its hold id.
  */
 export class EarlyGrants {
   readonly #claimMs: number;
@@ -19,12 +19,12 @@ export class EarlyGrants {
   }
 
   keep(grant: StoreGrant, receivedAt: Instant): void {
-    // They are in the order of their arrival.
+    // The map is in the order of arrival.
     for (const [holdId, early] of this.#grants) {
       if (elapsedMs(receivedAt, early.receivedAt) <= this.#claimMs) break;
       this.#grants.delete(holdId);
     }
-    // Told again, it is the newest: a map keeps the place of what it has.
+    // A repeated grant becomes the newest: a map keeps the place of an entry that it has.
     this.#grants.delete(grant.holdId);
     this.#grants.set(grant.holdId, { grant, receivedAt });
   }

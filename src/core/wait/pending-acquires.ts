@@ -1,163 +1,163 @@
 import { elapsedMs, type Instant, lastedMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
+import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByMessage, grantedByReply } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
-import { Asks, notAsked, refusal, retryAfterRefusal, tooLate, tooMany } from '../client/requests.ts';
-import type { Subscription } from '../client/subscription.ts';
+import { Subscription } from '../client/subscription.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
-import type { Base } from '../runtime/runtime.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { type Ask, eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
-import { type PollListener, Polls } from './polls.ts';
-import { Tries } from './retries.ts';
+import { eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { PollStrategy } from './polls.ts';
+import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters } from './refusals.ts';
+import { RetryStrategy } from './retries.ts';
+import { livenessMs, sendAcquire } from './send-acquire.ts';
+import type { StrategyListener, WaitStrategy } from './strategy.ts';
+import type { AcquireTask } from './task.ts';
 
 /**
- * Gets grants from the store: at once, or by standing in its queue. A waiter's state goes one way, pending, waiting,
- * gone; a grant for any other state changes nothing, and what may be left in the store is given back.
+ * Gets grants from the store: at once, or by waiting in its queue. A waiter's state goes one way: pending, waiting, gone. A
+ * grant that comes in any other state changes nothing; what may be left in the store is released.
  */
 export class PendingAcquires {
-  readonly #base: Base;
-  readonly #livenessMs: number;
-  readonly #asks: Asks;
-  readonly #polls: Polls | Tries;
-  /** The same, where the store has no queue: who is refused waits in this process alone. */
-  readonly #tries: Tries | undefined;
+  readonly #access: StoreAccess;
   readonly #releases: Releases;
+  readonly #onTaken: (holdId: string) => void;
+  readonly #strategy: WaitStrategy;
   readonly #deadlocks: Deadlocks;
   readonly #subscription: Subscription;
-  /** How many were asked for, and not yet answered for good. */
-  readonly asked: InFlight = new InFlight();
-  /** By hold id: whoever stands in a queue. */
+  /** Acquires that have not come to an end. */
+  readonly inFlight: InFlight = new InFlight();
+  /** By hold id: the waiters that stand in a queue. */
   readonly #waiters = new Map<string, Waiter>();
-  /** Grants that overtook the replies to their own acquires, or are of no use to anybody. */
+  /** Grants that overtook the replies to their own acquires, or that nobody can use. */
   readonly #early: EarlyGrants;
   readonly #queues: WaitQueues;
-  /** Whether whoever comes is refused. */
+  /** Whether new acquires are refused. */
   isClosed = false;
 
-  constructor(base: Base, subscription: Subscription, releases: Releases) {
-    const { store, clock, settings } = base;
-    this.#base = base;
-    this.#early = new EarlyGrants(settings.claimMs);
-    this.#livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
-    this.#subscription = subscription;
+  /** `onTaken` is called with the id of a hold from which another call took the key. */
+  constructor(access: StoreAccess, releases: Releases, onTaken: (holdId: string) => void) {
+    const { clock, settings, client } = access;
+    this.#access = access;
     this.#releases = releases;
-    this.#asks = new Asks(base, this.#livenessMs, (id, sent, reply) => this.takeClaims(id, sent, reply));
-    const listener: PollListener = {
-      granted: (waiter, granted) => this.#grant(waiter, granted),
-      failed: (waiter, error) => this.#fail(waiter, error),
-      polled: (waiter) => this.#deadlocks.look(waiter),
+    this.#onTaken = onTaken;
+    this.#early = new EarlyGrants(settings.claimMs);
+    this.#subscription = new Subscription(access, (message) => this.#onMessage(message));
+    const listener: StrategyListener = {
+      onGranted: (waiter, granted) => this.#grant(waiter, granted),
+      onFailed: (waiter, error) => this.#fail(waiter, error),
+      onPolled: (waiter) => this.#deadlocks.look(waiter),
     };
-    this.#tries = store.capabilities.queue ? undefined : new Tries(base, this.#asks, listener);
-    this.#polls = this.#tries ?? new Polls(base, this.#asks, listener);
-    this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => void this.#polls.poll(due));
-    this.#deadlocks = new Deadlocks(base, this.#livenessMs, listener.failed);
+    this.#strategy = client.capabilities.queue
+      ? new PollStrategy(access, listener)
+      : new RetryStrategy(access, listener);
+    this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => void this.#strategy.poll(due));
+    this.#deadlocks = new Deadlocks(access, livenessMs(access), listener.onFailed);
+    client.onClaims = (id, sent, reply) => {
+      const queue = this.#queues.get(id);
+      queue?.onReply({ sent, nowMs: reply.nowMs });
+      for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) this.#offer(grant);
+    };
   }
 
-  /** Asks for a lock and waits for it, unless too many do; the asker hears what came of it. */
-  acquire(asked: Ask): void {
-    const startedAt = this.#base.clock.now();
-    const ask = asked.waitMs > 0 && this.#isFull ? withoutWait(asked) : asked;
-    const waiter = new Waiter(ask, startedAt);
-    this.asked.begin();
-    if (ask.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
-    else void this.#subscription.ensure(this.#base.settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
+  /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
+  acquire(task: AcquireTask): void {
+    const startedAt = this.#access.clock.now();
+    const waiter = new Waiter(task.waitMs > 0 && this.#isFull ? withoutWait(task) : task, startedAt);
+    this.inFlight.begin();
+    if (waiter.task.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
+    else void this.#subscription.ensure(this.#access.settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
   }
 
-  /** Grants to this process ride in the replies of any call on their key. */
-  takeClaims(id: string, sent: Instant, reply: Pick<AcquireReply, 'nowMs' | 'claims'>): void {
-    const queue = this.#queues.get(id);
-    queue?.answered({ sent, nowMs: reply.nowMs });
-    for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) this.#offer(grant);
-  }
-
-  /** What the store's stream tells this process. */
-  take(message: Exclude<StoreMessage, { kind: 'lost' }>): void {
-    if (message.kind === 'granted') this.#offer(message.grant);
-    else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#polls.poll(queue);
-    else if (message.kind === 'warning') warnOnce(message.code, message.message);
-    else if (message.kind === 'freed') this.#tries?.freed(this.#queues.get(message.id));
-    else if (message.kind === 'fault')
-      this.#base.events.emit('storeError', { operation: 'subscribe', error: message.error });
-  }
-
-  /** Refuses whoever waits and whoever comes. */
+  /** Refuses all waiters and all new acquires. */
   close(): void {
     this.isClosed = true;
-    for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError({ key: waiter.ask.key }));
+    for (const waiter of [...this.#waiters.values()])
+      this.#fail(waiter, new LocksClosedError({ key: waiter.task.key }));
   }
 
-  /** Once subscribed. What was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
+  /** Ends the stream of messages. */
+  end(): Promise<void> {
+    return this.#subscription.end();
+  }
+
+  #onMessage(message: StoreMessage): void {
+    if (message.kind === 'granted') this.#offer(message.grant);
+    else if (message.kind === 'lost') this.#onTaken(message.holdId);
+    else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#strategy.poll(queue);
+    else if (message.kind === 'warning') warnOnce(message.code, message.message);
+    else if (message.kind === 'freed') this.#strategy.onFreed(this.#queues.get(message.id));
+    else if (message.kind === 'fault')
+      this.#access.events.emit('storeError', { operation: 'subscribe', error: message.error });
+  }
+
+  /** Once subscribed. An acquire that was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
-    const now = this.#base.clock.now();
-    const isLate = waiter.askableMs(now, this.#base.settings.storeTimeoutMs) <= 0;
+    const now = this.#access.clock.now();
+    const isLate = waiter.callTimeoutMs(now, this.#access.settings.storeTimeoutMs) <= 0;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over, false);
-    else if (isLate) this.#fail(waiter, notAsked(waiter.ask.key), false);
+    else if (isLate) this.#fail(waiter, notSent(waiter.task.key), false);
     else this.#begin(waiter, now);
   }
 
-  /** Asks the store; or, where it has no queue, stands behind those who wait here already. */
+  /** Asks the store; or, if it has no queue, stands behind the waiters of this process. */
   #begin(waiter: Waiter, sent: Instant): void {
-    const { request, waitMs } = waiter.ask;
-    const tries = waitMs > 0 ? this.#tries : undefined;
+    const { task } = waiter;
+    const { id } = task.request;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       if (waiter.state !== 'pending') return;
-      this.#answered(waiter, asOf, tries?.inLine(reply, this.#queues.get(request.id)) ?? reply);
+      const isWaiting = task.waitMs > 0;
+      this.#onFirstReply(waiter, asOf, isWaiting ? this.#strategy.asQueued(reply, this.#queues.get(id)) : reply);
     };
-    const line = tries && this.#queues.get(request.id);
-    if (tries !== undefined && line !== undefined) {
-      tries.join(line, onReply);
-      return;
-    }
-    const deadlineMs = waiter.askableMs(sent, this.#base.settings.storeTimeoutMs);
-    this.#asks.send('acquire', waiter, sent, deadlineMs, onReply, (error) => this.#fail(waiter, error));
+    if (task.waitMs > 0 && this.#strategy.joinLine(this.#queues.get(id), onReply)) return;
+    const timeoutMs = waiter.callTimeoutMs(sent, this.#access.settings.storeTimeoutMs);
+    sendAcquire(this.#access, 'acquire', task, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
   }
 
-  /** Why a waiter is not to go on, if there is a reason. */
-  #overOf({ ask }: Waiter): Error | undefined {
-    return this.isClosed ? new LocksClosedError({ key: ask.key }) : ask.interruption.error;
+  /** Why a waiter must not go on, if there is a reason. */
+  #overOf({ task }: Waiter): Error | undefined {
+    return this.isClosed ? new LocksClosedError({ key: task.key }) : task.cancellation.error;
   }
 
-  /** The reply to the first call. */
-  #answered(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
-    const { key, asker, request, leaseMs } = waiter.ask;
+  #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
+    const { key, callbacks, request, leaseMs } = waiter.task;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over);
     else if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#base.clock.now(), leaseMs);
+      const granted = grantedByReply(reply, sent, this.#access.clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
-      else this.#fail(waiter, tooLate(key));
+      else this.#fail(waiter, grantedTooLate(key));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
       // A copy of the call may come yet: it would be granted, and nobody would know.
-      if ((request.unanswered ?? 0) > 0) this.#releases.giveInBackground({ key, request, leaseMs });
+      if ((request.unanswered ?? 0) > 0) this.#releases.releaseInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
-      if (reply.status === 'refused') asker.refused(retryAfterRefusal(reply, queue));
-      else asker.failed(refusal(waiter, reply, queue));
+      if (reply.status === 'refused') callbacks.onRefused(retryAfterRefusal(reply, queue));
+      else callbacks.onFailed(refusal(waiter, reply, queue));
     }
   }
 
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, sent: Instant, reply: NotFree): void {
     const { startedAt } = waiter;
-    const { key, request, waitMs, interruption } = waiter.ask;
+    const { key, request, waitMs, cancellation } = waiter.task;
     // Only here it is known that it must wait: a burst on free keys is no crowd.
     if (this.#isFull) {
-      this.#fail(waiter, tooMany(key));
+      this.#fail(waiter, tooManyWaiters(key));
       return;
     }
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
     const queue = this.#queues.join(waiter, sent, reply);
-    const leftMs = waitMs - elapsedMs(this.#base.clock.now(), startedAt);
+    const leftMs = waitMs - elapsedMs(this.#access.clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
-    const timer = leftMs < Infinity ? this.#base.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
-    const unsubscribe = interruption.listen((error) => this.#giveUp(waiter, error));
+    const timer = leftMs < Infinity ? this.#access.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
+    const unsubscribe = cancellation.listen((error) => this.#giveUp(waiter, error));
     waiter.leave = () => {
       timer?.cancel();
       unsubscribe();
@@ -165,75 +165,76 @@ export class PendingAcquires {
       this.#deadlocks.forget(waiter);
       this.#queues.leave(queue, waiter);
     };
-    this.#base.events.emit('waiting', eventOf(waiter));
+    this.#access.events.emit('waiting', eventOf(waiter));
     const early = this.#early.take(request.holdId);
-    if (early !== undefined) this.#offer(early.grant, this.#base.clock.now(), early.receivedAt);
-    // A job that was told to stop still gets what is free, and that may have been on its way.
-    if (interruption.waitError !== undefined) this.#giveUp(waiter, interruption.waitError);
+    if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
+    // A job that was told to stop still gets a free key, and its grant may have been on its way.
+    if (cancellation.waitError !== undefined) this.#giveUp(waiter, cancellation.waitError);
     this.#deadlocks.look(waiter);
   }
 
   #grant(waiter: Waiter, granted: Granted): void {
     if (waiter.state === 'gone') return;
-    waiter.queue?.came(waiter);
+    waiter.queue?.turnReached(waiter);
     this.#end(waiter);
-    // Who has only tried hears of a forced release, too.
+    // A hold that was only tried for must hear of a forced release, too.
     if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
-    waiter.ask.asker.granted(granted);
+    waiter.task.callbacks.onGranted(granted);
   }
 
   #giveUp(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
-    // First, here and below: what listens may abort it as well.
+    // First, here and below: a listener of the event may abort it as well.
     this.#fail(waiter, error, wasSent);
-    const waitedMs = lastedMs(this.#base.clock.now(), waiter.startedAt);
-    // Whom a close refuses was not aborted.
-    if (!this.isClosed) this.#base.events.emit('aborted', { ...eventOf(waiter), waitedMs });
+    const waitedMs = lastedMs(this.#access.clock.now(), waiter.startedAt);
+    // A waiter that `close` refuses was not aborted.
+    if (!this.isClosed) this.#access.events.emit('aborted', { ...eventOf(waiter), waitedMs });
   }
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
-    // Whatever went wrong, the store may have queued or granted: the same call undoes either.
-    const { key, request, leaseMs, asker } = waiter.ask;
-    if (wasSent) this.#releases.giveInBackground({ key, request, leaseMs: Math.max(leaseMs, this.#livenessMs) });
-    asker.failed(error);
+    // Whatever went wrong, the store may have queued or granted: a release undoes either.
+    const { key, request, leaseMs, callbacks } = waiter.task;
+    const mayLastMs = Math.max(leaseMs, livenessMs(this.#access));
+    if (wasSent) this.#releases.releaseInBackground({ key, request, leaseMs: mayLastMs });
+    callbacks.onFailed(error);
   }
 
   #end(waiter: Waiter): void {
     waiter.state = 'gone';
     waiter.leave?.();
-    this.asked.end();
+    this.inFlight.end();
   }
 
   get #isFull(): boolean {
-    return this.#waiters.size >= this.#base.settings.maxWaiters;
+    return this.#waiters.size >= this.#access.settings.maxWaiters;
   }
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = lastedMs(this.#base.clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#access.clock.now(), waiter.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter);
-    // Who could not ask can't say that somebody else has it.
-    this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.ask.key, waitedMs, retryAfterMs }));
-    this.#base.events.emit('timeout', { ...eventOf(waiter), waitedMs });
+    // A process that could not ask can't say that another owner holds the key.
+    this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.task.key, waitedMs, retryAfterMs }));
+    this.#access.events.emit('timeout', { ...eventOf(waiter), waitedMs });
   }
 
   /** A grant that came by message, or in the reply to another call. */
-  #offer(grant: StoreGrant, now: Instant = this.#base.clock.now(), receivedAt = now): void {
+  #offer(grant: StoreGrant, now: Instant = this.#access.clock.now(), receivedAt = now): void {
     const waiter = this.#waiters.get(grant.holdId);
     const queue = waiter?.queue;
     if (waiter === undefined || queue === undefined) {
-      if (!this.#releases.giveLate(grant.holdId)) this.#early.keep(grant, receivedAt);
+      if (!this.#releases.releaseLate(grant.holdId)) this.#early.keep(grant, receivedAt);
       return;
     }
-    const granted = grantedByMessage(grant, queue.latest, receivedAt, now, waiter.ask.request.claimMs);
-    if (granted === undefined) void this.#polls.ask(queue, waiter);
+    const granted = grantedByMessage(grant, queue.latest, receivedAt, now, waiter.task.request.claimMs);
+    if (granted === undefined) void this.#strategy.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }
 }
 
-/** Where too many wait, a key may be free all the same, or its owner's. */
-function withoutWait(ask: Ask): Ask {
-  const { key, asker } = ask;
-  return { ...ask, waitMs: 0, asker: { ...asker, refused: () => asker.failed(tooMany(key)) } };
+/** When too many acquires wait, a key may still be free, or held by the same owner. */
+function withoutWait(task: AcquireTask): AcquireTask {
+  const { key, callbacks } = task;
+  return { ...task, waitMs: 0, callbacks: { ...callbacks, onRefused: () => callbacks.onFailed(tooManyWaiters(key)) } };
 }

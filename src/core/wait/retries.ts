@@ -1,95 +1,98 @@
 import { asMicrotask, type Instant } from '../base/clock.ts';
+import type { StoreAccess } from '../client/access.ts';
 import { grantedByReply } from '../client/granted.ts';
-import { type Asks, refusal } from '../client/requests.ts';
-import type { AcquireReply, InspectReply } from '../model/store.ts';
-import type { Base } from '../runtime/runtime.ts';
-import type { Pause, Waiter, WaitQueue } from './local-queue.ts';
-import type { PollListener } from './polls.ts';
+import type { LockStoreError } from '../model/errors.ts';
+import type { AcquireReply } from '../model/store.ts';
+import type { Waiter, WaitQueue } from './local-queue.ts';
+import { refusal } from './refusals.ts';
+import { sendAcquire } from './send-acquire.ts';
+import type { StrategyListener, WaitStrategy } from './strategy.ts';
 
 const firstPauseMs = 50;
-const shortestPauseMs = 5;
+const minPauseMs = 5;
 
-/** How the tries for one lock stand. */
-interface Course {
-  /** How many were refused or failed, one after the other. */
+/** How the retries for one lock stand. */
+interface RetryState {
+  /** How many tries were refused or failed, one after the other. */
   refusals: number;
-  /** Whether the key was said to be free since the last one was sent. */
+  /** Whether the key was said to be free since the last try was sent. */
   wasFreed: boolean;
-  isLooking: boolean;
-  /** Whether somebody came after the look at the holders was sent. */
-  isLookDue: boolean;
+  isInspecting: boolean;
+  /** Whether a newcomer arrived after the holders were asked for. */
+  isInspectDue: boolean;
 }
 
 /**
- * Asks for waiters of a store without a queue, time after time: after a pause with full jitter that grows with each try,
- * and soon after the key was said to be free. Only the oldest waiter of a lock asks, so that those of one process have
- * their order; between processes there is none. Others ask only where their owner holds the key: re-entry overtakes.
+ * For a store without a queue: tries again, after a pause with full jitter that grows with each try, and soon after the key
+ * was said to be free. Only the oldest waiter of a lock tries, so that the waiters of one process keep their order; between
+ * processes there is none. Another waiter tries only if its owner holds the key: re-entry overtakes.
  */
-export class Tries {
-  readonly #base: Base;
-  readonly #asks: Asks;
-  readonly #listener: PollListener;
-  readonly #courses = new WeakMap<WaitQueue, Course>();
+export class RetryStrategy implements WaitStrategy {
+  readonly #access: StoreAccess;
+  readonly #listener: StrategyListener;
+  readonly #states = new WeakMap<WaitQueue, RetryState>();
 
-  constructor(base: Base, asks: Asks, listener: PollListener) {
-    this.#base = base;
-    this.#asks = asks;
+  constructor(access: StoreAccess, listener: StrategyListener) {
+    this.#access = access;
     this.#listener = listener;
   }
 
-  /** Not beyond the end of the holder's lease, where that is known. */
-  readonly pause: Pause = (queue) => {
-    const jitter = this.#base.clock.jitter();
-    const mostMs = Math.min(this.#base.settings.pollMs, firstPauseMs * 2 ** this.#courseOf(queue).refusals);
-    const leaseRemainingMs = queue.leaseRemainingMs > 0 ? queue.leaseRemainingMs + 10 * jitter : mostMs;
-    return Math.max(shortestPauseMs, Math.min(mostMs * jitter, leaseRemainingMs));
+  /** Not beyond the end of the holder's lease, if that is known. */
+  readonly pause = (queue: WaitQueue): number => {
+    const jitter = this.#access.clock.jitter();
+    const maxMs = Math.min(this.#access.settings.pollMs, firstPauseMs * 2 ** this.#stateOf(queue).refusals);
+    const leaseRemainingMs = queue.leaseRemainingMs > 0 ? queue.leaseRemainingMs + 10 * jitter : maxMs;
+    return Math.max(minPauseMs, Math.min(maxMs * jitter, leaseRemainingMs));
   };
 
   /**
-   * For a newcomer where others of this process wait already: nobody overtakes them, and what they were told last goes for
-   * it, too. Should its owner hold the key, the look finds that out.
+   * A newcomer stands behind the waiters of its process, and takes over the last reply to them. If its owner holds the key,
+   * the inspection finds that out.
    */
-  join(line: WaitQueue, onReply: (reply: AcquireReply, asOf: Instant) => void): void {
-    const { sent, nowMs } = line.latest;
+  joinLine(queue: WaitQueue | undefined, onReply: (reply: AcquireReply, asOf: Instant) => void): boolean {
+    if (queue === undefined) return false;
+    const { sent, nowMs } = queue.latest;
     asMicrotask(() => {
-      onReply({ status: 'refused', leaseRemainingMs: line.leaseRemainingMs, position: 0, nowMs, claims: [] }, sent);
-      this.look(line);
+      const { leaseRemainingMs } = queue;
+      onReply({ status: 'refused', leaseRemainingMs, position: 0, nowMs, claims: [] }, sent);
+      this.#enterWithHolders(queue);
     });
+    return true;
   }
 
-  /** The reply as a store with a queue would have given it: who is refused waits, unless too many do. */
-  inLine(reply: AcquireReply, line: WaitQueue | undefined): AcquireReply {
+  /** A refused acquire waits here, unless too many do. */
+  asQueued(reply: AcquireReply, queue: WaitQueue | undefined): AcquireReply {
     if (reply.status !== 'refused') return reply;
-    const position = line?.size ?? 0;
-    if (position >= this.#base.settings.maxWaitersPerKey) return { ...reply, status: 'full', position };
+    const position = queue?.size ?? 0;
+    if (position >= this.#access.settings.maxWaitersPerKey) return { ...reply, status: 'full', position };
     return { ...reply, status: 'queued', isNew: true, position };
   }
 
-  /** The oldest asks; those of its owner are granted with it. */
+  /** The oldest tries; the waiters of its owner are granted with it. */
   async poll(queue: WaitQueue): Promise<void> {
     const { oldest } = queue;
     if (oldest === undefined || queue.isPolling) return;
-    const course = this.#courseOf(queue);
+    const state = this.#stateOf(queue);
     queue.isPolling = true;
-    course.wasFreed = false;
+    state.wasFreed = false;
     if (await this.ask(queue, oldest)) {
-      course.refusals = 0;
-      this.#enter(queue, new Set([oldest.ask.request.owner]));
+      state.refusals = 0;
+      this.#askForOwners(queue, new Set([oldest.task.request.owner]));
     } else {
-      course.refusals += 1;
-      if (queue.fault === undefined) this.look(queue);
+      state.refusals += 1;
+      if (queue.fault === undefined) this.#enterWithHolders(queue);
     }
     queue.isPolling = false;
-    if (course.wasFreed) this.freed(queue);
+    if (state.wasFreed) this.onFreed(queue);
     else queue.pollLater();
   }
 
-  /** Asks for a waiter; answers whether it was granted. */
+  /** Tries for a waiter. Returns whether it was granted. */
   ask(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
-    const sent = this.#base.clock.now();
+    const time = { sent: this.#access.clock.now(), timeoutMs: this.#access.settings.storeTimeoutMs };
     return new Promise((resolve) => {
-      const onReply = (reply: AcquireReply): void => resolve(this.#answered(queue, waiter, sent, reply));
-      this.#asks.send('poll', waiter, sent, this.#base.settings.storeTimeoutMs, onReply, (error) => {
+      const onReply = (reply: AcquireReply): void => resolve(this.#onReply(queue, waiter, time.sent, reply));
+      sendAcquire(this.#access, 'poll', waiter.task, time, onReply, (error) => {
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.leaseRemainingMs = 0;
@@ -98,57 +101,56 @@ export class Tries {
     });
   }
 
-  /** The key was said to be free. Many nodes may say so, one after the other: one try is meant to see them all. */
-  freed(queue: WaitQueue | undefined): void {
+  /** Many nodes may say that the key is free, one after the other: one try should see them all. */
+  onFreed(queue: WaitQueue | undefined): void {
     if (queue === undefined) return;
-    if (queue.isPolling) this.#courseOf(queue).wasFreed = true;
-    else queue.pollSoon(1 + 9 * this.#base.clock.jitter());
+    if (queue.isPolling) this.#stateOf(queue).wasFreed = true;
+    else queue.pollSoon(1 + 9 * this.#access.clock.jitter());
   }
 
-  /** Lets those ask whose owner holds the key. Looks that are wanted while one is on its way are one more. */
-  look(queue: WaitQueue): void {
-    const course = this.#courseOf(queue);
-    course.isLookDue = course.isLooking;
-    if (course.isLooking) return;
+  /** Lets the waiters try whose owner holds the key. If it is called meanwhile, it inspects once more. */
+  #enterWithHolders(queue: WaitQueue): void {
+    const state = this.#stateOf(queue);
+    state.isInspectDue = state.isInspecting;
+    if (state.isInspecting) return;
     const { oldest } = queue;
     if (oldest === undefined || queue.size === 1) return;
-    course.isLooking = true;
-    const over = (): void => {
-      course.isLooking = false;
-      if (course.isLookDue) this.look(queue);
-    };
-    const onReply = ({ holds }: InspectReply): void => {
-      this.#enter(queue, new Set(holds.map(({ owner }) => owner)));
-      over();
-    };
-    this.#asks.look(oldest, this.#base.clock.now(), this.#base.settings.storeTimeoutMs, onReply, (error) => {
-      queue.fault = error;
-      over();
-    });
+    state.isInspecting = true;
+    const { key, request } = oldest.task;
+    this.#access.client
+      .inspect(key, request.id)
+      .then(({ holds }) => this.#askForOwners(queue, new Set(holds.map(({ owner }) => owner))))
+      .catch((error: LockStoreError) => {
+        queue.fault = error;
+      })
+      .finally(() => {
+        state.isInspecting = false;
+        if (state.isInspectDue) this.#enterWithHolders(queue);
+      });
   }
 
-  #answered(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
+  #onReply(queue: WaitQueue, waiter: Waiter, sent: Instant, reply: AcquireReply): boolean {
     if (reply.status === 'granted') {
-      const granted = grantedByReply(reply, sent, this.#base.clock.now(), waiter.ask.leaseMs);
-      // Over already: the next try is granted anew.
-      if (granted !== undefined) this.#listener.granted(waiter, granted);
+      const granted = grantedByReply(reply, sent, this.#access.clock.now(), waiter.task.leaseMs);
+      // Over already: the next try is granted again.
+      if (granted !== undefined) this.#listener.onGranted(waiter, granted);
       return granted !== undefined;
     }
     if (reply.status === 'refused') queue.leaseRemainingMs = reply.leaseRemainingMs;
-    else if (reply.status !== 'queued') this.#listener.failed(waiter, refusal(waiter, reply, queue));
+    else if (reply.status !== 'queued') this.#listener.onFailed(waiter, refusal(waiter, reply, queue));
     return false;
   }
 
-  #enter(queue: WaitQueue, owners: ReadonlySet<string>): void {
-    for (const waiter of queue.waiters) if (owners.has(waiter.ask.request.owner)) void this.ask(queue, waiter);
+  #askForOwners(queue: WaitQueue, owners: ReadonlySet<string>): void {
+    for (const waiter of queue.waiters) if (owners.has(waiter.task.request.owner)) void this.ask(queue, waiter);
   }
 
-  #courseOf(queue: WaitQueue): Course {
-    let course = this.#courses.get(queue);
-    if (course === undefined) {
-      course = { refusals: 0, wasFreed: false, isLooking: false, isLookDue: false };
-      this.#courses.set(queue, course);
+  #stateOf(queue: WaitQueue): RetryState {
+    let state = this.#states.get(queue);
+    if (state === undefined) {
+      state = { refusals: 0, wasFreed: false, isInspecting: false, isInspectDue: false };
+      this.#states.set(queue, state);
     }
-    return course;
+    return state;
   }
 }

@@ -149,7 +149,7 @@ describe('a grant to whose release the store never answered', () => {
   it('is known among the newest 10,000 of those', async () => {
     const { locks, store } = setUp();
     store.always('release', down);
-    const releases = new Releases(runtimeOf(locks), () => {});
+    const releases = new Releases(runtimeOf(locks));
     const request = (n: number) => ({
       id: 'key',
       holdId: `hold-${n}`,
@@ -159,9 +159,9 @@ describe('a grant to whose release the store never answered', () => {
       mode: 'write' as const,
       priority: 0,
     });
-    for (let n = 0; n <= 10_000; n++) releases.giveInBackground({ key: 'key', request: request(n), leaseMs: 0 });
+    for (let n = 0; n <= 10_000; n++) releases.releaseInBackground({ key: 'key', request: request(n), leaseMs: 0 });
     await releases.idle();
-    expect([0, 1, 10_000].map((n) => releases.giveLate(`hold-${n}`))).toEqual([false, true, true]);
+    expect([0, 1, 10_000].map((n) => releases.releaseLate(`hold-${n}`))).toEqual([false, true, true]);
     await releases.idle();
   });
 });

@@ -164,7 +164,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
       await taken(setup);
       const own = jobOf(setup);
       const outcome = await acquired(setup, {}, { own });
-      (own.in(currentTrace) as Scope).abort('stop');
+      (own.in(currentTrace) as Scope).stopOn([AbortSignal.abort('stop')]);
       await setup.clock.settle();
       return outcome.error;
     },

@@ -25,7 +25,8 @@ describe('the default Locks', () => {
   afterEach(async () => {
     process.env.NODE_ENV = NODE_ENV;
     const { configured } = processState();
-    for (const locks of [...built.splice(0), ...(configured === undefined ? [] : [configured])]) await locks.close();
+    for (const locks of [...built.splice(0), ...(configured === undefined ? [] : [configured as Locks])])
+      await locks.close();
     processState().configured = undefined;
     jest.restoreAllMocks();
   });

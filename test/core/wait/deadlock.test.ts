@@ -1,7 +1,8 @@
 import { DeadlockError, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import { Deadlocks } from '../../../src/core/wait/deadlock.ts';
-import { type Ask, Waiter } from '../../../src/core/wait/local-queue.ts';
+import { Waiter } from '../../../src/core/wait/local-queue.ts';
+import type { AcquireTask } from '../../../src/core/wait/task.ts';
 import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
 
@@ -557,8 +558,8 @@ describe('who can be in no ring pays nothing', () => {
       mode: 'write',
       priority: 0,
     } as const;
-    const ask: Partial<Ask> = { key: 'key', request, work: { traceId: 'own', blockedOwners: ['own'] } };
-    const waiter = new Waiter(ask as Ask, clock.now());
+    const task: Partial<AcquireTask> = { key: 'key', request, work: { traceId: 'own', blockedOwners: ['own'] } };
+    const waiter = new Waiter(task as AcquireTask, clock.now());
     waiter.state = 'waiting';
     deadlocks.look(waiter);
     await clock.settle();

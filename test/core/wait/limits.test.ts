@@ -1,4 +1,4 @@
-import { currentScope, processState } from '../../../src/core/base/process-state.ts';
+import { processState } from '../../../src/core/base/process-state.ts';
 import { RequestGuard } from '../../../src/core/http/guard.ts';
 import {
   getLock,
@@ -9,6 +9,7 @@ import {
   type LocksOptions,
   lock,
 } from '../../../src/core/index.ts';
+import { currentScope } from '../../../src/core/scope/current-scope.ts';
 import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();

@@ -1,5 +1,5 @@
 import { type LockLimitError, type LockTimeoutError, lock } from '../../../src/core/index.ts';
-import { retryAfterMs, Turns } from '../../../src/core/wait/retry-after.ts';
+import { QueueProgress, retryAfterMs } from '../../../src/core/wait/retry-after.ts';
 import { coreTests, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -102,50 +102,50 @@ describe('retryAfterMs', () => {
   });
 });
 
-describe('Turns', () => {
+describe('QueueProgress', () => {
   it('are over for all who wait as soon as one hears of it', () => {
-    const turns = new Turns();
+    const progress = new QueueProgress();
     const [one, two] = [{}, {}];
-    turns.joined(one, 2);
-    turns.joined(two, 5);
-    turns.told(one, 0);
-    expect([turns.seenBy(one), turns.seenBy(two)]).toEqual([
+    progress.join(one, 2);
+    progress.join(two, 5);
+    progress.updatePosition(one, 0);
+    expect([progress.seenBy(one), progress.seenBy(two)]).toEqual([
       { position: 0, over: 2 },
       { position: 3, over: 2 },
     ]);
-    turns.came(one);
-    expect(turns.seenBy(two)).toEqual({ position: 2, over: 3 });
+    progress.turnReached(one);
+    expect(progress.seenBy(two)).toEqual({ position: 2, over: 3 });
     const three = {};
-    turns.joined(three, 4);
-    expect(turns.seenBy(three)).toEqual({ position: 4, over: 0 });
+    progress.join(three, 4);
+    expect(progress.seenBy(three)).toEqual({ position: 4, over: 0 });
   });
 
   it('do not go backwards where somebody comes before a waiter, or it loses its place', () => {
-    const turns = new Turns();
+    const progress = new QueueProgress();
     const one = {};
-    turns.joined(one, 2);
-    turns.told(one, 1);
-    turns.told(one, 7);
-    expect(turns.seenBy(one)).toEqual({ position: 7, over: 1 });
-    turns.told(one, 6);
-    expect(turns.seenBy(one)).toEqual({ position: 6, over: 2 });
+    progress.join(one, 2);
+    progress.updatePosition(one, 1);
+    progress.updatePosition(one, 7);
+    expect(progress.seenBy(one)).toEqual({ position: 7, over: 1 });
+    progress.updatePosition(one, 6);
+    expect(progress.seenBy(one)).toEqual({ position: 6, over: 2 });
   });
 
   it('do not go backwards either where somebody comes who was overtaken', () => {
-    const turns = new Turns();
+    const progress = new QueueProgress();
     const [one, two] = [{}, {}];
-    turns.joined(one, 2);
-    turns.joined(two, 5);
-    turns.told(two, 0);
-    expect(turns.seenBy(one)).toEqual({ position: 0, over: 5 });
-    turns.came(one);
-    expect(turns.seenBy(two)).toEqual({ position: 0, over: 5 });
+    progress.join(one, 2);
+    progress.join(two, 5);
+    progress.updatePosition(two, 0);
+    expect(progress.seenBy(one)).toEqual({ position: 0, over: 5 });
+    progress.turnReached(one);
+    expect(progress.seenBy(two)).toEqual({ position: 0, over: 5 });
   });
 
   it('know nothing of who never waited', () => {
-    const turns = new Turns();
-    turns.came({});
-    turns.told({}, 0);
-    expect(turns.seenBy({})).toEqual({ position: 0, over: 0 });
+    const progress = new QueueProgress();
+    progress.turnReached({});
+    progress.updatePosition({}, 0);
+    expect(progress.seenBy({})).toEqual({ position: 0, over: 0 });
   });
 });

@@ -1,0 +1,137 @@
+import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
+import { type Listed, SwapList } from '../base/swap-list.ts';
+import { hasCode, LockStoreError } from '../model/errors.ts';
+
+class PendingCall implements Listed {
+  place = -1;
+  readonly operation: string;
+  readonly timeoutMs: number;
+  readonly dueMs: number;
+  readonly reject: (error: LockStoreError) => void;
+
+  constructor(operation: string, timeoutMs: number, dueMs: number, reject: (error: LockStoreError) => void) {
+    this.operation = operation;
+    this.timeoutMs = timeoutMs;
+    this.dueMs = dueMs;
+    this.reject = reject;
+  }
+}
+
+/**
+ * Gives each store call a deadline of its own; the client library is never trusted to settle. One timer serves all calls:
+ * a call starts it, it is started again while any call is pending, `close` clears it once none is. It is unref'd.
+ */
+export class CallDeadlines {
+  readonly #clock: Clock;
+  readonly #pending = new SwapList<PendingCall>();
+  #timer: Timer | undefined;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Makes a call. `onError` is called with a `LockStoreError` if it failed, or did not return in `timeoutMs`; the call may
+   * still take effect then, and the caller must undo it. `onReply` is called with the reply, however late it comes;
+   * synchronously, if the store returns no promise.
+   */
+  start<T>(
+    operation: string,
+    sent: Instant,
+    timeoutMs: number,
+    call: () => MaybePromise<T>,
+    onReply: (reply: T) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    // First: the rest can be done while the store works.
+    const reply = callSafely(call);
+    if (!isPromise(reply)) {
+      onReply(reply);
+      return;
+    }
+    const pending = new PendingCall(operation, timeoutMs, sent.monoMs + timeoutMs, onError);
+    this.#pending.add(pending);
+    this.#arm(pending.dueMs);
+    // A foreign promise may call back from inside its own code, twice, or throw.
+    Promise.resolve(reply).then(
+      (value) => {
+        this.#settle(pending);
+        onReply(value);
+      },
+      (error: unknown) => {
+        if (this.#settle(pending)) onError(asStoreError(operation, error));
+      },
+    );
+  }
+
+  /** As `start`, with a promise. */
+  run<T>(operation: string, sent: Instant, timeoutMs: number, call: () => MaybePromise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.start(operation, sent, timeoutMs, call, resolve, reject);
+    });
+  }
+
+  /** Stops the timer as soon as no call needs it. */
+  close(): void {
+    this.#isClosed = true;
+    this.#disarmIfIdle();
+  }
+
+  /** Returns false if its deadline had passed. */
+  #settle(pending: PendingCall): boolean {
+    const wasPending = this.#pending.delete(pending);
+    if (this.#isClosed) this.#disarmIfIdle();
+    return wasPending;
+  }
+
+  #disarmIfIdle(): void {
+    if (this.#pending.size > 0) return;
+    this.#timer?.cancel();
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+  }
+
+  #arm(dueMs: number): void {
+    if (dueMs >= this.#timerDueMs) return;
+    this.#timer?.cancel();
+    this.#timerDueMs = dueMs;
+    const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
+    // One more round: after a blocked event loop timers come first, and the reply may be there already.
+    const onDue = (): void => {
+      this.#timer = this.#clock.after(0, () => this.#expire());
+    };
+    this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
+  }
+
+  #expire(): void {
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.now().monoMs;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const call of this.#pending) {
+      if (call.dueMs > nowMs) {
+        nextMs = Math.min(nextMs, call.dueMs);
+        continue;
+      }
+      this.#pending.delete(call);
+      const message = `The lock store did not answer to ${call.operation} within ${Math.round(call.timeoutMs)} ms`;
+      call.reject(new LockStoreError(message, { outcome: 'unknown' }));
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) this.#arm(nextMs);
+  }
+}
+
+/** A store that throws has failed like one that rejects. */
+function callSafely<T>(call: () => MaybePromise<T>): MaybePromise<T> {
+  try {
+    return call();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function asStoreError(operation: string, cause: unknown): LockStoreError {
+  if (hasCode(cause, 'ERR_LOCK_STORE')) return cause;
+  return new LockStoreError(`The lock store failed at ${operation}`, { cause, outcome: 'unknown' });
+}

@@ -1,0 +1,190 @@
+import { asMicrotask, type Clock, type Instant } from '../base/clock.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { LockConfigError, LockStoreError } from '../model/errors.ts';
+import type { Events } from '../model/events.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  EdgeStore,
+  HoldRequest,
+  InspectReply,
+  ListReply,
+  ListRequest,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  Unsubscribe,
+} from '../model/store.ts';
+import { CallDeadlines } from './call-deadlines.ts';
+
+/** When a call was sent, and after how long it counts as failed. */
+export interface CallTime {
+  readonly sent: Instant;
+  readonly timeoutMs: number;
+}
+
+/** What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. */
+export type OnClaims = (id: string, sent: Instant, reply: Pick<AcquireReply, 'nowMs' | 'claims'>) => void;
+
+/** How the caller of a release hears of it. */
+export interface ReleaseCallbacks {
+  /** Called first, with the store's status. */
+  onStatus(status: ReleaseReply['status']): void;
+  /** Called after the waiters of this process that were handed the lock have been told. */
+  onSettled(): void;
+  onError(error: LockStoreError): void;
+}
+
+/**
+ * All calls of one `Locks` to its store. Each call has a deadline. Each failure is told by one `storeError` event, and its
+ * error names the key: a store knows a lock by its encoded name alone.
+ */
+export class StoreClient {
+  readonly #store: LockStore;
+  readonly #events: Events;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #deadlines: CallDeadlines;
+  /** The edges of the store, with deadlines: for a store that has them. Their callers report failures, once a search. */
+  readonly edges: EdgeStore;
+  /** The one listener for claims: any reply may carry them. Set by the pending acquires. */
+  onClaims: OnClaims = ignore;
+
+  /** `timeoutMs` is the deadline of a call that names none. */
+  constructor(store: LockStore, events: Events, clock: Clock, timeoutMs: number) {
+    this.#store = store;
+    this.#events = events;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    this.#deadlines = new CallDeadlines(clock);
+    this.edges = this.#edges(store.edges as EdgeStore);
+  }
+
+  get capabilities(): StoreCapabilities {
+    return this.#store.capabilities;
+  }
+
+  /** Sends an acquire, or a poll: that is the same call again. */
+  acquire(
+    operation: 'acquire' | 'poll',
+    key: string,
+    request: HoldRequest,
+    terms: AcquireTerms,
+    { sent, timeoutMs }: CallTime,
+    onReply: (reply: AcquireReply) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    const call = (): MaybePromise<AcquireReply> => this.#store.acquire(request, terms);
+    const replied = (reply: AcquireReply): void => {
+      this.onClaims(request.id, sent, reply);
+      onReply(reply);
+    };
+    this.#deadlines.start('acquire', sent, timeoutMs, call, replied, (failure) =>
+      onError(this.#report(operation, key, failure)),
+    );
+  }
+
+  /** Rejects with a `LockStoreError`. */
+  renew(key: string, request: HoldRequest, terms: RenewTerms, { sent, timeoutMs }: CallTime): Promise<RenewReply> {
+    return this.#run('renew', key, () => this.#store.renew(request, terms), sent, timeoutMs);
+  }
+
+  /** Sends a release. `onError` may be followed by a late reply, which is told to nobody but the waiters. */
+  release(
+    key: string,
+    request: HoldRequest,
+    terms: ReleaseTerms,
+    sent: Instant,
+    { onStatus, onSettled, onError }: ReleaseCallbacks,
+  ): void {
+    let hasFailed = false;
+    const call = (): MaybePromise<ReleaseReply> => this.#store.release(request, terms);
+    const replied = (reply: ReleaseReply): void => {
+      if (!hasFailed) onStatus(reply.status);
+      // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
+      this.onClaims(request.id, sent, reply);
+      if (hasFailed) return;
+      if (reply.claims.length > 0) asMicrotask(onSettled);
+      else onSettled();
+    };
+    this.#deadlines.start('release', sent, this.#timeoutMs, call, replied, (failure) => {
+      hasFailed = true;
+      onError(this.#report('release', key, failure));
+    });
+  }
+
+  /** Rejects with a `LockStoreError`. */
+  inspect(key: string, id: string): Promise<InspectReply> {
+    return this.#run('inspect', key, () => this.#store.inspect(id));
+  }
+
+  /** Rejects with a `LockStoreError`, and with `LockConfigError` if the store can't name its keys. */
+  async list(request: ListRequest): Promise<ListReply> {
+    if (this.#store.list === undefined) {
+      throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
+    }
+    return this.#run('list', undefined, () => (this.#store as Required<LockStore>).list(request));
+  }
+
+  /** Rejects with a `LockStoreError`. */
+  forceRelease(key: string, id: string, fence: number): Promise<boolean> {
+    return this.#run('forceRelease', key, () => this.#store.forceRelease(id, fence));
+  }
+
+  /** Asks for the stream of messages. Rejects as the store does: the caller knows how long it may wait. */
+  async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
+    return this.#store.subscribe(process, listener);
+  }
+
+  /** Waits for a promise of the store, for `timeoutMs` at most. */
+  within<T>(operation: string, timeoutMs: number, promise: Promise<T>): Promise<T> {
+    return this.#deadlines.run(operation, this.#clock.now(), timeoutMs, () => promise);
+  }
+
+  close(): void {
+    this.#deadlines.close();
+  }
+
+  async #run<T>(
+    operation: string,
+    key: string | undefined,
+    call: () => MaybePromise<T>,
+    sent: Instant = this.#clock.now(),
+    timeoutMs: number = this.#timeoutMs,
+  ): Promise<T> {
+    try {
+      return await this.#deadlines.run(operation, sent, timeoutMs, call);
+    } catch (failure) {
+      throw this.#report(operation, key, failure as LockStoreError);
+    }
+  }
+
+  #edges(edges: EdgeStore): EdgeStore {
+    const call = <T>(run: () => Promise<T>): Promise<T> =>
+      this.#deadlines.run('edges', this.#clock.now(), this.#timeoutMs, run);
+    return {
+      set: (owner, edge, ttlMs) => call(() => edges.set(owner, edge, ttlMs)),
+      clear: (owner, edge) => call(() => edges.clear(owner, edge)),
+      of: (owner) => call(() => edges.of(owner)),
+      wait: (request) => call(() => edges.wait(request)),
+    };
+  }
+
+  #report(operation: string, key: string | undefined, failure: LockStoreError): LockStoreError {
+    if (key === undefined) {
+      this.#events.emit('storeError', { operation, error: failure });
+      return failure;
+    }
+    const { message, outcome } = failure;
+    const details = 'cause' in failure ? { key, outcome, cause: failure.cause } : { key, outcome };
+    const error = new LockStoreError(message, details);
+    this.#events.emit('storeError', { operation, key, error });
+    return error;
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,59 @@
+import { chain, type MaybePromise } from '../base/maybe-promise.ts';
+import { hasCode, LockLostError } from '../model/errors.ts';
+import type { ScopedHold } from '../scope/hold.ts';
+import { type ScopedBatch, worstOf } from './batch-hold.ts';
+
+/**
+ * Runs a routine with what was acquired, and releases it. If the routine succeeds, `releaseAfter` releases, and rejects if a
+ * lock was lost meanwhile.
+ */
+export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
+  acquired: MaybePromise<H>,
+  routine: (hold: H) => T | PromiseLike<T>,
+  releaseAfter: (hold: H, value: T) => Promise<void>,
+): Promise<T> {
+  // The request or job may be over before the routine ends, or in the turn in which it begins: the lock stays held.
+  const keep = (hold: H): [H, () => void] => {
+    hold.assertOpen();
+    return [hold, hold.keep()];
+  };
+  const [hold, settled] = await chain(acquired, keep);
+  let value: T;
+  try {
+    value = await routine(hold);
+  } catch (error) {
+    // A failed release is told by its event; the caller needs the routine's own error.
+    await hold.release().catch(() => {});
+    settled();
+    throw error;
+  }
+  await releaseAfter(hold, value).finally(settled);
+  return value;
+}
+
+/** As `releaseKept`, for each hold of a batch. */
+export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
+  const results = await Promise.allSettled(batch.newestFirst.map((hold) => releaseKept(hold, value)));
+  // Its holds are released already: this ends the listening of its signal.
+  await batch.release().catch(() => {});
+  const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  if (lost.length > 0) throw worstOf(lost);
+}
+
+/** Releases after a routine that succeeded. Rejects if the lock was lost meanwhile: the result can't be relied on. */
+export async function releaseKept(hold: ScopedHold, value: unknown): Promise<void> {
+  const { grant } = hold;
+  // Nothing has noticed it yet.
+  const hasLapsed = grant.isOpen && !grant.isHeld;
+  let lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
+  await hold.release().catch((error: unknown) => {
+    // Only a loss matters here. A store that did not answer is told by its event, and asked again.
+    if (hasCode(error, 'ERR_LOCK_LOST')) lost ??= lostError(hold, value);
+  });
+  if (lost !== undefined) throw lostError(hold, value, lost);
+}
+
+function lostError(hold: ScopedHold, value: unknown, cause?: LockLostError): LockLostError {
+  const message = cause?.message ?? 'The lock was lost while the routine ran: its lease had ended';
+  return new LockLostError(message, { key: hold.key, fence: hold.fence, value, cause });
+}

@@ -1,0 +1,43 @@
+import { DeadlockError, LockLimitError, LockStoreError } from '../model/errors.ts';
+import type { AcquireReply } from '../model/store.ts';
+import type { NotFree, Waiter, WaitQueue } from './local-queue.ts';
+import { retryAfterMs } from './retry-after.ts';
+
+/** When another try is worth it for an acquire that was not queued. The oldest waiter has seen most of the queue. */
+export function retryAfterRefusal(reply: NotFree, queue: WaitQueue | undefined): number {
+  const { oldest } = queue ?? {};
+  return retryAfterMs({ ...reply, turnMs: oldest && queue?.turnMs(oldest) });
+}
+
+/** The error for an acquire that the store neither granted nor queued. */
+export function refusal(
+  { task: { key, work } }: Waiter,
+  reply: Exclude<AcquireReply, { status: 'granted' | 'queued' }>,
+  queue: WaitQueue | undefined,
+): Error {
+  if (reply.status === 'full') {
+    const message = 'Too many requests wait for this lock';
+    return new LockLimitError(message, { key, retryAfterMs: retryAfterRefusal(reply, queue) });
+  }
+  if (reply.status === 'conflict') {
+    const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
+    return new DeadlockError({ key, cycle: [{ traceId: work.traceId, key }] }, message);
+  }
+  return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
+}
+
+/** The error for one waiter too many of a `Locks`, which is mostly the only one of its process. */
+export function tooManyWaiters(key: string): LockLimitError {
+  return new LockLimitError('Too many requests of this process wait for locks', { key });
+}
+
+/** The error for an acquire whose grant was over when it arrived. */
+export function grantedTooLate(key: string): LockStoreError {
+  return new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+}
+
+/** The error for an acquire whose time was over before it could be sent. */
+export function notSent(key: string): LockStoreError {
+  const message = 'The lock store was not asked: this process stood still for longer than the acquire had time';
+  return new LockStoreError(message, { key, outcome: 'not-applied' });
+}

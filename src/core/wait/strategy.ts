@@ -1,0 +1,34 @@
+import type { Instant } from '../base/clock.ts';
+import type { Granted } from '../client/granted.ts';
+import type { AcquireReply } from '../model/store.ts';
+import type { Waiter, WaitQueue } from './local-queue.ts';
+
+/**
+ * How the waiters of one process learn that it is their turn, and what they do meanwhile. A store with a queue is polled in
+ * case a message got lost; a store without one is asked again and again.
+ */
+export interface WaitStrategy {
+  /** How long to wait until the next poll, in milliseconds. */
+  readonly pause: (queue: WaitQueue) => number;
+  /** Asks the store once for all waiters of a key. */
+  poll(queue: WaitQueue): Promise<void>;
+  /** Asks for one waiter. */
+  ask(queue: WaitQueue, waiter: Waiter): Promise<unknown>;
+  /**
+   * Lets a newcomer stand behind the waiters of this process without asking the store, if the strategy does so: `onReply`
+   * is called later. Returns whether it does.
+   */
+  joinLine(queue: WaitQueue | undefined, onReply: (reply: AcquireReply, asOf: Instant) => void): boolean;
+  /** The reply to a first call, as a store with a queue would have given it. */
+  asQueued(reply: AcquireReply, queue: WaitQueue | undefined): AcquireReply;
+  /** Called when the store says that the key of this queue is free. */
+  onFreed(queue: WaitQueue | undefined): void;
+}
+
+/** Hears what a strategy has found out about a waiter. */
+export interface StrategyListener {
+  onGranted(waiter: Waiter, granted: Granted): void;
+  onFailed(waiter: Waiter, error: Error): void;
+  /** It, or another waiter of its key, was asked for again. */
+  onPolled(waiter: Waiter): void;
+}

@@ -1,0 +1,42 @@
+import type { Granted } from '../client/granted.ts';
+import type { HoldRequest } from '../model/store.ts';
+
+/** One acquire on its way to the store. */
+export interface AcquireTask {
+  readonly key: string;
+  readonly request: HoldRequest;
+  readonly leaseMs: number;
+  /** 0 asks once and is not queued. */
+  readonly waitMs: number;
+  /** How long its first call may take at most, if it is a part of something longer. */
+  readonly firstCallTimeoutMs?: number | undefined;
+  readonly work: Work;
+  readonly cancellation: Cancellation;
+  readonly callbacks: AcquireCallbacks;
+}
+
+/** One of these is called, once; synchronously, if the store returns no promise. */
+export interface AcquireCallbacks {
+  onGranted(granted: Granted): void;
+  /** Not free, and not waited for. `retryAfterMs` is when another try is worth it. */
+  onRefused(retryAfterMs: number): void;
+  /** Nothing stays queued or held. */
+  onFailed(error: Error): void;
+}
+
+/** The work that an acquire waits on behalf of. */
+export interface Work {
+  readonly traceId: string;
+  /** The owners whose work stands still meanwhile, if other scopes may wait for them. */
+  readonly blockedOwners: readonly string[];
+}
+
+/** What makes an acquire give up before its time. */
+export interface Cancellation {
+  /** The error to give up with now, if there is one. */
+  readonly error: Error | undefined;
+  /** The error to give up a wait with now, if there is one: a job that was told to stop does not wait, either. */
+  readonly waitError: Error | undefined;
+  /** Calls `onCancel` once a wait must end. Returns the function that unsubscribes. */
+  listen(onCancel: (error: Error) => void): () => void;
+}
