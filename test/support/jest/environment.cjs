@@ -1,18 +1,25 @@
 const { TestEnvironment } = require('jest-environment-node');
 
-const maxFailures = 3;
 /** How long a check waits after a test has failed: what it looks for may never happen. */
 const shortPatienceMs = 500;
 
 /**
  * Node's environment for tests, for a suite that fails fast.
  *
- * - After its third failure a file runs no more tests: a broken line fails most of them, each after its full timeout.
+ * - After its third failure, with `--bail` after its first, a file runs no more tests: a broken line fails most of them,
+ *   each after its full timeout.
  * - `global.patienceMs` says how long helpers wait: two thirds of the timeout of the test or hook that runs, so that they
  *   say what did not happen before jest says only that the test took too long.
  */
 module.exports = class FailFast extends TestEnvironment {
   #failures = 0;
+  #maxFailures;
+
+  constructor(config, context) {
+    super(config, context);
+    // With --bail one is enough.
+    this.#maxFailures = config.globalConfig.bail || 3;
+  }
 
   async handleTestEvent({ name, test, hook, describeBlock }, { testTimeout }) {
     if (name === 'test_start') this.global.patienceMs = patience(test.timeout ?? testTimeout);
@@ -20,7 +27,7 @@ module.exports = class FailFast extends TestEnvironment {
       this.global.patienceMs = patience(hook.timeout ?? testTimeout);
     if (name === 'test_fn_failure' || name === 'hook_failure') this.global.patienceMs = shortPatienceMs;
     if (name === 'test_done' && test.errors.length > 0) this.#failures += 1;
-    if (this.#failures < maxFailures) return;
+    if (this.#failures < this.#maxFailures) return;
     if (name === 'test_start') test.mode = 'skip';
     if (name === 'run_describe_start') describeBlock.mode = 'skip';
   }
