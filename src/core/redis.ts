@@ -6,7 +6,8 @@ export { RedisStore, type RedisStoreOptions } from './stores/redis/redis-store.t
 
 // Any server with a compare-and-set, and what it takes to write an adapter.
 
-export type { CasAdapter, CasReading, CasWarning } from './stores/cas/adapter.ts';
+export type { ServerWarning } from './model/store.ts';
+export type { CasAdapter, CasReading } from './stores/cas/adapter.ts';
 export { CasStore, type CasStoreOptions } from './stores/cas/cas-store.ts';
 export {
   PostgresCas,

@@ -271,9 +271,16 @@ export type StoreMessage =
   /** Messages may have been missed. */
   | { readonly kind: 'resubscribed' }
   /** The server is set up in a way that locks suffer from. */
-  | { readonly kind: 'warning'; readonly code: string; readonly message: string }
+  | ({ readonly kind: 'warning' } & ServerWarning)
   /** The stream has a fault; it mends itself. */
   | { readonly kind: 'fault'; readonly error: Error };
+
+/** How a server is set up in a way that locks suffer from. */
+export interface ServerWarning {
+  /** As it stands in docs/errors.md. */
+  readonly code: string;
+  readonly message: string;
+}
 
 /** Called in a turn of its own, never from inside a store call. Must not throw. */
 export type StoreListener = (message: StoreMessage) => void;

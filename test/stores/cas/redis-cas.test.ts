@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { createLocks, getLock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
-import { RedisTransactions } from '../../../src/core/stores/redis/connection-pool.ts';
+import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -221,11 +221,11 @@ describe('RedisCas', () => {
 
   it('closes its connections after some seconds without use, and not before', async () => {
     const clock = new ManualClock();
-    const transactions = new RedisTransactions(client, clock);
+    const pool = new ConnectionPool(client, clock);
     const before = await connections();
-    await transactions.run((connection) => connection.ping());
+    await pool.run((connection) => connection.ping());
     await clock.advance(4_999);
-    await transactions.run((connection) => connection.ping());
+    await pool.run((connection) => connection.ping());
     await clock.advance(4_999);
     expect(await connections()).toBe(before + 1);
     await clock.advance(1);

@@ -470,7 +470,7 @@ describe('the channel of the Redis store', () => {
     stage.server.pause();
     const ended = ends[0]().catch((reason: unknown) => reason);
     await clock.advance(2_000);
-    expect(await ended).toMatchObject({ message: 'No answer within 2000 ms' });
+    expect(await ended).toMatchObject({ message: 'No reply within 2000 ms' });
     stage.server.resume();
     await ends[1]();
     await until(async () => (await connections()).length === 0);

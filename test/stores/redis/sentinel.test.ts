@@ -121,7 +121,7 @@ describe('behind Sentinel', () => {
     await expect(refused).rejects.toMatchObject({
       code: 'ERR_LOCK_STORE',
       outcome: 'unknown',
-      message: "Of the lock store's replicas 0 confirmed acquire, 1 must",
+      message: "Expected 1 of the lock store's replicas to confirm acquire, but 0 did",
     });
     expect(await told).toMatchObject({ code: 'ERR_LOCK_LOST' });
     expect(errors.filter((error) => error.startsWith('renew: '))).not.toEqual([]);

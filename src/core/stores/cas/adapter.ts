@@ -1,3 +1,5 @@
+import type { ServerWarning } from '../../model/store.ts';
+
 /**
  * What a `CasStore` needs of a server: one text a key, and four operations on it. Each must be atomic on the server, and
  * must see all that was written before it: never a replica.
@@ -16,7 +18,7 @@ export interface CasAdapter {
   /** Removes the text if it is `old`; answers false, and changes nothing, where it is any other or none. */
   remove(key: string, old: string): Promise<boolean>;
   /** How the server is set up in a way that locks suffer from, if it is. Asked with a process's first acquire. */
-  warning?(): Promise<CasWarning | undefined>;
+  warning?(): Promise<ServerWarning | undefined>;
 }
 
 /** What is under a key, and when. */
@@ -28,10 +30,4 @@ export interface CasReading {
    * server that has no clock it is the caller's, and then the callers' clocks must agree.
    */
   readonly nowUs: number;
-}
-
-/** A warning of the store's: its code, as it stands in docs/errors.md, and its words. */
-export interface CasWarning {
-  readonly code: string;
-  readonly message: string;
 }

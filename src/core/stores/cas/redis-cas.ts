@@ -1,56 +1,57 @@
 import type { ChainableCommander, Redis } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../../model/errors.ts';
+import type { ServerWarning } from '../../model/store.ts';
 import { checkOptions, objectWith } from '../../model/validate.ts';
-import { RedisTransactions } from '../redis/connection-pool.ts';
-import { connectionsOf, type RedisConnections } from '../redis/connections.ts';
-import { storeError, withoutLogin } from '../redis/errors.ts';
+import { connectionsOf, type RedisConnections } from '../redis/cluster/cluster.ts';
+import { ConnectionPool } from '../redis/connection-pool.ts';
+import { redactCredentials, storeError } from '../redis/errors.ts';
 import { evictionWarning } from '../redis/server-info.ts';
-import type { CasAdapter, CasReading, CasWarning } from './adapter.ts';
+import type { CasAdapter, CasReading } from './adapter.ts';
 
 /** Which server keeps the records. */
 export interface RedisCasOptions {
-  /** An ioredis client of the application's, of one server's primary; it is neither changed nor closed. */
+  /** The application's ioredis client, of one server's primary. It is neither changed nor closed. */
   readonly client: Redis;
 }
 
 /**
- * A Redis server that runs no scripts: GET, SET NX, and WATCH with MULTI on connections of its own, opened when they are
- * needed. Throws `LockConfigError` for bad options.
+ * A Redis server that cannot run scripts. It uses GET, SET NX, and WATCH with MULTI; the latter on connections of its own,
+ * which are opened when needed. Throws `LockConfigError` for bad options.
  */
 export class RedisCas implements CasAdapter {
   readonly #client: Redis;
   readonly #connections: RedisConnections;
-  readonly #transactions: RedisTransactions;
+  readonly #pool: ConnectionPool;
 
   constructor(options: RedisCasOptions) {
     const { client } = checkOptions(options, rules, 'RedisCas', 'client');
     if (client.isCluster)
-      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: it is not supported');
+      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: use `RedisStore` for a cluster');
     this.#client = client;
     this.#connections = connectionsOf(client);
-    this.#transactions = new RedisTransactions(client);
+    this.#pool = new ConnectionPool(client);
   }
 
   async read(key: string): Promise<CasReading> {
-    const [time, value] = await answers(this.#client.pipeline().time().get(key));
+    const [time, value] = await repliesOf(this.#client.pipeline().time().get(key));
     const [seconds, micros] = time as [string, string];
     return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
   }
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
-    const then = this.#connections.now();
-    const wasSentOnce = (): boolean => this.#connections.areStill(then);
+    const epoch = this.#connections.connectionEpoch();
+    const wasSentOnce = (): boolean => this.#connections.isSameEpoch(epoch);
     try {
-      const answer: unknown = await this.#client.set(key, value, 'PX', ttlMs, 'NX');
-      if (answer === 'OK') return true;
+      const reply: unknown = await this.#client.set(key, value, 'PX', ttlMs, 'NX');
+      if (reply === 'OK') return true;
       // After a MULTI of the application's it is `QUEUED`.
-      if (answer !== null) throw new Error('The answer is none of a SET');
+      if (reply !== null) throw new Error('The reply is not one of SET');
       if (wasSentOnce()) return false;
     } catch (error) {
       throw storeError('create', error, wasSentOnce());
     }
-    // After a connection was lost, what is in the way may be what an earlier copy of this call wrote.
-    const [found] = await answers(this.#client.pipeline().get(key));
+    // If a connection was lost, the text that is there may be what an earlier copy of this call wrote.
+    const [found] = await repliesOf(this.#client.pipeline().get(key));
     return found === value;
   }
 
@@ -62,17 +63,17 @@ export class RedisCas implements CasAdapter {
     return this.#ifUnchanged(key, old, (transaction) => transaction.del(key));
   }
 
-  /** A server that may evict records can't keep locks. */
-  async warning(): Promise<CasWarning | undefined> {
+  /** Warns of a server that may evict records. */
+  async warning(): Promise<ServerWarning | undefined> {
     return evictionWarning([await this.#client.info('memory')]);
   }
 
   /**
-   * Closes its own connections, at once, or with the call that uses them; a later call opens one for itself. Need not be
-   * called: idle ones are closed, and keep no process alive.
+   * Closes its own connections: idle ones at once, the others with the call that uses them. A later call opens one again.
+   * You need not call this: idle connections are closed after some seconds and do not keep the process alive.
    */
   close(): void {
-    this.#transactions.close();
+    this.#pool.close();
   }
 
   #ifUnchanged(
@@ -81,8 +82,8 @@ export class RedisCas implements CasAdapter {
     write: (transaction: ChainableCommander) => ChainableCommander,
   ): Promise<boolean> {
     let isSent = false;
-    const work = this.#transactions.run(async (connection) => {
-      const [, found] = await answers(connection.pipeline().watch(key).get(key));
+    const work = this.#pool.run(async (connection) => {
+      const [, found] = await repliesOf(connection.pipeline().watch(key).get(key));
       if (textOf(found) !== old) {
         await connection.unwatch();
         return false;
@@ -103,19 +104,19 @@ export class RedisCas implements CasAdapter {
 
 const rules = { client: objectWith('an ioredis client', 'pipeline', 'multi', 'duplicate') };
 
-async function answers(commands: ChainableCommander): Promise<unknown[]> {
+async function repliesOf(commands: ChainableCommander): Promise<unknown[]> {
   const replies = (await commands.exec()) ?? [];
-  return replies.map(([error, answer]) => {
-    if (error) throw withoutLogin(error);
-    return answer;
+  return replies.map(([error, reply]) => {
+    if (error) throw redactCredentials(error);
+    return reply;
   });
 }
 
-function textOf(answer: unknown): string | undefined {
-  return typeof answer === 'string' ? answer : undefined;
+function textOf(reply: unknown): string | undefined {
+  return typeof reply === 'string' ? reply : undefined;
 }
 
-/** The server's last word; why it refused the write, it had said before. */
+/** Whether the server discarded the transaction. The reason came before, with the write. */
 function isDiscarded(error: unknown): error is Error & { readonly previousErrors?: readonly Error[] } {
   return error instanceof Error && error.message.startsWith('EXECABORT');
 }

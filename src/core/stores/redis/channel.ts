@@ -1,32 +1,38 @@
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../model/store.ts';
-import { awaitNodes, connectToNode, isCluster, isMember, type RedisOrCluster } from './cluster/cluster.ts';
-import { storeError, withoutLogin } from './errors.ts';
+import {
+  awaitNodes,
+  connectToNode,
+  isCluster,
+  isMember,
+  type RedisOrCluster,
+  subscriberOptions,
+} from './cluster/cluster.ts';
+import { redactCredentials, storeError } from './errors.ts';
 import { readMessage } from './replies.ts';
-import { subscriberOptions } from './subscriber.ts';
 
 const pingEveryMs = 5_000;
-const pingDeadlineMs = 2_000;
-/** How long a subscription, or its end, has to be in force: the client library tries for ever where no server is. */
-const answerMs = 2_000;
+const pingTimeoutMs = 2_000;
+/** How long a subscribe or unsubscribe may take: without a server, the client library tries for ever. */
+const replyTimeoutMs = 2_000;
 
 /**
- * The messages of a Redis store, on one connection of its own: it is opened with the first subscription, and closed with the
- * end of the last one, or with its failure to be in force within two seconds. Meanwhile it reconnects for ever, in a cluster
- * to another node each time, and is pinged, so that a half-open connection is noticed.
+ * The messages of a Redis store, on one connection of its own. The connection is opened with the first subscription. It is
+ * closed when the last subscription ends, or when a first one is not in force within two seconds. It reconnects for ever,
+ * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed.
  */
 export class RedisChannel {
   readonly #client: RedisOrCluster;
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
-  /** By the same names: whoever is to be told of free keys. They share one channel. */
+  /** The listeners that also want to hear of free keys, by the same names. They share one channel. */
   readonly #freedListeners = new Map<string, StoreListener>();
   readonly #freedChannel: string;
   #connection: Redis | undefined;
   #pingTimer: Timer | undefined;
-  /** Whether the server would not let it subscribe again, for want of a right: it is asked in place of a ping, until it does. */
+  /** The server refused to subscribe again, for want of a right. Instead of a ping, it is asked again until it agrees. */
   #isRefused = false;
 
   constructor(client: RedisOrCluster, prefix: string, clock: Clock = systemClock) {
@@ -36,7 +42,7 @@ export class RedisChannel {
     this.#clock = clock;
   }
 
-  /** Whether nobody is subscribed. */
+  /** Whether there is no subscription. */
   get isIdle(): boolean {
     return this.#listeners.size === 0;
   }
@@ -46,30 +52,30 @@ export class RedisChannel {
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.set(channel, listener);
     let isOver = false;
-    let unsubscribe = (): void => {};
-    const ask = async (): Promise<void> => {
+    let stopWaiting = (): void => {};
+    const send = async (): Promise<void> => {
       if (isCluster(this.#client)) await awaitNodes(this.#client);
-      // A connection opened now would be closed by nobody.
+      // Nothing would close a connection that is opened now.
       if (isOver) return;
       this.#connection ??= this.#open();
       const connection = this.#connection;
-      // An ioredis 5 would send it, and then its own question whether the server is ready, which is forbidden by then.
+      // An ioredis 5 would send the subscription before its own ready check, which is forbidden from then on.
       if (connection.status === 'connect') {
         await new Promise<void>((resolve) => {
           connection.once('ready', resolve);
-          unsubscribe = () => connection.off('ready', resolve);
+          stopWaiting = () => connection.off('ready', resolve);
         });
       }
       if (isOver) return;
       await connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
     };
     try {
-      await this.#inTime(ask());
+      await this.#inTime(send());
     } catch (error) {
       isOver = true;
-      // While the server does not answer, this is tried again and again on the one connection.
-      unsubscribe();
-      // Nobody else can end what never began.
+      // Without a server, the caller tries again and again on the same connection: no listener may stay on it.
+      stopWaiting();
+      // The caller gets no function to end it with.
       this.#unsubscribe(channel).catch(() => undefined);
       throw storeError('subscribe', error);
     }
@@ -83,11 +89,11 @@ export class RedisChannel {
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
       const ended = connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : []));
-      // What was in force went with the connection, and a client that is closed before it has another never answers.
+      // The subscription ended with the connection. If the client is closed before it reconnects, the call never settles.
       if (connection.status === 'reconnecting') ended.catch(() => undefined);
       else {
         await this.#inTime(ended).catch((error: Error) => {
-          // Closed meanwhile by the last, which is an end as well.
+          // The end of the last subscription closed the connection meanwhile, which ends this one as well.
           if (this.#connection === connection) throw error;
         });
       }
@@ -98,11 +104,11 @@ export class RedisChannel {
     connection.disconnect();
   }
 
-  /** The timer is started with the call, and cleared by its answer. */
-  #inTime(answer: Promise<unknown>): Promise<void> {
+  /** The timer is started with the call and cancelled by its reply. */
+  #inTime(reply: Promise<unknown>): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(answerMs, () => reject(new Error(`No answer within ${answerMs} ms`)));
-      answer.then(() => resolve(), reject).finally(() => timer.cancel());
+      const timer = this.#clock.after(replyTimeoutMs, () => reject(new Error(`No reply within ${replyTimeoutMs} ms`)));
+      reply.then(() => resolve(), reject).finally(() => timer.cancel());
     });
   }
 
@@ -110,7 +116,7 @@ export class RedisChannel {
     const client = this.#client;
     const retry = (attempt: number): number => {
       if (!isCluster(client)) {
-        // The application may have changed them since; read by ioredis at each connect.
+        // The application may have changed its credentials. ioredis reads them at each connect.
         const { username, password } = client.options;
         Object.assign(connection.options, { username, password });
       }
@@ -126,12 +132,12 @@ export class RedisChannel {
       if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
       else for (const listener of this.#freedListeners.values()) listener(message);
     });
-    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error: withoutLogin(error) }));
+    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error: redactCredentials(error) }));
     connection.on('ready', () => {
-      // Closed already.
+      // It may have been closed already.
       if (this.#connection === connection) void this.#subscribeAgain(connection);
     });
-    this.#pingLater(connection);
+    this.#startPinging(connection);
     return connection;
   }
 
@@ -151,23 +157,23 @@ export class RedisChannel {
     for (const listener of this.#listeners.values()) listener(message);
   }
 
-  /** Goes on whether or not a ping is ever answered: the next connection may be half-open, too. */
-  #pingLater(connection: Redis): void {
+  /** Continues whether or not a ping is ever answered: the next connection may be half-open, too. */
+  #startPinging(connection: Redis): void {
     this.#pingTimer = this.#clock.after(pingEveryMs, () => {
-      const goOn = (): void => {
+      const continuePinging = (): void => {
         if (this.#connection !== connection || this.#pingTimer !== deadline) return;
         deadline.cancel();
-        this.#pingLater(connection);
+        this.#startPinging(connection);
       };
-      const deadline = this.#clock.after(pingDeadlineMs, () => {
+      const deadline = this.#clock.after(pingTimeoutMs, () => {
         if (connection.status === 'ready' || connection.status === 'connect') connection.disconnect(true);
-        goOn();
+        continuePinging();
       });
       this.#pingTimer = deadline;
       if (isCluster(this.#client) && !isMember(this.#client, connection)) connection.disconnect(true);
       if (connection.status !== 'ready') return;
-      const answer = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
-      answer.then(goOn, goOn);
+      const reply = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
+      reply.then(continuePinging, continuePinging);
     });
   }
 }

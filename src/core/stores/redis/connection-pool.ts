@@ -1,59 +1,59 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 
-const mostConnections = 4;
+const maxConnections = 4;
 const idleMs = 5_000;
-const answerMs = 2_000;
+const replyTimeoutMs = 2_000;
 
 /**
- * Connections for transactions, beside the application's client. WATCH is of a connection, so each serves one transaction
- * at a time, and never reconnects: a transaction sent again on a new connection would compare nothing. They are
- * opened as they are needed, a few at most, do not keep the process alive while idle, and are closed after some seconds
- * without use; at once, where this was closed meanwhile.
+ * A few connections beside the application's client, for what needs a connection of its own, such as WATCH and WAIT. Each
+ * serves one task at a time and never reconnects: a transaction that was sent again on a new connection would compare
+ * nothing. Connections are opened when needed. Idle ones do not keep the process alive, and are closed after some seconds;
+ * after `close`, at once.
  */
-export class RedisTransactions {
+export class ConnectionPool {
   readonly #client: Redis;
   readonly #clock: Clock;
   readonly #options: RedisOptions;
   readonly #idle: Redis[] = [];
   readonly #waiting: (() => void)[] = [];
-  #busy = 0;
+  #busyCount = 0;
   #isClosed = false;
   #idleTimer: Timer | undefined;
 
-  /** The options are for the connections, in place of the client's. */
+  /** `options` override those of the client. */
   constructor(client: Redis, clock: Clock = systemClock, options: RedisOptions = {}) {
     this.#client = client;
     this.#clock = clock;
     this.#options = options;
   }
 
-  /** Lends a connection. After a failure, nobody can know what it still watches or sends: it is closed. */
-  async run<T>(work: (connection: Redis) => Promise<T>): Promise<T> {
-    if (this.#busy >= mostConnections) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#busy += 1;
+  /** Runs a task on a connection. If the task fails, its connection is closed: its state is unknown. */
+  async run<T>(task: (connection: Redis) => Promise<T>): Promise<T> {
+    if (this.#busyCount >= maxConnections) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#busyCount += 1;
     this.#idleTimer?.cancel();
     const connection = this.#take();
     try {
       if (connection.status === 'wait') await connection.connect();
       connection.stream?.ref();
-      const answer = await work(connection);
-      this.#giveBack(connection);
-      return answer;
+      const result = await task(connection);
+      this.#putBack(connection);
+      return result;
     } catch (error) {
       connection.disconnect();
       throw error;
     } finally {
-      this.#handOn();
+      this.#startNext();
     }
   }
 
-  /** Keeps connections for the next transaction again, after a `close`. */
+  /** Keeps idle connections again, after a `close`. */
   open(): void {
     this.#isClosed = false;
   }
 
-  /** From now on a connection is closed as soon as nobody uses it: a transaction may still come, and opens its own. */
+  /** From now on every connection is closed when its task is over. A later task still gets a connection. */
   close(): void {
     this.#isClosed = true;
     this.#idleTimer?.cancel();
@@ -64,7 +64,7 @@ export class RedisTransactions {
     for (const connection of this.#idle.splice(0)) connection.disconnect();
   }
 
-  #giveBack(connection: Redis): void {
+  #putBack(connection: Redis): void {
     if (this.#isClosed) {
       connection.disconnect();
       return;
@@ -74,7 +74,7 @@ export class RedisTransactions {
   }
 
   #take(): Redis {
-    // Its keys are where the application's are: in the database that it has selected since, too.
+    // The application's keys are in the database that its client has selected last.
     const db = this.#client.condition?.select ?? this.#client.options.db ?? 0;
     for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop()) {
       if (known.status === 'ready' && known.options.db === db) return known;
@@ -90,21 +90,23 @@ export class RedisTransactions {
       enableOfflineQueue: false,
       enableAutoPipelining: false,
       autoResendUnfulfilledCommands: false,
-      commandTimeout: answerMs,
+      commandTimeout: replyTimeoutMs,
     });
-    // Said to each call as well.
+    // Every call rejects with the same error.
     connection.on('error', () => {});
     return connection;
   }
 
-  /** Whoever waits takes over the place; the timer runs while nobody is busy, and is cleared by the next transaction. */
-  #handOn(): void {
+  /** The next waiting task takes over the place. The timer runs while no task does; the next task cancels it. */
+  #startNext(): void {
     const next = this.#waiting.shift();
     if (next !== undefined) {
       next();
       return;
     }
-    this.#busy -= 1;
-    if (this.#busy === 0 && this.#idle.length > 0) this.#idleTimer = this.#clock.after(idleMs, () => this.#closeIdle());
+    this.#busyCount -= 1;
+    if (this.#busyCount === 0 && this.#idle.length > 0) {
+      this.#idleTimer = this.#clock.after(idleMs, () => this.#closeIdle());
+    }
   }
 }

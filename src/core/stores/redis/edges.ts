@@ -2,13 +2,13 @@ import type { EdgeStore, HoldRequest, WaitEdge, WaitReply } from '../../model/st
 import { edgesOf, setEdge, wait } from './scripts.generated.ts';
 import type { Item, RedisScripts } from './scripts.ts';
 
-/** Who waits for what, on a Redis server: a key an owner, in a slot of its own. */
+/** The edges that say which owner waits for which lock, on a Redis server: one key for each owner, in a slot of its own. */
 export class RedisEdges implements EdgeStore {
   readonly #scripts: RedisScripts;
   readonly #prefix: string;
   readonly #waitArgs: (request: HoldRequest) => readonly Item[];
 
-  /** `waitArgs`: what wait.lua takes, the keys of a request's lock and its entry in the queue. */
+  /** `waitArgs` returns the arguments of wait.lua: the keys of the request's lock and its entry in the queue. */
   constructor(scripts: RedisScripts, prefix: string, waitArgs: (request: HoldRequest) => readonly Item[]) {
     this.#scripts = scripts;
     this.#prefix = prefix;
@@ -16,7 +16,7 @@ export class RedisEdges implements EdgeStore {
   }
 
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void> {
-    return this.#scripts.run(setEdge, [this.#key(owner), JSON.stringify(edge), ttlMs], nothing, 1);
+    return this.#scripts.run(setEdge, [this.#key(owner), JSON.stringify(edge), ttlMs], readNothing, 1);
   }
 
   clear(owner: string, edge: WaitEdge): Promise<void> {
@@ -32,13 +32,13 @@ export class RedisEdges implements EdgeStore {
     return this.#scripts.run(wait, this.#waitArgs(request), readWait);
   }
 
-  /** An owner is a trace id, or random: it has no braces. */
+  /** An owner is a trace id or random: it has no braces. */
   #key(owner: string): string {
     return `${this.#prefix}{${owner}}:edges`;
   }
 }
 
-function nothing(): void {}
+function readNothing(): void {}
 
 function readWait(reply: unknown): WaitReply {
   const [since, ...holds] = reply as [Item | null, ...Item[]];

@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../model/errors.ts';
 
-/** The server says these before it runs anything. */
-const refusals = new Set([
+/** The error codes that a server replies with before it runs anything. */
+const refusalCodes = new Set([
   'ASK',
   'BUSY',
   'CLUSTERDOWN',
@@ -18,23 +18,23 @@ const refusals = new Set([
 ]);
 
 /**
- * The one place from what ioredis rejects with to what callers see; the message names no server and no key. `wasSentOnce`:
- * whether no copy of the call but the one that was refused can have reached a server.
+ * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
+ * `wasSentOnce`: no other copy of the refused call can have reached a server.
  */
 export function storeError(operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   const code = replyCode(cause);
   const words = code === undefined ? 'did not answer' : `answered ${code}`;
   return new LockStoreError(`The lock store ${words} to ${operation}`, {
-    cause: withoutLogin(cause),
-    outcome: wasSentOnce && code !== undefined && refusals.has(code) ? 'not-applied' : 'unknown',
+    cause: redactCredentials(cause),
+    outcome: wasSentOnce && code !== undefined && refusalCodes.has(code) ? 'not-applied' : 'unknown',
   });
 }
 
 /**
- * ioredis keeps with an error what was sent: of a login that was refused, which every call then gets, that is the password.
- * It stays where it is, and no log prints it.
+ * Hides the password of a refused login from logs. ioredis attaches the command that was sent to its errors, and every
+ * later call gets the error of the login. The property stays readable, but no log prints it.
  */
-export function withoutLogin<E>(error: E): E {
+export function redactCredentials<E>(error: E): E {
   const { command } = Object(error) as { command?: { name?: unknown } };
   if (command?.name === 'auth' || command?.name === 'hello') {
     Reflect.defineProperty(Object(error), 'command', { enumerable: false });
@@ -42,25 +42,25 @@ export function withoutLogin<E>(error: E): E {
   return error;
 }
 
-/** Whether the server asks for the script's source. */
+/** Whether the server does not know the script and needs its source. */
 export function isUnknownScript(error: unknown): boolean {
   return replyCode(error) === 'NOSCRIPT';
 }
 
-/** Whether the client gave the call up by its `commandTimeout`. ioredis has no other name for it. */
+/** Whether the client gave up on the call because of its `commandTimeout`. ioredis marks it by the message alone. */
 export function isTimedOut(error: unknown): boolean {
   return error instanceof LockStoreError && (error.cause as Error | undefined)?.message === 'Command timed out';
 }
 
-/** Whether a call did nothing because its server has not got the key, or not all of the lock. */
+/** Whether a call did nothing because its server does not have the key, or not the whole lock. */
 export function isElsewhere(error: unknown): boolean {
   if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;
   return ['ASK', 'MOVED', 'TRYAGAIN'].includes(replyCode(error.cause) ?? '');
 }
 
 /**
- * The first word of an error reply, the last one where a cluster's client gave up after many; undefined where the
- * connection failed and nothing was answered.
+ * The first word of an error reply; of several redirections in a cluster, the code of the last one. Undefined if the
+ * connection failed and the server did not reply.
  */
 function replyCode(cause: unknown): string | undefined {
   if (!(cause instanceof Error)) return undefined;

@@ -19,29 +19,28 @@ import type {
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
 import { checkOptions, objectWith, text, wholeNumber } from '../../model/validate.ts';
+import { CallHistory } from './call-history.ts';
 import { RedisChannel } from './channel.ts';
 import { isCluster, type RedisOrCluster } from './cluster/cluster.ts';
 import { scanLocks } from './cluster/listing.ts';
 import { RedisReplicas, wakeUp, wakeUpsOnly } from './cluster/replicas.ts';
-import { RedisShards } from './cluster/shards.ts';
+import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
 import { RedisEdges } from './edges.ts';
-import { RedisHistory } from './history.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
-import { warnOfServer } from './server-info.ts';
+import { ServerUptime, warnOfServer } from './server-info.ts';
 import { RedisUnsent } from './unsent.ts';
-import { RedisUptime } from './uptime.ts';
 
-/** Which server keeps the locks, under which names. */
+/** Which server keeps the locks, and under which names. */
 export interface RedisStoreOptions {
-  /** An ioredis client of the application's, of one primary or a `Cluster`; it is neither changed nor closed. */
+  /** The application's ioredis client, of one primary or a `Cluster`. It is neither changed nor closed. */
   readonly client: RedisOrCluster;
   /** Before every key and channel; without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
   /**
-   * How many replicas must have a grant or a renewal before it counts. A grant costs two round trips more, a renewal one, on
-   * connections of the store's own; where replicas are missing, nothing is granted or renewed. Default 0.
+   * How many replicas must have a grant or a renewal before it counts. This adds two round trips to a grant and one to a
+   * renewal, on connections of the store's own. If replicas are missing, nothing is granted or renewed. Default 0.
    */
   readonly waitReplicas?: number | undefined;
 }
@@ -49,30 +48,30 @@ export interface RedisStoreOptions {
 const capabilities = { queue: true, handOff: true, modes: true, shared: true, minFence: true, edges: true };
 
 /**
- * Locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on that of
- * the lock's slot; grants come through one subscription a process, in a cluster also through one a lock, on connections
- * that the store opens beside the client's and closes when the last `Locks` on it is closed. Throws `LockConfigError` for
- * bad options; its calls reject with `LockStoreError`.
+ * Keeps locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on
+ * the primary of the lock's slot. Grants come through one subscription for each process, in a cluster also one for each
+ * lock. For these the store opens connections beside the client's, and closes them when the last `Locks` on it is closed.
+ * Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
  */
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;
   readonly edges: EdgeStore;
   readonly #client: RedisOrCluster;
   readonly #scripts: RedisScripts;
-  readonly #history: RedisHistory;
+  readonly #history: CallHistory;
   readonly #unsent: RedisUnsent;
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
-  readonly #uptime: RedisUptime;
-  readonly #shards: RedisShards | undefined;
+  readonly #uptime: ServerUptime;
+  readonly #shardedSubscriptions: ShardedSubscriptions | undefined;
   readonly #replicas: RedisReplicas | undefined;
 
   constructor(options: RedisStoreOptions) {
     const { client, prefix = 'reenlock:', waitReplicas = 0 } = checkOptions(options, rules, 'RedisStore', 'client');
     this.#client = client;
     this.#scripts = new RedisScripts(client);
-    this.#history = new RedisHistory(client);
+    this.#history = new CallHistory(client);
     this.#unsent = new RedisUnsent(client);
     this.#prefix = prefix;
     if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
@@ -80,42 +79,45 @@ export class RedisStore implements LockStore {
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
       );
     }
-    // In a cluster a server knows its own subscribers only: of who never listened to it, it can tell nothing.
-    this.#shards = isCluster(client) ? new RedisShards(client) : undefined;
-    this.capabilities = { ...capabilities, reachability: this.#shards === undefined };
-    // The braces, which no prefix has, tell the scripts that this is a cluster.
-    this.#channels = `${this.#prefix}${this.#shards === undefined ? 'grants:' : '{grants}:'}`;
+    // A server of a cluster knows only its own subscribers: it cannot tell that a process is unreachable.
+    this.#shardedSubscriptions = isCluster(client) ? new ShardedSubscriptions(client) : undefined;
+    this.capabilities = { ...capabilities, reachability: this.#shardedSubscriptions === undefined };
+    // No prefix has braces: they tell the scripts that this is a cluster.
+    this.#channels = `${this.#prefix}${this.#shardedSubscriptions === undefined ? 'grants:' : '{grants}:'}`;
     this.#channel = new RedisChannel(client, this.#channels);
-    this.#uptime = new RedisUptime(client);
+    this.#uptime = new ServerUptime(client);
     this.edges = new RedisEdges(this.#scripts, this.#prefix, (request) => [
       ...this.#keys(request.id),
-      `${namesOf(request)} ${wants(request)}`,
+      `${callerIds(request)} ${waiterTerms(request)}`,
     ]);
     this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(client, waitReplicas);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    // From now on, also where it is to wait for a connection: what is given back meanwhile must be remembered.
-    let answered = this.#history.asked(request);
-    if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, answered);
+    // Counted from now on, also while it waits for a connection: a release in the meantime must be remembered.
+    let onAnswered = this.#history.acquireSent(request);
+    if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, onAnswered);
     let isRepeated = false;
     const calls = async (scripts: RedisScripts): Promise<AcquireReply> => {
-      if (isRepeated) answered = this.#history.asked(request);
+      if (isRepeated) onAnswered = this.#history.acquireSent(request);
       isRepeated = true;
-      const reply = await this.#acquire(scripts, request, terms, answered);
+      const reply = await this.#acquire(scripts, request, terms, onAnswered);
       const claims = reply.claims.map(wakeUp);
       if (reply.status !== 'granted') return { ...reply, claims };
-      // It may be the grant of another call, written on another connection: it is written again on this one.
+      // An earlier call may have written the grant on another connection: write it again on this one.
       const { fence, isClaim } = reply.grant;
       const leaseMs = isClaim ? request.claimMs : terms.leaseMs;
       const renewed = await this.#renew(scripts, request, { fence, leaseMs }).catch(({ message, cause }) => {
         throw new LockStoreError(message, { cause, outcome: 'unknown' });
       });
-      if (renewed.status === 'lost') throw new LockStoreError('The grant was over at once', { outcome: 'unknown' });
+      if (renewed.status === 'lost')
+        throw new LockStoreError('The lock store granted a lease that had ended before the replicas confirmed it', {
+          outcome: 'unknown',
+        });
       return { ...reply, claims, grant: { ...reply.grant, endMs: renewed.endMs }, nowMs: renewed.nowMs };
     };
     const isGrant = ({ status }: AcquireReply): boolean => status === 'granted';
-    return this.#replicas.confirmed('acquire', this.#record(request.id), calls, isGrant, () => answered());
+    return this.#replicas.confirmed('acquire', this.#record(request.id), calls, isGrant, () => onAnswered());
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
@@ -125,17 +127,17 @@ export class RedisStore implements LockStore {
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
-    const flag = this.#history.flagOf(request, terms.tombstoneMs);
+    const flag = this.#history.releaseFlag(request, terms.tombstoneMs);
     const args = this.#args(request, terms.tombstoneMs, flag);
     if (terms.announce) args.push(request.id);
     const read = (reply: unknown): ReleaseReply => {
-      this.#history.released(request);
-      const answer = readRelease(reply);
-      return this.#replicas === undefined ? answer : { ...answer, claims: answer.claims.map(wakeUp) };
+      this.#history.releaseAnswered(request);
+      const released = readRelease(reply);
+      return this.#replicas === undefined ? released : { ...released, claims: released.claims.map(wakeUp) };
     };
-    const answer = this.#unsent.run(request, () => this.#scripts.run(release, args, read));
-    this.#history.releasing(request);
-    return answer;
+    const pending = this.#unsent.run(request, () => this.#scripts.run(release, args, read));
+    this.#history.releaseSent(request);
+    return pending;
   }
 
   inspect(id: string): Promise<InspectReply> {
@@ -143,7 +145,7 @@ export class RedisStore implements LockStore {
   }
 
   forceRelease(id: string, fence: number): Promise<boolean> {
-    // As `#args`, of nobody.
+    // As `#args`, for no caller.
     const args = [...this.#keys(id), '- - -', `${fence} 0 w 0 0 0 0 ${this.#channels}`];
     return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
   }
@@ -151,19 +153,19 @@ export class RedisStore implements LockStore {
   async list(request: ListRequest): Promise<ListReply> {
     const { ids, cursor } = await scanLocks(this.#client, this.#prefix, request);
     const replies = await Promise.all(ids.map(async (id) => ({ id, ...(await this.inspect(id)) })));
-    // A record outlives what it tells of.
+    // A record outlives its holds and waiters.
     return { locks: replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0), cursor };
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
-    const heard = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
-    return this.#channel.subscribe(process, heard, options).then((end) => {
-      // Not before: without a server, the client would keep the question of every try.
+    const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
+    return this.#channel.subscribe(process, hear, options).then((end) => {
+      // Only now: without a server, the client would queue the INFO of every try.
       warnOfServer(this.#client, listener);
       this.#replicas?.open();
-      this.#shards?.open(process, heard);
+      this.#shardedSubscriptions?.open(process, hear);
       return () => {
-        this.#shards?.close(process);
+        this.#shardedSubscriptions?.close(process);
         const ended = end();
         if (this.#channel.isIdle) this.#replicas?.close();
         return ended;
@@ -171,7 +173,7 @@ export class RedisStore implements LockStore {
     });
   }
 
-  /** Milliseconds since the server's start. It needs the right to call INFO. */
+  /** Milliseconds since the server's start. The user needs the right to call INFO. */
   uptimeMs(): Promise<number> {
     return this.#uptime.uptimeMs();
   }
@@ -180,22 +182,22 @@ export class RedisStore implements LockStore {
     scripts: RedisScripts,
     request: HoldRequest,
     terms: AcquireTerms,
-    answered: () => void,
+    onAnswered: () => void,
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     const read = (reply: unknown): AcquireReply => {
-      answered();
+      onAnswered();
       const { holdId, process } = request;
       if (!Array.isArray(reply)) return readGrant(holdId, Number(reply), leaseMs);
-      const answer = readAcquire(holdId, reply);
-      // Twice as long as its places in the queue may stay without a word of it.
-      if (answer.status === 'queued') this.#shards?.listen(String(args[0]), process, 2 * livenessMs);
-      return answer;
+      const result = readAcquire(holdId, reply);
+      // Twice as long as the process keeps its places in the queue without a poll.
+      if (result.status === 'queued') this.#shardedSubscriptions?.listen(String(args[0]), process, 2 * livenessMs);
+      return result;
     };
-    return scripts.run(acquire, args, read, 2, answered);
+    return scripts.run(acquire, args, read, 2, onAnswered);
   }
 
   #renew(scripts: RedisScripts, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
@@ -206,15 +208,15 @@ export class RedisStore implements LockStore {
   /** The keys and the first two arguments of a script, as _shared.lua names them. */
   #args(request: HoldRequest, amount: Item, flag: number, maxWaiters = 0, livenessMs = 0): Item[] {
     const [record, queue] = this.#keys(request.id);
-    const rest = `${amount} ${flag} ${wants(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
-    return [record, queue, namesOf(request), rest];
+    const rest = `${amount} ${flag} ${waiterTerms(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;
+    return [record, queue, callerIds(request), rest];
   }
 
   #record(id: string): string {
     return this.#keys(id)[0];
   }
 
-  /** The hash tag keeps both keys of a lock in one slot; an encoded name is never empty and has no braces. */
+  /** The hash tag keeps both keys of a lock in one slot. An encoded name is never empty and has no braces. */
   #keys(id: string): [string, string] {
     const lock = `${this.#prefix}{${id}}`;
     return [`${lock}:lock`, `${lock}:queue`];
@@ -227,13 +229,13 @@ const rules = {
   waitReplicas: wholeNumber(0, 100),
 };
 
-/** What tells a hold or a waiter from others, to the scripts. */
-function namesOf({ holdId, owner, process }: HoldRequest): string {
+/** The ids that identify a hold or a waiter to the scripts. */
+function callerIds({ holdId, owner, process }: HoldRequest): string {
   return `${process} ${owner} ${holdId}`;
 }
 
-/** What a waiter's entry in the queue says beside the names. */
-function wants(request: HoldRequest): string {
+/** What a waiter's entry in the queue says beside the ids. */
+function waiterTerms(request: HoldRequest): string {
   return `${letterOf(request.mode)} ${request.claimMs} ${request.priority}`;
 }
 

@@ -1,37 +1,39 @@
-import type { StoreListener } from '../../model/store.ts';
-import type { CasWarning } from '../cas/adapter.ts';
+import type { Redis } from 'ioredis';
+import { type Clock, type Instant, systemClock } from '../../base/clock.ts';
+import type { ServerWarning, StoreListener } from '../../model/store.ts';
 import { isCluster, type RedisOrCluster } from './cluster/cluster.ts';
+import { storeError } from './errors.ts';
 
 /**
- * Warns of a server that can't keep locks: it may evict them, or is too old. In a cluster every primary is asked. One that
- * won't say is left alone: its user may lack the right.
+ * Sends a warning for a server that cannot keep locks: it may evict them, or it is too old. In a cluster every primary is
+ * asked. A server that refuses to tell is skipped: its user may lack the right to call INFO.
  */
 export function warnOfServer(client: RedisOrCluster, listener: StoreListener): void {
   infosOf(client).then(
     (infos) => {
-      for (const warning of [evictionWarning(infos), ageWarning(infos)]) {
+      for (const warning of [evictionWarning(infos), versionWarning(infos)]) {
         if (warning !== undefined) listener({ kind: 'warning', ...warning });
       }
     },
-    () => undefined, // Not allowed, or not connected: the calls themselves will tell.
+    () => undefined, // Not allowed, or not connected: the lock calls themselves will tell.
   );
 }
 
-/** What to warn of, if any server says by its `INFO` that it may evict locks. */
-export function evictionWarning(infos: readonly string[]): CasWarning | undefined {
+/** The warning to send if the `INFO` of any server says that it may evict locks. */
+export function evictionWarning(infos: readonly string[]): ServerWarning | undefined {
   const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1]);
   const policy = policies.find((name) => name !== undefined && name !== 'noeviction');
   if (policy === undefined) return undefined;
-  const message = `The lock store's \`maxmemory-policy\` is \`${policy}\`: it may evict locks that are held. Set it to \`noeviction\``;
+  const message = `Expected the lock store's \`maxmemory-policy\` to be \`noeviction\`, got \`${policy}\`: the server may evict locks that are held. Set it to \`noeviction\``;
   return { code: 'LOCK_EVICTION', message };
 }
 
-/** The scripts ask for several scores at once, which is new in 6.2; until somebody waits, they need not. */
-function ageWarning(infos: readonly string[]): CasWarning | undefined {
+/** The scripts read several scores in one call, which Redis 6.2 introduced. They do so only when somebody waits. */
+function versionWarning(infos: readonly string[]): ServerWarning | undefined {
   const versions = infos.map((info) => /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info));
   const old = versions.find((version) => version && Number(version[2]) + Number(version[3]) / 100 < 6.02);
   if (!old) return undefined;
-  const message = `The lock store's server is Redis ${old[1]}: it grants free keys, and fails as soon as anybody waits for one. Take 6.2 or newer`;
+  const message = `Expected the lock store's server to be Redis 6.2 or newer, got Redis ${old[1]}: it grants free keys, but calls fail as soon as a request waits for a lock. Upgrade the server`;
   return { code: 'LOCK_REDIS_OLD', message };
 }
 
@@ -39,4 +41,50 @@ async function infosOf(client: RedisOrCluster): Promise<string[]> {
   const first = await client.info();
   if (!isCluster(client)) return [first];
   return Promise.all(client.nodes('master').map((node) => node.info()));
+}
+
+interface KnownUptime {
+  readonly stream: Redis['stream'];
+  readonly uptimeMs: number;
+  readonly receivedAt: Instant;
+}
+
+/**
+ * Tells for how long a Redis server has been running. The server is asked once for each connection, since a restart closes
+ * them all. The user needs the right to call INFO. A cluster is not supported: it has no single uptime.
+ */
+export class ServerUptime {
+  readonly #client: RedisOrCluster;
+  readonly #clock: Clock;
+  #known: KnownUptime | undefined;
+
+  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** Milliseconds: never more than the true uptime, and at most two seconds less. Rejects with a `LockStoreError`. */
+  async uptimeMs(): Promise<number> {
+    const client = this.#client;
+    if (isCluster(client)) throw storeError('uptime', new Error('A cluster has no single uptime'));
+    const { stream } = client;
+    if (stream !== undefined && this.#known?.stream === stream) return this.#since(this.#known);
+    const info = await client.info('server').catch((error: unknown) => {
+      throw storeError('uptime', error);
+    });
+    const seconds = /^uptime_in_seconds:(-?\d+)/m.exec(info)?.[1];
+    if (seconds === undefined) throw storeError('uptime', new Error('INFO has no uptime_in_seconds'));
+    // The server rounds its start and the current time to seconds, so the difference may be one too many. It is negative
+    // if the server's clock was set back since the start; then only the age of the connection is known.
+    const uptimeMs = Math.max(0, Number(seconds) - 1) * 1000;
+    // Counted from the reply: from the call, the call's own duration would be added. Kept for the connection on which the
+    // call was sent: if that ended meanwhile, another server may have replied, and the next call asks again.
+    this.#known = { stream, uptimeMs, receivedAt: this.#clock.now() };
+    return uptimeMs;
+  }
+
+  /** By the monotonic clock: the wall clock may step. */
+  #since({ uptimeMs, receivedAt }: KnownUptime): number {
+    return uptimeMs + this.#clock.now().monoMs - receivedAt.monoMs;
+  }
 }

@@ -1,20 +1,21 @@
 import type { Redis } from 'ioredis';
 import { afterRound, afterTurn } from '../../base/clock.ts';
 
-/** How many calls travel in one write: the server works on the first ones while the next are made. */
+/** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 8;
 
 /**
- * Decides when the calls on a client's connection are written. It corks the connection meanwhile, which is Node's own means
- * for this, and costs half as much as a pipeline; whatever else is sent on the connection in that time waits as well.
+ * Decides when the calls on a client's connection are written to its socket. It corks the stream in the meantime, which is
+ * Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the connection in that
+ * time waits as well.
  */
-export class RedisWrites {
+export class WriteBatcher {
   readonly #client: Redis;
-  /** The connection of the turn that lasts; undefined between turns. */
+  /** The stream of the current turn; undefined between turns. */
   #stream: Redis['stream'] | undefined;
-  /** The connection that is still corked after its turn. */
+  /** The stream that is still corked after its turn. */
   #corked: Redis['stream'] | undefined;
-  /** Whether the turn is, as far as it has come, a release and then an acquire: that one may be written later. */
+  /** Whether the turn so far is one release and then one acquire: that acquire may be written later. */
   #canWait = false;
   #calls = 0;
 
@@ -23,10 +24,9 @@ export class RedisWrites {
   }
 
   /**
-   * To be called before each call, with the name of its script. The first one of a turn is written at once: often it is the
-   * only one, or one that others wait for. The others are written together, eight at a time and the rest at the end of the
-   * turn. Before there is a connection, there is nothing to hold back, and the many of a cluster are left alone: a `Cluster`
-   * has no `stream`.
+   * To be called before each call, with the name of its script. The first call of a turn is written at once: it is often
+   * the only one, or one that others wait for. The others are written together, eight at a time, the rest at the end of
+   * the turn. Without a stream nothing is held back: before the first connection, and for a `Cluster`, which has many.
    */
   beforeCall(name: string): void {
     this.#calls += 1;
@@ -44,7 +44,7 @@ export class RedisWrites {
   #beginTurn(first: string): void {
     const { stream } = this.#client;
     if (stream === undefined) return;
-    this.#letGo();
+    this.#flush();
     this.#stream = stream;
     this.#canWait = first === 'release';
     this.#calls = 1;
@@ -52,27 +52,27 @@ export class RedisWrites {
       this.#stream = undefined;
       if (this.#calls < 2) return;
       this.#corked = stream;
-      if (this.#calls === 2 && this.#canWait) afterRound(() => afterRound(() => this.#letGo()));
-      else this.#letGo();
+      if (this.#calls === 2 && this.#canWait) afterRound(() => afterRound(() => this.#flush()));
+      else this.#flush();
     });
   }
 
   /**
-   * Writes what is still held back: at the latest with the next turn's first call, or when two rounds of the event loop are
-   * over. So long waits an acquire that comes alone behind a release, as when a lock's former holder asks anew: written
-   * at once, it would be read with the release by a server that first had to be woken, and that answers both together.
+   * Writes what is still held back: with the first call of the next turn, or after two rounds of the event loop at the
+   * latest. Only a single acquire behind a release waits that long, for example when the former holder of a lock asks for
+   * it again. Written at once, the server would read both together, and reply to the release late.
    */
-  #letGo(): void {
+  #flush(): void {
     this.#corked?.uncork();
     this.#corked = undefined;
   }
 }
 
-const known = new WeakMap<Redis, RedisWrites>();
+const batchers = new WeakMap<Redis, WriteBatcher>();
 
-/** One for all the stores on a client: they share its connection. */
-export function writesOf(client: Redis): RedisWrites {
-  const writes = known.get(client) ?? new RedisWrites(client);
-  known.set(client, writes);
-  return writes;
+/** The batcher of a client: all stores on the client share its connection, and so its batcher. */
+export function batcherOf(client: Redis): WriteBatcher {
+  const batcher = batchers.get(client) ?? new WriteBatcher(client);
+  batchers.set(client, batcher);
+  return batcher;
 }

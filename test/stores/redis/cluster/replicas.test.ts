@@ -37,7 +37,7 @@ describe('on a cluster, a store that waits for a replica', () => {
   const unconfirmed = (operation: string) => ({
     code: 'ERR_LOCK_STORE',
     outcome: 'unknown',
-    message: expect.stringContaining(`replicas 0 confirmed ${operation}, 1 must`),
+    message: expect.stringContaining(`to confirm ${operation}, but 0 did`),
   });
 
   it.each(['', 'app:', '{app}:'])(

@@ -1,81 +1,82 @@
 import type { Cluster, Redis } from 'ioredis';
 import { pause, systemClock } from '../../../base/clock.ts';
-import { RedisTransactions } from '../connection-pool.ts';
+import { ConnectionPool } from '../connection-pool.ts';
 import { isElsewhere } from '../errors.ts';
 import { isCluster, nodeKeyOf, primaryOf, type RedisOrCluster } from './cluster.ts';
 
-const mostTries = 10;
+const maxTries = 10;
 const pauseMs = 100;
 
-/** Connections for transactions to the server that has a key: in a cluster, the primary of its slot. */
+/** Connections of the store's own to the server that has a key: in a cluster, the primary of the key's slot. */
 export class RedisPrimaries {
   readonly #client: RedisOrCluster;
-  readonly #pools = new Map<string, RedisTransactions>();
+  readonly #pools = new Map<string, ConnectionPool>();
   #isClosed = false;
 
   constructor(client: RedisOrCluster) {
     this.#client = client;
   }
 
-  /** Lends a connection, and another where the first one's server had nothing to say of the key. */
-  run<T>(key: string, work: (connection: Redis) => Promise<T>): Promise<T> {
+  /** Runs a task on a connection to the server of a key; again on another one if the first server did not have the key. */
+  run<T>(key: string, task: (connection: Redis) => Promise<T>): Promise<T> {
     const client = this.#client;
-    return isCluster(client) ? this.#follow(client, key, work) : this.#poolOf('', client).run(work);
+    return isCluster(client) ? this.#follow(client, key, task) : this.#poolOf('', client).run(task);
   }
 
-  /** As `RedisTransactions` has them. */
+  /** As for `ConnectionPool`. */
   open(): void {
     this.#isClosed = false;
     for (const pool of this.#pools.values()) pool.open();
   }
 
+  /** As for `ConnectionPool`. */
   close(): void {
     this.#isClosed = true;
     for (const pool of this.#pools.values()) pool.close();
   }
 
   /**
-   * The client finds out by a call of its own which server has the key now. While a slot moves, none may serve it: it is
-   * tried for a second.
+   * A call of the client's own makes it find the server that has the key now. While a slot moves, perhaps none serves the
+   * key: it is tried for a second.
    */
-  async #follow<T>(cluster: Cluster, key: string, work: (connection: Redis) => Promise<T>): Promise<T> {
+  async #follow<T>(cluster: Cluster, key: string, task: (connection: Redis) => Promise<T>): Promise<T> {
     let failure: unknown = new Error('The cluster has no server for the key');
-    for (let tries = 0; tries < mostTries; tries++) {
+    for (let tries = 0; tries < maxTries; tries++) {
       if (tries > 1) await pause(systemClock, pauseMs);
       const nodeKey = nodeKeyOf(cluster, key);
       const primary = nodeKey === undefined ? undefined : primaryOf(cluster, nodeKey);
       if (nodeKey !== undefined && primary !== undefined) {
-        let isLent = false;
-        const lent = (connection: Redis): Promise<T> => {
-          isLent = true;
-          return work(connection);
+        let hasBegun = false;
+        const begin = (connection: Redis): Promise<T> => {
+          hasBegun = true;
+          return task(connection);
         };
         try {
-          return await this.#poolOf(nodeKey, primary).run(lent);
+          return await this.#poolOf(nodeKey, primary).run(begin);
         } catch (error) {
-          // The client may not know yet that a server is gone.
-          if (isLent && !isElsewhere(error)) throw error;
+          // If the task has not begun, the server may be gone, and the client may not know that yet.
+          if (hasBegun && !isElsewhere(error)) throw error;
           failure = error;
         }
       }
-      // A script, which it sends to no replica: one that reads would tell nothing of a primary that is gone.
+      // The client sends scripts to no replica. A read from a replica would not show that a primary is gone.
       await cluster.eval('return 1', 1, key);
     }
     throw failure;
   }
 
-  #poolOf(name: string, client: Redis): RedisTransactions {
+  #poolOf(name: string, client: Redis): ConnectionPool {
     const known = this.#pools.get(name);
     if (known !== undefined) return known;
     this.#dropGone();
     const { keyPrefix } = this.#client.options;
-    const pool = new RedisTransactions(client, systemClock, { keyPrefix: keyPrefix ?? '', readOnly: false });
+    const pool = new ConnectionPool(client, systemClock, { keyPrefix: keyPrefix ?? '', readOnly: false });
     if (this.#isClosed) pool.close();
     this.#pools.set(name, pool);
     return pool;
   }
 
-  /** A server that is started anew may have another address each time. What uses a connection of a former one keeps it. */
+  /** A server may have another address after each start. A task that uses a connection to the former address keeps it. */
   #dropGone(): void {
     const client = this.#client;
     if (!isCluster(client)) return;

@@ -7,12 +7,12 @@ import { RedisScripts } from '../scripts.ts';
 import type { RedisOrCluster } from './cluster.ts';
 import { RedisPrimaries } from './primaries.ts';
 
-/** How long replicas have to confirm, and a call to get a connection; below the default of `storeTimeoutMs`. */
+/** How long the replicas may take to confirm, and a call to get a connection. Less than `storeTimeoutMs` by default. */
 const confirmMs = 1_000;
 
 /**
- * Calls that count only when replicas have what they wrote: WAIT, on the connection that wrote, which is lent to nobody
- * else meanwhile and never reconnects. On another one, or after a reconnect, WAIT would speak of other writes.
+ * Calls that count only when replicas have what they wrote. WAIT speaks of the writes on its own connection: it is sent on
+ * the connection that wrote, which serves no other call in the meantime and never reconnects.
  */
 export class RedisReplicas {
   readonly #count: number;
@@ -24,10 +24,10 @@ export class RedisReplicas {
   }
 
   /**
-   * Runs `calls` about a key on one connection, and then WAIT, where `counts` says that their reply is to be confirmed: the
-   * last one must have written something then. Rejects with a `LockStoreError` where too few replicas confirm in time; what
-   * was written stays. So it does where no connection was free in time, after `onUnsent`: nothing was sent, since it might
-   * come after all that the caller did to undo it.
+   * Makes `calls` about a key on one connection. If `counts` says that their reply needs it, WAIT follows; the last call
+   * must have written something. Rejects with a `LockStoreError` if too few replicas confirm in time: what was written
+   * stays. If no connection is free in time, nothing is sent, since it might arrive after the caller's attempts to undo
+   * it: calls `onUnsent`, and rejects.
    */
   async confirmed<T>(
     operation: string,
@@ -36,44 +36,44 @@ export class RedisReplicas {
     counts: (reply: T) => boolean,
     onUnsent?: () => void,
   ): Promise<T> {
-    const asked = systemClock.now();
-    const work = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
-      if (elapsedMs(systemClock.now(), asked) > confirmMs) return undefined;
+    const startedAt = systemClock.now();
+    const task = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
+      if (elapsedMs(systemClock.now(), startedAt) > confirmMs) return undefined;
       const reply = await calls(new RedisScripts(connection));
-      // As if all had confirmed it.
+      // As if all replicas had confirmed it.
       if (!counts(reply)) return [reply, this.#count];
       const confirmed = connection.wait(this.#count, confirmMs).catch((cause: unknown) => {
-        // Whatever the server says to WAIT: what was to be confirmed is written.
+        // Whatever the server replies to WAIT, the write was made.
         throw storeError(operation, cause, false);
       });
       return [reply, await confirmed];
     };
-    const answer = await this.#connections.run(key, work).catch((error: unknown) => {
+    const result = await this.#connections.run(key, task).catch((error: unknown) => {
       throw error instanceof LockStoreError ? error : storeError(operation, error);
     });
-    if (answer === undefined) {
+    if (result === undefined) {
       onUnsent?.();
       const message = `The lock store's replicas are too slow: ${operation} was not sent`;
       throw new LockStoreError(message, { outcome: 'not-applied' });
     }
-    const [reply, count] = answer;
+    const [reply, count] = result;
     if (count >= this.#count) return reply;
-    const message = `Of the lock store's replicas ${count} confirmed ${operation}, ${this.#count} must`;
+    const message = `Expected ${this.#count} of the lock store's replicas to confirm ${operation}, but ${count} did`;
     throw new LockStoreError(message, { outcome: 'unknown' });
   }
 
-  /** Keeps connections between calls for some seconds, after a `close`. */
+  /** Keeps idle connections for some seconds again, after a `close`. */
   open(): void {
     this.#connections.open();
   }
 
-  /** From now on no connection outlives the call that it is used for. */
+  /** From now on each connection is closed with the call that it is used for. */
   close(): void {
     this.#connections.close();
   }
 }
 
-/** A grant that nobody can show to be alive, so that the store is asked before it is used. */
+/** Makes a grant that cannot be shown to be alive, so that the store is asked before the grant is used. */
 export function wakeUp(grant: StoreGrant): StoreGrant {
   return { ...grant, endMs: 0 };
 }

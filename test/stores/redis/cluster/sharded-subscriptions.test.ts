@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { slotOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
-import { RedisShards } from '../../../../src/core/stores/redis/cluster/shards.ts';
+import { ShardedSubscriptions } from '../../../../src/core/stores/redis/cluster/sharded-subscriptions.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
@@ -292,7 +292,7 @@ describe('on a cluster, messages', () => {
         await clock.advance(5_000);
         await answered();
       };
-      const shards = new RedisShards(client, clock);
+      const shards = new ShardedSubscriptions(client, clock);
       const messages: StoreMessage[] = [];
       shards.open('process', (message) => void messages.push(message));
       return { clock, answered, look, shards, messages };
@@ -371,7 +371,7 @@ describe('on a cluster, messages', () => {
 
     it('are asked for with each answer that somebody waits, for twice as long as its place may stay', async () => {
       await use('ioredis 6');
-      const listen = jest.spyOn(RedisShards.prototype, 'listen');
+      const listen = jest.spyOn(ShardedSubscriptions.prototype, 'listen');
       const process = await stage.process();
       const [holder, waiter] = [process.line(), process.line()];
       await holder.hold();
@@ -451,7 +451,7 @@ describe('on a cluster, messages', () => {
       let slots: Cluster['slots'] = [];
       const cluster: Cluster = Object.create(client, { slots: { get: () => slots } });
       const clock = new ManualClock();
-      const shards = new RedisShards(cluster, clock);
+      const shards = new ShardedSubscriptions(cluster, clock);
       shards.open('process', () => {});
       for (let n = 0; n < others; n++) shards.listen(`${record}:${n}`, 'process', longMs);
       slots = client.slots;
@@ -636,7 +636,7 @@ describe('the subscriptions in shards of a cluster whose servers have another ad
       },
     };
     const clock = new ManualClock();
-    const shards = new RedisShards(cluster as unknown as Cluster, clock);
+    const shards = new ShardedSubscriptions(cluster as unknown as Cluster, clock);
     const messages: StoreMessage[] = [];
     shards.open('process', (message) => void messages.push(message));
     const restart = async (): Promise<void> => {

@@ -1,9 +1,9 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { HoldRequest } from '../../../src/core/model/store.ts';
-import { connectionsOf } from '../../../src/core/stores/redis/connections.ts';
-import { RedisHistory } from '../../../src/core/stores/redis/history.ts';
-import { watchLeaks } from '../../support/processes/leaks.ts';
-import { longMs } from '../contract/harness.ts';
+import type { HoldRequest } from '../../../../src/core/model/store.ts';
+import { CallHistory } from '../../../../src/core/stores/redis/call-history.ts';
+import { connectionsOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 
@@ -30,7 +30,7 @@ describe('the connections of a cluster', () => {
   it('are the same while nothing happens to any of them', () => {
     const { client } = clusterOf({}, {}, undefined);
     const connections = connectionsOf(client);
-    expect(connections.areStill(connections.now())).toBe(true);
+    expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
   });
 
   it.each<[string, (cluster: ReturnType<typeof clusterOf>) => void]>([
@@ -43,26 +43,26 @@ describe('the connections of a cluster', () => {
   ])('are others when %s', (_, happen) => {
     const cluster = clusterOf({}, {}, undefined);
     const connections = connectionsOf(cluster.client);
-    const then = connections.now();
+    const then = connections.connectionEpoch();
     happen(cluster);
-    expect(connections.areStill(then)).toBe(false);
-    expect(connections.areStill(connections.now())).toBe(true);
+    expect(connections.isSameEpoch(then)).toBe(false);
+    expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
   });
 
   it('decide where the server remembers a release: an acquire may come again where one was lost meanwhile', () => {
     const cluster = clusterOf({}, {});
-    const history = new RedisHistory(cluster.client);
+    const history = new CallHistory(cluster.client);
     const request = (): HoldRequest => ({
       ...{ id: 'order:42', holdId: 'hold', owner: 'owner', process: 'process', claimMs: longMs, unanswered: 0 },
       mode: 'write',
       priority: 0,
     });
     const [calm, rough] = [request(), request()];
-    history.asked(calm)();
-    const answered = history.asked(rough);
+    history.acquireSent(calm)();
+    const answered = history.acquireSent(rough);
     cluster.reconnect(0);
     answered();
-    expect(history.flagOf(rough, longMs)).toBe(2);
-    expect(new RedisHistory(cluster.client).flagOf(calm, longMs)).toBe(1);
+    expect(history.releaseFlag(rough, longMs)).toBe(2);
+    expect(new CallHistory(cluster.client).releaseFlag(calm, longMs)).toBe(1);
   });
 });

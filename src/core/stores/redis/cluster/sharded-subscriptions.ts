@@ -2,21 +2,20 @@ import type { Cluster, Redis } from 'ioredis';
 import { type Clock, outsideRequests, systemClock, type Timer } from '../../../base/clock.ts';
 import type { StoreListener } from '../../../model/store.ts';
 import { readMessage } from '../replies.ts';
-import { subscriberOptions } from '../subscriber.ts';
-import { primaryOf, slotOf } from './cluster.ts';
+import { primaryOf, slotOf, subscriberOptions } from './cluster.ts';
 
-const lookEveryMs = 5_000;
-/** How long a server is left alone that refused a subscription or was lost. */
+const checkEveryMs = 5_000;
+/** How long a server is left alone after it refused a subscription or was lost. */
 const pauseMs = 10_000;
-/** Whoever waits for more locks than this hears of the rest by PUBLISH. */
-const mostChannels = 10_000;
+/** A process that waits for more locks than this gets the messages of the others by PUBLISH. */
+const maxChannels = 10_000;
 
 interface Channel {
   readonly slot: number;
   readonly process: string;
   /** On the clock of this process. */
   untilMs: number;
-  /** The primary that was asked for it last; undefined where that ended it, or never had it. */
+  /** The primary that was asked for the subscription last; undefined if it ended it, or never had it. */
   nodeKey: string | undefined;
 }
 
@@ -26,12 +25,12 @@ interface Connection {
 }
 
 /**
- * The messages that a cluster need not send to all its servers: a process listens, on the primary of a lock's slot, to a
- * channel in that slot while it waits for the lock, and for a while after. A subscription is asked for when the server has
- * said that somebody is queued, and nobody waits for it: until it is in force, and whenever it is not, scripts find no
- * listener and take PUBLISH. So whatever fails here is left, and tried again with a later answer.
+ * Messages that a cluster does not have to send to all of its servers. A process listens to a channel in the slot of a
+ * lock, on the primary of that slot, while it waits for the lock and for a while after. It subscribes when the server has
+ * replied that the process is queued, and nothing waits for the subscription: as long as it is not in force, the scripts
+ * find no listener and use PUBLISH. A failure is therefore ignored here, and the next such reply tries again.
  */
-export class RedisShards {
+export class ShardedSubscriptions {
   readonly #cluster: Cluster;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
@@ -50,7 +49,7 @@ export class RedisShards {
     this.#listeners.set(process, listener);
   }
 
-  /** Ends what the process listens to; with the last one, every connection. */
+  /** Ends all subscriptions of a process; with the last process, all connections. */
   close(process: string): void {
     this.#listeners.delete(process);
     for (const [name, channel] of this.#channels) if (channel.process === process) this.#drop(name, channel);
@@ -61,20 +60,20 @@ export class RedisShards {
     this.#pausedUntilMs.clear();
   }
 
-  /** The process waits for the lock with this record: it is to hear of it for so long. */
+  /** Makes a process listen to the messages about the lock with this record for `forMs`. */
   listen(record: string, process: string, forMs: number): void {
     if (!this.#listeners.has(process)) return;
-    // As the scripts name it, which get the record with the client's key prefix.
+    // As the scripts name it: they get the record with the client's key prefix.
     const name = `${this.#cluster.options.keyPrefix ?? ''}${record}:${process}`;
     let channel = this.#channels.get(name);
     if (channel === undefined) {
-      if (this.#channels.size >= mostChannels) return;
+      if (this.#channels.size >= maxChannels) return;
       channel = { slot: slotOf(name), process, untilMs: 0, nodeKey: undefined };
       this.#channels.set(name, channel);
     }
     channel.untilMs = Math.max(channel.untilMs, this.#nowMs + forMs);
-    this.#timer ??= outsideRequests(() => this.#lookLater());
-    const nodeKey = this.#placeOf(channel);
+    this.#timer ??= outsideRequests(() => this.#startTimer());
+    const nodeKey = this.#primaryFor(channel);
     if (nodeKey === undefined || nodeKey === channel.nodeKey) return;
     this.#unsubscribe(name, channel);
     this.#subscribe(name, channel, nodeKey);
@@ -84,8 +83,8 @@ export class RedisShards {
     return this.#clock.now().monoMs;
   }
 
-  /** The primary of its slot; nowhere while that is left alone. */
-  #placeOf({ slot }: Channel): string | undefined {
+  /** The primary of the channel's slot; undefined while that server is left alone. */
+  #primaryFor({ slot }: Channel): string | undefined {
     const nodeKey = this.#cluster.slots[slot]?.[0];
     if (nodeKey === undefined || (this.#pausedUntilMs.get(nodeKey) ?? 0) > this.#nowMs) return undefined;
     return nodeKey;
@@ -96,10 +95,10 @@ export class RedisShards {
     if (connection === undefined) return;
     channel.nodeKey = nodeKey;
     connection.redis.ssubscribe(name).catch((error: Error) => {
-      // Lost, or closed.
+      // The connection was lost, or closed.
       if (this.#connections.get(nodeKey) !== connection) return;
       if (channel.nodeKey === nodeKey) channel.nodeKey = undefined;
-      // It still has the others.
+      // After MOVED, the server still serves the other channels.
       if (!error.message.startsWith('MOVED ')) this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
     });
   }
@@ -108,7 +107,7 @@ export class RedisShards {
     const { nodeKey } = channel;
     channel.nodeKey = undefined;
     if (nodeKey === undefined) return;
-    // A server that has lost the slot has ended it.
+    // A server that no longer has the slot has ended the subscription.
     this.#connections
       .get(nodeKey)
       ?.redis.sunsubscribe(name)
@@ -116,8 +115,8 @@ export class RedisShards {
   }
 
   #drop(name: string, channel: Channel): void {
-    // Forgotten with another one, whose slot has moved, it may still be in force.
-    channel.nodeKey ??= this.#placeOf(channel);
+    // It may still be in force if it was forgotten together with another channel, whose slot moved.
+    channel.nodeKey ??= this.#primaryFor(channel);
     this.#unsubscribe(name, channel);
     this.#channels.delete(name);
   }
@@ -125,7 +124,7 @@ export class RedisShards {
   #connect(nodeKey: string): Connection | undefined {
     const redis = primaryOf(this.#cluster, nodeKey)?.duplicate({
       ...subscriberOptions,
-      // It is a command that an ioredis 5 may send when a subscription has forbidden it already.
+      // An ioredis 5 may send its ready check when a subscription has forbidden other commands already.
       enableReadyCheck: false,
       readOnly: false,
       retryStrategy: () => null,
@@ -138,9 +137,9 @@ export class RedisShards {
       const channel = this.#channels.get(name);
       if (message && channel) this.#listeners.get(channel.process)?.(message);
     });
-    // A server ended a subscription, whose slot has moved. Which one is not said; who still has one may ask again.
+    // The server ended a subscription because its slot moved. It does not say which; those still in force can be repeated.
     redis.on('moved', () => this.#forget(nodeKey));
-    // An old ioredis takes the end of a subscription for one.
+    // An old ioredis takes the end of a subscription for the reply to another command.
     redis.on('error', () => redis.disconnect());
     redis.once('end', () => {
       if (this.#connections.get(nodeKey) === connection) this.#lost(nodeKey);
@@ -148,7 +147,7 @@ export class RedisShards {
     return connection;
   }
 
-  /** Answers whether there was a channel. */
+  /** Returns whether there was a channel. */
   #forget(nodeKey: string): boolean {
     let had = false;
     for (const channel of this.#channels.values()) {
@@ -159,7 +158,7 @@ export class RedisShards {
     return had;
   }
 
-  /** What was on its way is lost: everybody asks, and the answers say where to listen. */
+  /** Messages on their way are lost: every process polls, and the replies say where to listen. */
   #lost(nodeKey: string): void {
     this.#connections.delete(nodeKey);
     this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
@@ -172,23 +171,23 @@ export class RedisShards {
     connection?.redis.disconnect();
   }
 
-  /** Runs while there are channels; cleared by the last `close`. */
-  #lookLater(): Timer {
-    return this.#clock.after(lookEveryMs, () => {
-      this.#look();
-      this.#timer = this.#channels.size + this.#connections.size > 0 ? this.#lookLater() : undefined;
+  /** Runs while there are channels; cancelled by the last `close`. */
+  #startTimer(): Timer {
+    return this.#clock.after(checkEveryMs, () => {
+      this.#check();
+      this.#timer = this.#channels.size + this.#connections.size > 0 ? this.#startTimer() : undefined;
     });
   }
 
-  /** Ends what nobody needs any more, and connections that have not answered since the last look: they are half-open. */
-  #look(): void {
+  /** Ends what is no longer needed. A connection that has not answered since the last check is half-open: it ends, too. */
+  #check(): void {
     for (const [nodeKey, untilMs] of this.#pausedUntilMs) {
       if (untilMs <= this.#nowMs) this.#pausedUntilMs.delete(nodeKey);
     }
     const used = new Set<string | undefined>();
     for (const [name, channel] of this.#channels) {
       if (channel.untilMs <= this.#nowMs) this.#drop(name, channel);
-      else used.add(channel.nodeKey ?? this.#placeOf(channel));
+      else used.add(channel.nodeKey ?? this.#primaryFor(channel));
     }
     for (const [nodeKey, connection] of [...this.#connections]) {
       if (!used.has(nodeKey)) this.#disconnect(nodeKey);
@@ -199,10 +198,10 @@ export class RedisShards {
 
   #ping(connection: Connection): void {
     connection.isPinged = true;
-    const answered = (): void => {
+    const onReply = (): void => {
       connection.isPinged = false;
     };
-    // One that failed is no answer.
-    connection.redis.ping().then(answered, () => undefined);
+    // A ping that failed was not answered.
+    connection.redis.ping().then(onReply, () => undefined);
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
-import { RedisHistory } from '../../../src/core/stores/redis/history.ts';
+import { CallHistory } from '../../../src/core/stores/redis/call-history.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -25,74 +25,74 @@ describe('what the server is told of a release', () => {
     unanswered: 0,
   });
   /** Answers what it was told. */
-  const release = (history: RedisHistory, hold: HoldRequest) => {
-    const flag = history.flagOf(hold, longMs);
-    history.releasing(hold);
+  const release = (history: CallHistory, hold: HoldRequest) => {
+    const flag = history.releaseFlag(hold, longMs);
+    history.releaseSent(hold);
     return flag;
   };
 
   it('is that nothing else can come of it, where all was answered', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     const hold = request();
-    history.asked(hold)();
+    history.acquireSent(hold)();
     expect(release(history, hold)).toBe(1);
   });
 
   it('is that an acquire may come, where one was not answered, or asked for by somebody else', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     const hold = request();
-    history.asked(hold);
-    history.asked(hold)();
+    history.acquireSent(hold);
+    history.acquireSent(hold)();
     expect(release(history, hold)).toBe(2);
     const { unanswered: _, ...unknown } = request('other');
     expect(release(history, unknown)).toBe(2);
   });
 
   it('is that an acquire may come, where another was answered, though that was said twice', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     const hold = request();
-    history.asked(hold);
-    const answered = history.asked(hold);
+    history.acquireSent(hold);
+    const answered = history.acquireSent(hold);
     answered();
     answered();
     expect(release(history, hold)).toBe(2);
   });
 
   it('is that an acquire may come, where one was answered on another connection than it was sent on', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     const hold = request();
-    const answered = history.asked(hold);
+    const answered = history.acquireSent(hold);
     client.stream = connected();
     answered();
     expect(release(history, hold)).toBe(2);
   });
 
   it('is that an earlier one is open, until that is answered; on the same lock alone', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     release(history, request('first'));
     expect(release(history, request('second', 'order:43'))).toBe(1);
     expect(release(history, request('second'))).toBe(0);
-    history.released(request('second'));
-    history.released(request('first'));
+    history.releaseAnswered(request('second'));
+    history.releaseAnswered(request('first'));
     expect(release(history, request('third'))).toBe(1);
   });
 
   it('is that none is open, however many are on other locks, and that earlier ones are, until they are over', () => {
     const clock = new ManualClock();
-    const history = new RedisHistory(client, clock);
+    const history = new CallHistory(client, clock);
     for (let i = 0; i < 5_000; i++) expect(release(history, request(`hold-${i}`, `order:${i}`))).toBe(1);
     expect(release(history, request('next', 'order:42'))).toBe(0);
     clock.skip(599_999);
-    expect(history.flagOf(request('last', 'order:42'), longMs)).toBe(0);
+    expect(history.releaseFlag(request('last', 'order:42'), longMs)).toBe(0);
     clock.skip(1);
     expect(release(history, request('last', 'order:42'))).toBe(1);
   });
 
   it('is that none is open, where a later try of it was answered', () => {
-    const history = new RedisHistory(client);
+    const history = new CallHistory(client);
     const hold = request('tried');
     for (let tries = 0; tries < 3; tries++) expect(release(history, hold)).toBe(1);
-    history.released(hold);
+    history.releaseAnswered(hold);
     expect(release(history, request('next'))).toBe(1);
   });
 });

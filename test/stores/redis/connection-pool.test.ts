@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
-import { RedisTransactions } from '../../../src/core/stores/redis/connection-pool.ts';
+import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -9,14 +9,14 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe('the connections of transactions', () => {
+describe('the connections of pool', () => {
   const stage = useRedis();
   const clock = new ManualClock();
-  let transactions: RedisTransactions;
+  let pool: ConnectionPool;
   beforeEach(() => {
-    transactions = new RedisTransactions(stage.client, clock);
+    pool = new ConnectionPool(stage.client, clock);
   });
-  afterEach(() => transactions.close());
+  afterEach(() => pool.close());
 
   /** How many connections the server has, beside the application's own. */
   async function count(): Promise<number> {
@@ -30,53 +30,53 @@ describe('the connections of transactions', () => {
   const ping = (connection: Redis) => connection.ping();
 
   it('are kept for the next one, and closed with all of them', async () => {
-    await transactions.run(ping);
+    await pool.run(ping);
     expect([await count(), clock.timerCount]).toEqual([1, 1]);
-    transactions.close();
+    pool.close();
     await until(async () => (await count()) === 0);
     expect(clock.timerCount).toBe(0);
   });
 
   it('are closed as soon as their transaction has ended, where all were closed meanwhile', async () => {
-    await transactions.run(async (connection) => {
+    await pool.run(async (connection) => {
       await connection.ping();
-      transactions.close();
+      pool.close();
     });
     expect(clock.timerCount).toBe(0);
     await until(async () => (await count()) === 0);
   });
 
   it('serve a transaction that comes later, and are kept no longer than it takes', async () => {
-    transactions.close();
-    expect(await Promise.all([1, 2, 3, 4, 5].map(() => transactions.run(ping)))).toEqual(Array(5).fill('PONG'));
+    pool.close();
+    expect(await Promise.all([1, 2, 3, 4, 5].map(() => pool.run(ping)))).toEqual(Array(5).fill('PONG'));
     expect(clock.timerCount).toBe(0);
     await until(async () => (await count()) === 0);
-    transactions.open();
-    await transactions.run(ping);
+    pool.open();
+    await pool.run(ping);
     expect([await count(), clock.timerCount]).toEqual([1, 1]);
   });
 
   it('are in the database that the client has selected since, though one is kept of another', async () => {
     const database = async (connection: Redis) => /\bdb=(\d+)/.exec(String(await connection.client('INFO')))?.[1];
-    expect(await transactions.run(database)).toBe('0');
+    expect(await pool.run(database)).toBe('0');
     await stage.client.select(2);
-    expect(await transactions.run(database)).toBe('2');
+    expect(await pool.run(database)).toBe('2');
     await stage.client.select(0);
-    expect(await transactions.run(database)).toBe('0');
+    expect(await pool.run(database)).toBe('0');
     await until(async () => (await count()) === 1);
   });
 
   it('are opened anew where one that was kept is lost', async () => {
-    const lost = await transactions.run(async (connection) => connection);
+    const lost = await pool.run(async (connection) => connection);
     const closed = once(lost, 'end');
     lost.stream.destroy();
     await closed;
-    expect(await transactions.run(ping)).toBe('PONG');
+    expect(await pool.run(ping)).toBe('PONG');
   });
 
   it('are lent in the order in which they were asked for', async () => {
     const order: number[] = [];
-    const asked = Array.from({ length: 9 }, (_, n) => transactions.run(async () => void order.push(n)));
+    const asked = Array.from({ length: 9 }, (_, n) => pool.run(async () => void order.push(n)));
     await Promise.all(asked);
     // The first four are not, each on a connection of its own.
     expect(order.filter((n) => n >= 4)).toEqual([4, 5, 6, 7, 8]);
@@ -84,7 +84,7 @@ describe('the connections of transactions', () => {
 
   it('tell what the server said, whatever the client would do then', async () => {
     const client = stage.connect({ reconnectOnError: () => 2 });
-    const others = new RedisTransactions(client, clock);
+    const others = new ConnectionPool(client, clock);
     await expect(others.run((connection) => connection.call('NONE'))).rejects.toThrow('unknown command');
     client.disconnect();
   });
