@@ -11,7 +11,6 @@ const expression = (source: string): string => `export const a: unknown = ${sour
 /** What no file of that name may say, and the rule that says so. */
 const refused: readonly (readonly [what: string, file: string, source: string, rule: string])[] = [
   ['ioredis as a value', 'src/core/stores/redis/c.ts', value('ioredis'), 'plugin'],
-  ['a cycle', 'src/core/wait/cycle.ts', value('./cycle-of.ts'), 'noImportCycles'],
   ['the time', 'src/core/e.ts', expression('Date.now()'), 'noRestrictedGlobals'],
   ['a timer', 'src/core/http/e.ts', expression('setTimeout(() => {}, 1)'), 'noRestrictedGlobals'],
   ['randomness', 'src/core/e1.ts', expression('Math.random()'), 'noJsRestrictedProperties'],
@@ -25,7 +24,7 @@ const refused: readonly (readonly [what: string, file: string, source: string, r
   ['an enum', 'src/core/g3.ts', 'export enum A {\n  B,\n}\n', 'noEnum'],
   ['any', 'src/core/g4.ts', 'export const a: any = 1;\n', 'noExplicitAny'],
   ['a file in another case', 'src/core/CamelCase.ts', 'export const a = 1;\n', 'useFilenamingConvention'],
-  ['a file of 251 lines', 'src/core/h.ts', `${lines(251, 'console.info(1);')}\n`, 'noExcessiveLinesPerFile'],
+  ['a file of 301 lines', 'src/core/h.ts', `${lines(301, 'console.info(1);')}\n`, 'noExcessiveLinesPerFile'],
   [
     'a function of 61 lines',
     'src/core/h1.ts',
@@ -37,15 +36,13 @@ const refused: readonly (readonly [what: string, file: string, source: string, r
 describe('the linter', () => {
   let found: readonly { readonly file: string; readonly rule: string }[];
   beforeAll(() => {
-    found = lint([...refused.map(([, file, source]) => [file, source] as const), ['src/core/cycle-of.ts', cycleOf]]);
+    found = lint(refused.map(([, file, source]) => [file, source] as const));
   });
 
   it.each(refused)('refuses %s', (_, file, __, rule) => {
     expect(found.filter((each) => each.file === file).map((each) => each.rule)).toContain(rule);
   });
 });
-
-const cycleOf = `import { b } from './cycle.ts';\nexport const a: unknown = b;\n`;
 
 /** What the linter of this repository says of such files. */
 function lint(files: readonly (readonly [file: string, source: string])[]): { file: string; rule: string }[] {

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
+import { processState } from '../base/process-state.ts';
 import type { Controller } from '../lease/grant.ts';
-import { runInScope } from './current-scope.ts';
 
 /**
  * The `AbortController` of a signal that belongs to a request or job: its listeners run in that scope. Otherwise they would
@@ -15,6 +15,8 @@ export class ScopedController implements Controller {
     const controller = new AbortController();
     this.signal = controller.signal;
     // The calling code may be a job within, or another request that was handed the hold: either may be over by then.
-    this.abort = runInScope(scope, () => AsyncResource.bind((reason: unknown) => controller.abort(reason)));
+    this.abort = processState().scopes.run(scope, () =>
+      AsyncResource.bind((reason: unknown) => controller.abort(reason)),
+    );
   }
 }
