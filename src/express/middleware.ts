@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
 import type { NextFunction, Request, Response } from 'express';
 import { chain, type MaybePromise, settle, toNative } from '../core/base/maybe-promise.ts';
-import { bindsListeners } from '../core/http/bound-listeners.ts';
+import { patchListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
@@ -61,7 +61,7 @@ export function traceContext(options?: TraceContextOptions): Guard {
     checkCall('express', res, next);
     const request = tracing.open(req, res, watchOptions);
     const { traceId } = request.scope;
-    runTraced(request, () => (bindsListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
+    runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
   };
 }
 

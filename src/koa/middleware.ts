@@ -128,12 +128,12 @@ async function answer(handle: () => unknown): Promise<void> {
 
 /** Runs middleware as a part of the request's work, which is not over before it has settled. */
 async function within(watch: ResponseWatch | undefined, next: () => Promise<unknown>): Promise<void> {
-  const leave = watch?.enter();
+  watch?.enter();
   try {
     await next();
   } catch (error) {
-    leave?.(true);
+    watch?.leave(true);
     throw error;
   }
-  leave?.(false);
+  watch?.leave(false);
 }

@@ -7,14 +7,14 @@ import { currentScope, runInScope } from '../scope/current-scope.ts';
 import type { Scope } from '../scope/scope.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 
-/** What is known of a request, as far as its listeners need it. */
+/** The part of a traced request that its listeners need. */
 interface Traced {
   readonly scope: Scope;
   readonly watch: { readonly isOver: boolean };
 }
 
 type Listener = (...args: unknown[]) => void;
-/** With `listener` as Node knows it of its own: what it stands for, to whoever asks for it or removes it. */
+/** Has the `listener` property that Node uses, too: the function that it wraps, so that `listeners()` and `off()` find it. */
 type Bound = Listener & { listener?: Listener };
 type Event = string | symbol;
 type Add = (this: EventEmitter, event: Event, listener: Listener) => unknown;
@@ -23,37 +23,33 @@ type RequestOf = (emitter: object) => IncomingMessage | undefined;
 
 const methods = ['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const;
 
-/** On a prototype: what binds there. Also found by another installed copy of this package, which leaves it at that. */
+/** On a prototype: the patched methods. Another installed copy of this package finds it as well, and then patches nothing. */
 const slot: unique symbol = Symbol.for('reenlock.listeners');
-type Binding = Methods & { [slot]?: WeakSet<Add> };
+type Patched = Methods & { [slot]?: WeakSet<Add> };
 
 /**
- * Whether what listens to a request or its response runs in the context of the request: its scope, and its id in
- * cls-rtracer. From the first call on it does so on the framework's prototypes, for all traced requests; not where there
- * are none, or where somebody has put a method over theirs. Never on Node's own.
+ * Makes listeners of a request and its response run in the context of the request: in its scope, and with its id in
+ * cls-rtracer. To do so it patches the methods of the framework's prototypes once, for all traced requests. Returns whether
+ * both are patched: false if the framework has no prototypes, or other code has put a method over theirs. Node's own
+ * prototypes are never changed. May be called again: another copy of the framework may have set its own prototypes.
  *
- * cls-rtracer's middleware does the same, but puts five functions on each request and on each response: half of what an
- * Express application of few layers does for a request comes of that. Other than with those, what else is in the async
- * context where a listener is added is there in the listener, too.
+ * cls-rtracer's middleware has the same effect, but puts five functions on each request and on each response, which is half
+ * of the work that an Express application of few layers does for a request. Another difference: here a listener also keeps
+ * the other values of the async context in which it was added.
  */
-export function bindsListeners(req: IncomingMessage, res: ServerResponse): boolean {
-  learnListeners(req, res);
-  return isBinding(req) && isBinding(res);
+export function patchListeners(req: IncomingMessage, res: ServerResponse): boolean {
+  patchEmitter(req, IncomingMessage.prototype, (emitter) => emitter as IncomingMessage);
+  patchEmitter(res, ServerResponse.prototype, (emitter) => (emitter as ServerResponse).req);
+  return isPatched(req) && isPatched(res);
 }
 
-/** They may have prototypes of another copy of the framework now: from here on those bind, too. */
-export function learnListeners(req: IncomingMessage, res: ServerResponse): void {
-  learn(req, IncomingMessage.prototype, (emitter) => emitter as IncomingMessage);
-  learn(res, ServerResponse.prototype, (emitter) => (emitter as ServerResponse).req);
+function isPatched(emitter: object): boolean {
+  const patched = (emitter as Patched)[slot];
+  return patched !== undefined && methods.every((name) => patched.has((emitter as Methods)[name]));
 }
 
-function isBinding(emitter: object): boolean {
-  const binding = (emitter as Binding)[slot];
-  return binding !== undefined && methods.every((name) => binding.has((emitter as Methods)[name]));
-}
-
-function learn(emitter: object, nodes: object, requestOf: RequestOf): void {
-  const shared = frameworkPrototype(emitter, nodes) as Binding | undefined;
+function patchEmitter(emitter: object, nodes: object, requestOf: RequestOf): void {
+  const shared = frameworkPrototype(emitter, nodes) as Patched | undefined;
   if (shared === undefined || shared[slot] !== undefined) return;
   Object.defineProperty(shared, slot, { value: new WeakSet() });
   const { on, prependListener } = shared;
@@ -63,10 +59,10 @@ function learn(emitter: object, nodes: object, requestOf: RequestOf): void {
 }
 
 /**
- * What is to be called once is added by `ordinary`: Node's `once` would put a function of its own around the one that is
- * bound, and so no longer find the one that both stand for when it is to remove it.
+ * A listener that is to be called once is added by `ordinary`. Node's `once` would wrap the bound function again, and then
+ * could not find the original listener in order to remove it.
  */
-function put(shared: Binding, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
+function put(shared: Patched, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
   for (const name of names) {
     const original = shared[name];
     const add: Add = function (this, event, listener) {
@@ -80,7 +76,7 @@ function put(shared: Binding, names: readonly (keyof Methods)[], requestOf: Requ
   }
 }
 
-/** Undefined where the work is over: then it is nobody's, as what Node itself adds to wait for the rest of the request. */
+/** Undefined if the work is over: such a listener belongs to no request, like those that Node adds to read the rest of a body. */
 function bound(req: IncomingMessage | undefined, emitter: EventEmitter, listener: Listener): Bound | undefined {
   const traced = req && (processState().requests.get(req) as Traced | undefined);
   if (traced === undefined || traced.watch.isOver || typeof listener !== 'function') return undefined;

@@ -3,29 +3,29 @@ import { within } from '../base/clock.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { checkOptions, describe, milliseconds, objectWith } from '../model/validate.ts';
 import { type Locks, runtimeOf } from '../runtime/locks.ts';
-import { endIdleConnections, sparingAnswers } from './idle-connections.ts';
+import { endIdleConnections, withBusySocketsProtected } from './idle-connections.ts';
 
 /** What `closeServer` takes. */
 export interface CloseServerOptions {
-  /** How long to wait for what is held and for what is answered, in milliseconds. Default: that of the `Locks`. */
+  /** How long to wait for holds and responses, in milliseconds. Default: that of the `Locks`. */
   readonly drainMs?: number | undefined;
 }
 
-/** How long who lost a lock at the end of the drain has for an answer; and a connection, for one more request. */
+/** After the drain: how long a handler that lost its lock has to respond, and a connection to send one more request. */
 const lastMs = 1_000;
 
 const rules = { drainMs: milliseconds(0) };
 const closable = objectWith('a server of `node:http` or `node:https`', 'closeIdleConnections', 'closeAllConnections');
 
 /**
- * Shuts a server down together with its locks. At once it takes no new connections, refuses new acquires and who waits
- * (503), and ends idle connections; the others end with their next answer, and that is sent. What is held may go on for
- * `drainMs`, then it is declared lost and given back. What is still connected a second later is cut off. Resolves when the
- * server and the locks are closed. A connection that was taken over (a WebSocket) is the application's to end, and not
- * waited for longer.
+ * Shuts a server down together with its locks. At once, it accepts no new connections, refuses new and waiting acquires
+ * (503), and ends idle connections. The other connections end after their next response is sent. Held locks stay held for
+ * up to `drainMs`; then they are lost and released. One second later, the remaining connections are destroyed. Resolves
+ * when the server and the locks are closed. It does not wait longer for connections that were taken over (WebSockets): the
+ * application must end those.
  *
- * Installs no signal handler, and closes no client of the application's. Calling it again is harmless. Rejects with
- * `LockConfigError` for bad arguments, and has closed nothing then. HTTP/2 servers are not taken: end their sessions
+ * Installs no signal handler and closes none of the application's clients. May be called again. Rejects with
+ * `LockConfigError` for bad arguments, and then has closed nothing. HTTP/2 servers are not supported: end their sessions
  * yourself, and call `locks.close`.
  */
 export async function closeServer(server: Server, locks: Locks, options?: CloseServerOptions): Promise<void> {
@@ -34,16 +34,16 @@ export async function closeServer(server: Server, locks: Locks, options?: CloseS
   }
   const { clock, settings } = runtimeOf(locks);
   const { drainMs = settings.drainMs } = checkOptions(options, rules, 'closeServer');
-  // Also called back where it does not listen: when its last connection is over.
+  // Also called back if the server does not listen: when its last connection has closed.
   const closed = new Promise<void>((resolve) => {
-    sparingAnswers(server, () => server.close(() => resolve()));
+    withBusySocketsProtected(server, () => server.close(() => resolve()));
   });
-  // What has no scope of a request keeps its connection alive; 0 would be for ever.
+  // Responses without a request scope still keep their connections alive; 0 would mean forever.
   server.keepAliveTimeout = Math.min(server.keepAliveTimeout || lastMs, lastMs);
-  const over = within(clock, drainMs + lastMs, closed);
+  const ended = within(clock, drainMs + lastMs, closed);
   await locks.close({ drainMs });
-  // Those of the answers that were the last to need a lock.
+  // Connections of responses that were waiting for the last locks.
   endIdleConnections(server);
-  await over;
+  await ended;
   server.closeAllConnections();
 }

@@ -3,41 +3,41 @@ import type { Socket } from 'node:net';
 import { asMicrotask } from '../base/clock.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 
-/** Who is told once that a connection has closed. */
+/** Is told once that a connection has closed. */
 export interface SocketListener extends Listed {
-  socketClosed(): void;
+  onSocketClosed(): void;
 }
 
 /**
- * What is known of one connection: with three listeners, which stay on it for its life, however many requests come
- * on it. Putting them on and taking them off with each request costs more than all else that a request is watched with.
+ * Watches one connection with three listeners, which stay on it for its life, however many requests it carries. Adding and
+ * removing them with each request would cost more than everything else that watches a request.
  */
 export class SocketWatch implements Listed {
-  /** Among those of its server. */
+  /** Its index in the list of its server. */
   place = -1;
   readonly socket: WatchedSocket;
   readonly listeners: SwapList<SocketListener> = new SwapList();
   hasTimedOut = false;
-  /** As it closed: the last request that came on it. None where its parser was gone, as after CONNECT and upgrades. */
+  /** Set at the close: the last request that it received. Undefined if its parser was gone, as after CONNECT and upgrades. */
   last: IncomingMessage | undefined;
-  /** Whether another request was answered on it, or is watched: what its code does late, it does to those after it, too. */
+  /** Whether it has carried another request, whose code may still act on it late, while a later request is at work. */
   wasUsed: boolean;
-  /** Where it is to end: called when something less is on its way. */
+  /** Set when the connection is to end: called each time when one response less is on its way. */
   whenIdle: (() => void) | undefined;
 
   constructor(socket: WatchedSocket) {
     this.socket = socket;
     this.wasUsed = socket.bytesWritten > 0;
-    // Before Node's own listener, which gives the parser back.
+    // Before Node's own listener, which frees the parser.
     socket.prependListener('close', () => {
       this.last = socket.parser?.incoming ?? undefined;
     });
     const others = socket.server && watchesOf(socket.server);
-    // Of one that is closed already no event is to come.
+    // A connection that is closed already emits no more events.
     if (!socket.closed) others?.add(this);
     socket.on('close', () => {
       others?.delete(this);
-      for (const listener of this.listeners) listener.socketClosed();
+      for (const listener of this.listeners) listener.onSocketClosed();
     });
     socket.on('timeout', () => {
       this.hasTimedOut = true;
@@ -47,7 +47,7 @@ export class SocketWatch implements Listed {
 
 const watches = new WeakMap<Server, SwapList<SocketWatch>>();
 
-/** The connections of a server on which traced requests came, while they last. */
+/** The open connections of a server that have carried traced requests. */
 export function watchesOf(server: Server): SwapList<SocketWatch> {
   const list = watches.get(server) ?? new SwapList<SocketWatch>();
   watches.set(server, list);
@@ -56,25 +56,25 @@ export function watchesOf(server: Server): SwapList<SocketWatch> {
 
 const slot: unique symbol = Symbol('reenlock.socket');
 
-/** A connection of `node:http`, with what Node keeps on it and does not declare. */
+/** A connection of `node:http`, with properties that Node sets and does not declare. */
 export type WatchedSocket = Socket & {
   [slot]?: SocketWatch;
   server?: Server;
   parser?: { incoming?: IncomingMessage | null } | null;
 };
 
-/** Tells `listener` when the connection closes, until `ignoreSocketClose`. */
+/** Calls `listener` when the connection closes, until `ignoreSocketClose`. */
 export function onSocketClose(socket: WatchedSocket, listener: SocketListener): void {
   const known = socket[slot];
   const watch = known ?? new SocketWatch(socket);
   socket[slot] = watch;
   if (known !== undefined) watch.wasUsed = true;
-  // What came while it was idle says nothing of this request.
+  // A timeout while the connection was idle does not concern this request.
   if (watch.listeners.size === 0) watch.hasTimedOut = false;
   watch.listeners.add(listener);
 }
 
-/** Tells `listener` no more. A connection that is to end does so with the last one. */
+/** Removes a listener. A connection that is to end does so when its last listener is removed. */
 export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListener): void {
   const watch = socket[slot];
   if (watch === undefined) return;
@@ -83,9 +83,9 @@ export function ignoreSocketClose(socket: WatchedSocket, listener: SocketListene
 }
 
 /**
- * Whether the handler of this request destroyed its connection: neither the client ended or reset it, nor a timeout, a
- * closing server, the handler of another request on it, or Node did, after an answer with `Connection: close` or for a
- * CONNECT that nobody listens for. Where that can't be told, it is not claimed: the lock is then kept for `abortGraceMs`.
+ * Whether the handler of this request destroyed its connection. False if the connection was ended by the client, a timeout,
+ * a closing server, the handler of another request, or Node itself (after a response with `Connection: close`, or for a
+ * CONNECT without a listener). Also false if the cause is unknown: the lock is then kept for `abortGraceMs`.
  */
 export function wasDestroyedHere(req: IncomingMessage, res: ServerResponse): boolean {
   const { socket, upgrade }: { socket: WatchedSocket; upgrade?: boolean | null } = req;
@@ -93,22 +93,22 @@ export function wasDestroyedHere(req: IncomingMessage, res: ServerResponse): boo
   return wasDestroyed(req) || (socket[slot]?.wasUsed === false && (upgrade === true || isAlone(socket, req, res)));
 }
 
-/** Whether its handler destroyed the request, and so the connection; Node does it with an error, when that has closed. */
+/** Whether the handler destroyed the request, and so the connection. Node also destroys requests, but with an error. */
 function wasDestroyed(req: IncomingMessage): boolean {
   return req.aborted && req.errored === null;
 }
 
-/** Whether the first request on a connection was the only one as it closed. */
+/** Whether the first request on a connection was still the only one when it closed. */
 function isAlone(socket: WatchedSocket, req: IncomingMessage, res: ServerResponse): boolean {
-  // Else one that `traceContext` has not seen is to be answered before it.
+  // If it has no socket, a response that `traceContext` has not seen stands before it.
   return res.socket !== null && socket[slot]?.last === req;
 }
 
 function wasDestroyedByServer(socket: WatchedSocket): boolean {
   const isClients = socket.readableEnded || socket.errored != null;
-  // Node ends a connection before it destroys it; applications destroy it as it is.
+  // Node ends a connection before it destroys it; applications only destroy it.
   const isNodes = socket.writableEnded || socket[slot]?.hasTimedOut === true;
-  // An application that answers broken requests itself destroys connections for what its clients sent.
+  // With a `clientError` listener, the application destroys connections because of what clients have sent.
   const mayBeClients = isClients || (socket.server?.listenerCount('clientError') ?? 0) > 0;
   return socket.destroyed && !mayBeClients && !isNodes && socket.server?.listening !== false;
 }

@@ -1,21 +1,21 @@
 import type { Hold } from '../model/types.ts';
 
-/** Where handlers find what guards acquired for a request. */
+/** The properties where handlers find the holds that guards acquired for a request. */
 export interface Exposing {
   lock?: Hold;
   locks?: ReadonlyMap<string, Hold>;
 }
 
 /**
- * Puts what a guard acquired where handlers look for it: the newest hold, and all by key. Where the request passed
- * without, there is no newest one: that of a guard before must not be taken for it.
+ * Puts a guard's holds where handlers look for them: the newest hold, and all holds by key. If a guard let the request in
+ * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it.
  */
 export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
   if (holds.length === 0) {
     delete target.lock;
     return;
   }
-  // An application may have something else there.
+  // The application may use the name for something else.
   const all = new Map(target.locks instanceof Map ? target.locks : undefined);
   for (const hold of holds) {
     all.set(hold.key, hold);
@@ -24,7 +24,7 @@ export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
   target.locks = all;
 }
 
-/** The same for a request, where the map is made when somebody asks for it. */
+/** The same for one request, with a map that is only built when it is read. */
 export class ExposedHolds {
   readonly #holds: Hold[] = [];
   #lock: Hold | undefined;

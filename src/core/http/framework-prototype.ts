@@ -1,9 +1,10 @@
 /**
- * What a framework puts between a request or a response and Node's own prototype of it, `nodes`: of several, the one next to
- * Node's, which all applications and sub-applications share. Undefined where there is none, or none of Node's.
+ * The prototype that a framework puts between a request or response and Node's own prototype of it, `nodes`. If there are
+ * several, it is the one next to Node's, which all applications and sub-applications share. Undefined if the framework has
+ * none, or if the object does not inherit from Node's.
  *
- * Express sets the prototype of each request and response. Each property of its own that an object gets after that costs it
- * a hidden class that it shares with no other, 1.6 kB here (V8 11 to 14). What is for all of them therefore stands there.
+ * Express sets the prototype of each request and response. A property that is added to such an object afterwards costs a
+ * hidden class of its own, 1.6 kB (V8 11 to 14). Therefore everything that all of them need is put on this prototype.
  */
 export function frameworkPrototype(object: object, nodes: object): object | undefined {
   let found: object | undefined;

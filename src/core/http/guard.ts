@@ -32,13 +32,13 @@ import type { ResponseWatch } from './response-watch.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
 import { warnOfEventStream } from './warnings.ts';
 
-/** What a guard takes on every framework. */
+/** The options of a guard on every framework. */
 export interface CommonGuardOptions extends AcquireOptions {
-  /** The status of the answer when the key was not free in time, 400 to 599. Default 423. */
+  /** The response's status if the key was not free in time, 400 to 599. Default 423. */
   readonly statusCode?: number | undefined;
   /**
-   * When the hold is given back: when the work is over (`'end'`, default), or not before the response is closed, too: all of
-   * it sent, or its client gone (`'close'`).
+   * When the hold is released: when the work is over (`'end'`, default), or when the response is closed as well
+   * (`'close'`): all of it is sent, or its client is gone.
    */
   readonly releaseOn?: 'end' | 'close' | undefined;
   /**
@@ -54,7 +54,7 @@ export interface CommonGuardOptions extends AcquireOptions {
   readonly failOpen?: boolean | undefined;
 }
 
-/** What a request has when its guard lets it in; none, where it passes without. */
+/** The holds with which a guard lets a request in; none if it lets the request in without the lock. */
 export type Entered = readonly ScopedHold[];
 
 /** The options that each framework types for itself. */
@@ -77,12 +77,12 @@ const guardKey: KeyPlace = {
   instead: 'lockOn((req) => req.params.id)` or, in Koa, `lockOn((ctx) => ctx.params.id)',
 };
 
-/** What a guard does on every framework: name the keys, acquire them, hand them to the request, refuse. */
+/** The part of a guard that is the same on every framework: it names the keys, acquires them, and makes refusals. */
 export class RequestGuard {
   readonly #options: AcquireOptions;
   readonly #statusCode: number | undefined;
   readonly #releaseOn: 'end' | 'close';
-  readonly #failsOpen: boolean;
+  readonly #failOpen: boolean;
 
   /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
   constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
@@ -93,28 +93,28 @@ export class RequestGuard {
     const checked = checkOptions(options, rules, 'lockOn');
     const { statusCode, releaseOn, failOpen, skip: _, handler: __, ...acquireOptions } = checked;
     this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
-    this.#failsOpen = failOpen ?? false;
+    this.#failOpen = failOpen ?? false;
     this.#statusCode = statusCode;
     this.#releaseOn = releaseOn ?? 'end';
     if (typeof key === 'string') checkedName(key, this.#options.category);
   }
 
   /**
-   * Acquires for a request, all keys or none: in the same turn, where the store answers at once. Answers no hold at all
-   * where the request passes without. Fails with a `LockError`.
+   * Acquires all keys for a request, or none: synchronously, if the store replies synchronously. Returns no holds if the
+   * request may go in without the lock. Fails with a `LockError`.
    */
   enter(req: IncomingMessage, keys: LockKeys): MaybePromise<Entered> {
     const traced = tracedRequest(req);
-    // Not that of the async context: a server that a job has told to listen would be one owner for all its requests.
+    // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
     const { scope } = traced;
-    const asked = this.#names(keys);
-    // Most guards have one key, and need none of what a batch does.
-    const batch = asked.length === 1 ? undefined : new Batch(scope, asked, this.#options, 'guard');
-    const refused = (error: unknown, givenBack: Promise<unknown>): Promise<Entered> =>
-      this.#refused(traced, batch?.names ?? asked, error, givenBack);
+    const names = this.#names(keys);
+    // Most guards have one key, and don't need a batch.
+    const batch = names.length === 1 ? undefined : new Batch(scope, names, this.#options, 'guard');
+    const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> =>
+      this.#refused(traced, batch?.names ?? names, error, released);
     const entered = (holds: Entered): MaybePromise<Entered> => {
-      // Right after the grant: its handler must not begin.
+      // This may have happened right before the grant: the handler must not begin.
       const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(traced);
       if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
       traced.guarded = traced.guarded === undefined ? holds : [...traced.guarded, ...holds];
@@ -122,46 +122,46 @@ export class RequestGuard {
       return holds;
     };
     return settle(
-      () => batch?.acquire() ?? chain(acquire(scope, asked[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
+      () => batch?.acquire() ?? chain(acquire(scope, names[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
       entered,
       (error) => refused(error, batch?.release() ?? Promise.resolve()),
     );
   }
 
-  /** What a refused request is answered with: the error, with the guard's status and its headers on the response. */
+  /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */
   refusal(error: unknown, res: ServerResponse): LockError | undefined {
     if (!isLockError(error)) return undefined;
     if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
-    // Error middleware often drops `error.headers`.
+    // Error middleware often ignores `error.headers`.
     if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
     return error;
   }
 
-  /** Rejects with what the request is refused with; or answers no holds, where it may pass without. */
+  /** Rejects with the error that the client will see, or resolves to no holds if the request may go in without the lock. */
   async #refused(
     traced: TracedRequest,
     names: readonly LockName[],
     error: unknown,
-    givenBack: Promise<unknown>,
+    released: Promise<unknown>,
   ): Promise<Entered> {
     const { scope } = traced;
     let refusal = error;
-    if (this.#failsOpen && hasCode(error, 'ERR_LOCK_STORE')) {
-      await givenBack;
+    if (this.#failOpen && hasCode(error, 'ERR_LOCK_STORE')) {
+      await released;
       refusal = this.#obstacle(traced, error.key);
       if (refusal === undefined) return enterWithoutLock(scope, names, error);
     }
-    // 499 says that nobody reads the answer; here the guard's own signal was aborted, before a client who does.
+    // The status 499 means that the client is gone. Here the guard's own signal was aborted, and the client still waits.
     if (hasCode(refusal, 'ERR_LOCK_ABORTED') && !scope.hasClientLeft) setStatus(refusal, 503);
     throw refusal;
   }
 
   #watch(watch: ResponseWatch, holds: Entered): void {
     if (this.#releaseOn === 'close') for (const hold of holds) hold.waitUntil(watch.closed);
-    else watch.beforeEnd((res) => warnOfEventStream(res, holds));
+    else watch.callBeforeEnd((res) => warnOfEventStream(res, holds));
   }
 
-  /** What stands in the way of a request beside the store that failed. */
+  /** The reason, beside the failed store, why a request must be refused. */
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
     const error = new ScopeCancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
@@ -174,7 +174,7 @@ export class RequestGuard {
   }
 }
 
-/** Why what a guard before has let in must not go on: its lock was lost while this guard waited for another one. */
+/** The loss of a lock that an earlier guard acquired for this request, while this guard waited for another lock. */
 function lossOf({ guarded = [] }: TracedRequest): LockLostError | undefined {
   for (const { loss } of guarded) if (loss !== undefined) return loss;
   return undefined;
@@ -188,12 +188,13 @@ function enterWithoutLock({ runtime, traceId }: Scope, names: readonly LockName[
 }
 
 /**
- * What a guard fails with where what it calls gave no error, as `reject()` does: Express would go on without the lock, also
- * by its words for its own way, and Koa would not answer.
+ * The error that a guard fails with. If the application's function rejected without a reason, as `reject()` does, this makes
+ * an error: otherwise Express would go on without the lock (also for its own words 'route' and 'router'), and Koa would not
+ * respond.
  */
 export function failureOf(reason: unknown): unknown {
   if (reason && reason !== 'route' && reason !== 'router') return reason;
-  return new Error('What a guard calls has failed, and gave no error', { cause: reason });
+  return new Error('A function that was given to `lockOn` failed without an error', { cause: reason });
 }
 
 function setStatus(error: LockError, status: number): void {
@@ -201,7 +202,8 @@ function setStatus(error: LockError, status: number): void {
 }
 
 function noScope(): LockScopeError {
-  const message = 'A guard stands before a request that no `traceContext()` has seen: mount it first, at the top';
+  const message =
+    'Expected `traceContext()` to run before each guard, got a request that it has not seen: mount it first, at the top';
   warnOnce('LOCK_NO_CONTEXT', message);
   return new LockScopeError(message);
 }

@@ -1,19 +1,20 @@
 import type { Server } from 'node:http';
 import { type SocketWatch, type WatchedSocket, watchesOf } from './connection-watch.ts';
 
-/** Ends a server's idle connections, and those on which answers to traced requests are on their way once these are out. */
+/** Ends a server's idle connections at once, and connections with responses to traced requests once these are sent. */
 export function endIdleConnections(server: Server): void {
   const again = (): void => endIdleConnections(server);
-  for (const watch of sparingAnswers(server, () => server.closeIdleConnections())) watch.whenIdle = again;
+  for (const watch of withBusySocketsProtected(server, () => server.closeIdleConnections())) watch.whenIdle = again;
 }
 
 /**
- * Calls what has Node destroy a server's idle connections, and keeps it from those on which answers to traced requests are
- * on their way: Node takes one for idle once `end` was called on the response, whatever is left of it, and behind it.
+ * Calls `destroyIdle`, which makes Node destroy a server's idle connections, and protects connections with responses to
+ * traced requests. Node regards a connection as idle as soon as `end` was called on a response, even if data is unsent
+ * or pipelined requests follow. Returns the protected connections.
  */
-export function sparingAnswers(server: Server, destroyIdle: () => void): readonly SocketWatch[] {
+export function withBusySocketsProtected(server: Server, destroyIdle: () => void): readonly SocketWatch[] {
   const busy = [...watchesOf(server)].filter(({ listeners }) => listeners.size > 0);
-  const restore = busy.map(({ socket }) => undestroyable(socket));
+  const restore = busy.map(({ socket }) => suppressDestroy(socket));
   try {
     destroyIdle();
   } finally {
@@ -22,7 +23,7 @@ export function sparingAnswers(server: Server, destroyIdle: () => void): readonl
   return busy;
 }
 
-function undestroyable(socket: WatchedSocket): () => void {
+function suppressDestroy(socket: WatchedSocket): () => void {
   const own = Object.getOwnPropertyDescriptor(socket, 'destroy');
   socket.destroy = () => socket;
   return () => {

@@ -1,14 +1,14 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { LockError } from '../model/errors.ts';
 
-/** An answer in the form of RFC 9457; it names no key, owner or server. */
+/** A response in the form of RFC 9457. It names no key, owner or server. */
 export interface Problem {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** The problem that a lock error is answered with. */
+/** Describes a lock error to the client. */
 export function problemOf(error: LockError): Problem {
   const title = STATUS_CODES[error.status] ?? 'Refused';
   const detail = error.expose ? error.message : withheld(error);
@@ -19,17 +19,17 @@ export function problemOf(error: LockError): Problem {
   return { status, headers, body };
 }
 
-/** Takes off the response what a handler has said of the body that it then did not send: the problem's is another one. */
+/** Removes headers that describe a body which the handler did not send: the problem document is a different body. */
 export function clearBodyHeaders(res: ServerResponse): void {
-  // Node would do without one that was taken off though it was not there.
+  // Removing `Transfer-Encoding` that was never set would stop Node from setting it.
   for (const name of bodyHeaders) if (res.hasHeader(name)) res.removeHeader(name);
 }
 
 const bodyHeaders = ['Transfer-Encoding', 'Content-Encoding', 'Content-Language', 'Content-Range'];
 
-/** In place of a message that is the operator's only. */
+/** Replaces a message that only operators may read. */
 function withheld({ retryable }: LockError): string {
   return retryable
-    ? 'The lock that the request needs could not be had or kept; try again later'
-    : 'The server failed to lock what the request needs';
+    ? 'The lock that the request needs could not be acquired or kept; try again later'
+    : 'The server failed to acquire a lock that the request needs';
 }

@@ -3,190 +3,168 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../base/clock.ts';
-import { learnListeners } from './bound-listeners.ts';
+import { patchListeners } from './bound-listeners.ts';
 import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './connection-watch.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
+import { type WorkOptions, WorkState } from './work-state.ts';
 
-/** What a watch tells; each at most once. */
+/** What a watch reports; each at most once. */
 export interface ResponseEvents {
-  /** Right before the response's end is handed on; its headers may still be changed. */
-  ending(res: ServerResponse): void;
-  /** The work on the request is over. Called in a microtask, so that what follows in the same turn still counts. */
-  over(): void;
+  /** The response is about to end; its headers may still be changed. */
+  onEnding(res: ServerResponse): void;
+  /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
+  onOver(): void;
   /** The client has left while the work goes on. */
-  left(): void;
-}
-
-/** What the framework does with a request beside what its response tells. */
-export interface WatchOptions {
-  /** Whether middleware is awaited (Koa): the work is not over before it has settled. */
-  readonly awaitsMiddleware: boolean;
-  /** Whether the application answers by itself, past the framework (`ctx.respond = false`). */
-  readonly isDetached?: () => boolean;
+  onClientLeft(): void;
 }
 
 /**
- * Tells when the *work* on a request is over, which is neither `finish` (slow readers, pipelining and aborted HTTP/2
- * streams have their own ideas of it) nor `close` (the client's hanging up ends no handler). It is over when the server's
- * code has ended or destroyed the response, or, where a stream is piped into it, when it is closed: after an abort,
- * pipes call neither. The wrappers stay on, and keep arguments, `this` and return value.
+ * Reports when the *work* on a request is over. That is neither `finish` (slow readers, pipelining and aborted HTTP/2
+ * streams delay or drop it) nor `close` (a client that hangs up does not end the handler). The work is over when the
+ * server's code has ended or destroyed the response. If a stream is piped into the response, its close counts as well,
+ * because after an abort `pipe` calls neither method.
  */
 export class ResponseWatch implements SocketListener, EndListener {
-  /** Among those who are told of the connection's close. */
+  /** Its index in the connection's list of listeners. */
   place = -1;
   /**
-   * Until nothing more is to come of them. Watches are found by their requests, in a `WeakMap`: what it leads to outlives
-   * the collector's quick rounds, and requests with all that they have would.
+   * Set until no further event can come. A watch is found by its request in a `WeakMap`, and everything that the watch
+   * refers to survives the collector's quick rounds: so it must not refer to a request that is done.
    */
   #open:
     | { readonly req: IncomingMessage; readonly res: ServerResponse; readonly socket: Socket | undefined }
     | undefined;
   readonly #events: ResponseEvents;
-  readonly #options: WatchOptions;
-  #isEnded = false;
-  #isClosed = false;
-  #isOver = false;
-  /** Piped into the response. Most responses have none. */
+  readonly #work: WorkState;
+  /** Streams that were piped into the response. Most responses have none. */
   #sources: Set<Readable> | undefined;
-  #running = 0;
-  #hasFailed = false;
-  #hasBegun = false;
   #closed: Promise<void> | undefined;
-  #onClosed: (() => void) | undefined;
-  /** Most responses have one, of their one guard. */
+  #resolveClosed: (() => void) | undefined;
+  /** Most responses have one, for their only guard. */
   #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
-  constructor(req: IncomingMessage, res: ServerResponse, options: WatchOptions, events: ResponseEvents) {
+  constructor(req: IncomingMessage, res: ServerResponse, options: WorkOptions, events: ResponseEvents) {
     const socket = socketOf(req);
     this.#open = { req, res, socket };
     this.#events = events;
-    this.#options = options;
+    this.#work = new WorkState(options, () => asMicrotask(() => events.onOver()));
     wrapResponse(res, this);
-    res.on('pipe', (source) => this.#pipe(source));
-    res.on('close', () => this.#close());
+    res.on('pipe', (source) => this.#onPipe(source));
+    res.on('close', () => this.#onClose(false));
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) onSocketClose(socket, this);
-    // That of a HEAD request on HTTP/2 emits `close` only once it was ended; its head alone closes the stream.
-    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#close());
-    // Answered, or gone, before it could be watched: no event is left to come.
-    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#close();
+    // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
+    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#onClose(false));
+    // The response ended, or the client left, before this watch: no event will come.
+    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
   }
 
-  /** Told by the connection. */
-  socketClosed(): void {
-    this.#close(true);
+  /** Called by the connection. */
+  onSocketClosed(): void {
+    this.#onClose(true);
   }
 
-  /** Told by the response. */
-  ending(): void {
+  /** Called by the response's wrapper. */
+  onEndCall(): void {
     if (this.#open === undefined) return;
-    this.#events.ending(this.#open.res);
-    this.#tellEnd(this.#open.res);
+    this.#events.onEnding(this.#open.res);
+    this.#runBeforeEnd(this.#open.res);
   }
 
-  /** Told by the response. */
-  ended(): void {
-    this.#isEnded = true;
-    this.#look();
+  /** Called by the response's wrapper. */
+  onEndReturned(): void {
+    this.#work.end();
   }
 
   /**
-   * Told by the response. With the socket gone before, it is Node that cleans up behind an aborted response, not the
-   * handler: it destroys the queued ones as its first act at the connection's close, also those that are destroyed already.
+   * Called by the response's wrapper. If the socket is already destroyed, Node itself destroys the response, not the
+   * handler: when a connection closes, Node first destroys all queued responses, even those that are destroyed already.
    */
-  destroying(): boolean {
+  onDestroyCall(): boolean {
     return this.#open === undefined || !this.#open.req.socket?.destroyed;
   }
 
-  /** Told by the response. */
-  destroyed(isByHandler: boolean): void {
-    if (isByHandler) this.#isEnded = true;
-    this.#look();
+  /** Called by the response's wrapper. */
+  onDestroyReturned(isByHandler: boolean): void {
+    if (isByHandler) this.#work.end();
   }
 
   /** Whether the work is over. */
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#work.phase === 'over';
   }
 
   /** Resolves when the response or its connection is closed. */
   get closed(): Promise<void> {
     this.#closed ??= new Promise((resolve) => {
-      if (this.#isClosed) resolve();
-      else this.#onClosed = resolve;
-      // Of a response that was made up, nothing may say that it is closed.
+      this.#resolveClosed = resolve;
+      // A simulated response may never emit `close`.
       if (this.#open?.socket === undefined) this.#open?.res.once('finish', resolve);
     });
     return this.#closed;
   }
 
-  /** Calls `look` once: right before the response's end is handed on, or when it is closed without one. */
-  beforeEnd(look: (res: ServerResponse) => void): void {
-    if (this.#isEnded) return;
+  /** Calls `callback` once: right before the response ends, or when it closes without an end. */
+  callBeforeEnd(callback: (res: ServerResponse) => void): void {
+    const { phase } = this.#work;
+    if (phase === 'ended' || phase === 'over') return;
     this.#beforeEnd ??= [];
-    this.#beforeEnd.push(look);
+    this.#beforeEnd.push(callback);
   }
 
-  /** Middleware begins; the function that comes back, to be called once, says that it has settled, and whether by an error. */
-  enter(): (failed: boolean) => void {
-    this.#hasBegun = true;
-    this.#running += 1;
-    return (failed) => {
-      this.#running -= 1;
-      this.#hasFailed = failed;
-      this.#look();
-    };
+  /** Middleware begins. `leave` must be called once when it has settled. */
+  enter(): void {
+    this.#work.enter();
   }
 
-  #tellEnd(res: ServerResponse): void {
-    const looks = this.#beforeEnd;
+  /** Middleware has settled. */
+  leave(hasFailed: boolean): void {
+    this.#work.leave(hasFailed);
+  }
+
+  #runBeforeEnd(res: ServerResponse): void {
+    const callbacks = this.#beforeEnd;
     this.#beforeEnd = undefined;
-    if (looks !== undefined) for (const look of looks) look(res);
+    if (callbacks !== undefined) for (const callback of callbacks) callback(res);
   }
 
-  /** Told by the response, or by the connection, that it is closed. */
-  #close(isByConnection = false): void {
+  #onClose(isByConnection: boolean): void {
     if (this.#open === undefined) return;
     const { req, res, socket } = this.#open;
-    // Destroyed in its queue: what Node does to it when the connection closes is still to come.
+    // If it was destroyed in its queue, Node will destroy it again when the connection closes.
     if (socket === undefined || isByConnection || !isQueued(socket, res)) {
       if (socket !== undefined) ignoreSocketClose(socket, this);
       this.#open = undefined;
     }
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#tellEnd(res);
-    const wasEnded = this.#isEnded || this.#wasEndedUnseen(req, res);
-    this.#isEnded = wasEnded || (socket !== undefined && wasDestroyedHere(req, res)) || this.#isPiped();
-    this.#sources = undefined;
-    this.#look();
-    // Middleware that works on after the answer has nobody to wait for it any more.
-    if (!this.#isOver && !wasEnded) this.#events.left();
-    this.#onClosed?.();
+    this.#runBeforeEnd(res);
+    if (this.#work.phase === 'open') this.#onCloseUnended(req, res, socket);
+    this.#closed ??= alreadyClosed;
+    this.#resolveClosed?.();
   }
 
-  /**
-   * Another copy of the framework may have put prototypes of its own on it: what it answered first was not seen. Nor is what
-   * a handler answers by its stream of HTTP/2.
-   */
-  #wasEndedUnseen(req: IncomingMessage, res: ServerResponse): boolean {
+  /** The response is closed, and no call that ended it was seen. */
+  #onCloseUnended(req: IncomingMessage, res: ServerResponse, socket: Socket | undefined): void {
+    // Another copy of the framework may have replaced the prototypes, so that the watch has missed the end.
     wrapResponse(res, this);
-    learnListeners(req, res);
-    return res.writableEnded === true || wasEndedPast(req);
+    patchListeners(req, res);
+    const wasEnded = res.writableEnded === true || hasStreamEnded(req);
+    if (wasEnded || (socket !== undefined && wasDestroyedHere(req, res)) || this.#isPiped()) this.#work.end();
+    else this.#work.close();
+    this.#sources = undefined;
+    // Middleware that works on after the response has ended has no client to lose.
+    if (!wasEnded && !this.isOver) this.#events.onClientLeft();
   }
 
-  #pipe(source: Readable): void {
-    if (!this.#isClosed) {
-      this.#sources ??= this.#watchUnpipe();
-      this.#sources.add(source);
-      return;
-    }
-    // Nothing more comes of a pipe into a response that is gone.
-    this.#isEnded = true;
-    this.#look();
+  #onPipe(source: Readable): void {
+    const { phase } = this.#work;
+    // A pipe into a closed response does nothing more.
+    if (phase === 'closed') this.#work.end();
+    if (phase !== 'open') return;
+    this.#sources ??= this.#watchUnpipe();
+    this.#sources.add(source);
   }
 
-  /** What its handler takes off again leaves the end to that handler; what Node takes off a gone response does not. */
+  /** If the handler unpipes a source, the handler must end the response. Node unpipes the sources of a response that is gone. */
   #watchUnpipe(): Set<Readable> {
     this.#open?.res.on('unpipe', (source: Readable) => {
       const req = this.#open?.req;
@@ -195,41 +173,34 @@ export class ResponseWatch implements SocketListener, EndListener {
     return new Set();
   }
 
-  /** Whether a pipe is at work: one whose source has ended has left the response's end to somebody else. */
+  /** Whether a pipe is at work. If a source has ended and the response has not, other code must end it. */
   #isPiped(): boolean {
     return this.#sources !== undefined && [...this.#sources].some((source) => source.readableEnded !== true);
   }
-
-  #look(): void {
-    if (this.#isOver || !this.#isDone()) return;
-    this.#isOver = true;
-    asMicrotask(() => this.#events.over());
-  }
-
-  #isDone(): boolean {
-    if (!this.#options.awaitsMiddleware) return this.#isEnded;
-    if (!this.#hasBegun || this.#running > 0) return false;
-    return this.#hasFailed || this.#isEnded || (this.#isClosed && this.#options.isDetached?.() !== true);
-  }
 }
 
-/** The connection of HTTP/1; a request that a test or a serverless adapter made up may have no real one. */
+const alreadyClosed: Promise<void> = Promise.resolve();
+
+/** The connection of an HTTP/1 request. A request that a test or a serverless adapter simulates may have no real one. */
 function socketOf({ httpVersionMajor, socket }: IncomingMessage): Socket | undefined {
   return httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
 }
 
-/** Whether the response stands behind another one on its connection, which is gone. */
+/** Whether the connection is gone while another response stands before this one. */
 function isQueued(socket: Socket, res: ServerResponse): boolean {
   return socket.destroyed && res.socket === null;
 }
 
-/** Of a request of HTTP/2. */
+/** The stream of an HTTP/2 request. */
 function streamOf(req: IncomingMessage): ServerHttp2Stream | undefined {
   return (req as { stream?: ServerHttp2Stream }).stream;
 }
 
-/** Whether the server ended the stream, and not by the head alone of an answer that has no body: that may come early. */
-function wasEndedPast(req: IncomingMessage): boolean {
+/**
+ * Whether the server has ended the HTTP/2 stream. If the response has no body, its headers alone end the stream, maybe long
+ * before the handler does: that does not count.
+ */
+function hasStreamEnded(req: IncomingMessage): boolean {
   const stream = streamOf(req);
   if (stream?.writableEnded !== true || stream.aborted || req.method === 'HEAD') return false;
   return !bodiless.has(stream.sentHeaders?.[':status']);

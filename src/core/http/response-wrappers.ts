@@ -1,55 +1,58 @@
 import { ServerResponse } from 'node:http';
 import { frameworkPrototype } from './framework-prototype.ts';
 
-/** Who is told of the calls by which the server's code ends a response. */
+/** Is told of the calls by which the server's code ends a response. */
 export interface EndListener {
-  /** `end` is about to be handed on. */
-  ending(): void;
-  ended(): void;
-  /** `destroy` is about to be handed on; answers what `destroyed` is to be told. */
-  destroying(): boolean;
-  destroyed(isByHandler: boolean): void;
+  /** `end` is called, and has done nothing yet. */
+  onEndCall(): void;
+  /** `end` has returned without throwing. */
+  onEndReturned(): void;
+  /** `destroy` is called, and has done nothing yet. Returns whether the handler is the caller, for `onDestroyReturned`. */
+  onDestroyCall(): boolean;
+  /** `destroy` has returned without throwing. */
+  onDestroyReturned(isByHandler: boolean): void;
 }
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
-/** What is wrapped, as it is when called. */
-type Original = () => Method;
+/** Returns the wrapped method, as it is at the time of the call. */
+type GetOriginal = () => Method;
 type Methods = Record<'end' | 'destroy', Method | undefined>;
-/** Whom a call on a response is told to; undefined is nobody. */
-type Find = (res: unknown) => EndListener | undefined;
+/** Returns the listener of a response, if it has one. */
+type FindListener = (res: unknown) => EndListener | undefined;
 
 const wrappers = new WeakSet<Method>();
-/** By the response, not by its request: what is answered within may be run with that, on a response that nobody sees. */
+/** By response, not by request: middleware may run with the same request and a response that no client receives. */
 const listeners = new WeakMap<object, EndListener>();
 
 const wrap = {
-  end(original: Original, find: Find): Method {
+  end(getOriginal: GetOriginal, findListener: FindListener): Method {
     return function end(this: unknown, ...args) {
-      const listener = find(this);
-      listener?.ending();
-      const returned = Reflect.apply(original(), this, args);
-      listener?.ended();
+      const listener = findListener(this);
+      listener?.onEndCall();
+      const returned = Reflect.apply(getOriginal(), this, args);
+      listener?.onEndReturned();
       return returned;
     };
   },
-  destroy(original: Original, find: Find): Method {
+  destroy(getOriginal: GetOriginal, findListener: FindListener): Method {
     return function destroy(this: unknown, ...args) {
-      const listener = find(this);
-      const isByHandler = listener?.destroying() === true;
-      const returned = Reflect.apply(original(), this, args);
-      listener?.destroyed(isByHandler);
+      const listener = findListener(this);
+      const isByHandler = listener?.onDestroyCall() === true;
+      const returned = Reflect.apply(getOriginal(), this, args);
+      listener?.onDestroyReturned(isByHandler);
       return returned;
     };
   },
 };
 
 /**
- * Tells the listener of every call of `end` and `destroy` on the response. The wrappers stay on, and keep arguments, `this`
- * and return value: on the framework's prototype, for all responses, where one is and nobody else has put a method over
- * its; else on the response itself. Never on Node's own prototype.
+ * Reports every call of `end` and `destroy` on the response to the listener. The wrappers stay in place, and keep
+ * arguments, `this` and return value. They are put on the framework's prototype, once for all responses; if there is no
+ * such prototype, or other code has put a method over the prototype's, they are put on the response itself. Node's own
+ * prototype is never changed.
  *
- * Called again, it wraps what is not wrapped: another copy of the framework may have put its own prototype on the response
- * meanwhile. From then on that one's is wrapped for all responses.
+ * May be called again, and then wraps what is not wrapped: another copy of the framework may have put its own prototype on
+ * the response in the meantime. That prototype is then wrapped for all responses.
  */
 export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;
@@ -62,18 +65,18 @@ export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   }
 }
 
-/** A response that a test made up may have no `destroy`: nothing needs to be done there. */
+/** A response that a test simulates may have no `destroy`: then there is nothing to wrap. */
 function isWrapped(target: Methods, name: keyof Methods): boolean {
   const method = target[name];
   return method === undefined || wrappers.has(method);
 }
 
-function put(target: Methods, name: keyof Methods, find: Find): void {
+function put(target: Methods, name: keyof Methods, findListener: FindListener): void {
   const own = Object.hasOwn(target, name) ? (target[name] as Method) : undefined;
-  // What it inherits may be replaced, or be put another prototype before, as tools of tests and of tracing do.
+  // An inherited method is looked up with each call: test and tracing tools replace methods and prototypes later.
   const wrapper = wrap[name](
     () => own ?? ((Object.getPrototypeOf(target) as Record<string, Method>)[name] as Method),
-    find,
+    findListener,
   );
   wrappers.add(wrapper);
   target[name] = wrapper;

@@ -12,56 +12,57 @@ import type { ScopedHold } from '../scope/hold.ts';
 import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
 import type { ExposedHolds } from './exposed-holds.ts';
-import { type ResponseEvents, ResponseWatch, type WatchOptions } from './response-watch.ts';
+import { type ResponseEvents, ResponseWatch } from './response-watch.ts';
 import { mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
+import type { WorkOptions } from './work-state.ts';
 
-/** What `traceContext` takes; the rest comes from its `Locks`. */
+/** The options of `traceContext`; the defaults come from its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
   /** Where this application's locks live. Default: the configured ones. */
   readonly locks?: Locks | undefined;
 }
 
-/** One request, as its guards find it again: its scope, which ends when the work on the response does. */
+/** One request with its scope, which ends when the work on the request is over. Guards find it by the raw request. */
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  /** What its guards acquired. */
+  /** The holds that its guards acquired. */
   guarded: readonly ScopedHold[] | undefined;
-  /** The same, where the framework has a place for that on all requests. */
+  /** The same holds, for frameworks that show them by accessors of a prototype. */
   exposed: ExposedHolds | undefined;
   readonly #graceMs: number;
   /** Started when the client leaves, stopped when the work is over. */
   #grace: Timer | undefined;
 
-  constructor(req: IncomingMessage, res: ServerResponse, scope: Scope, graceMs: number, options: WatchOptions) {
+  constructor(req: IncomingMessage, res: ServerResponse, scope: Scope, graceMs: number, options: WorkOptions) {
     this.scope = scope;
     this.#graceMs = graceMs;
-    // Middleware above may have begun an answer, or given it.
+    // Earlier middleware may have begun the response.
     if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
     this.watch = new ResponseWatch(req, res, options, this);
   }
 
-  ending(res: ServerResponse): void {
+  onEnding(res: ServerResponse): void {
     if (res.headersSent) return;
-    // Koa's error handler takes off all headers that were set before.
+    // Koa's error handler removes all headers that were set before.
     const { headerName, traceId } = this.scope;
     if (!res.hasHeader(headerName)) res.setHeader(headerName, traceId);
     this.#endConnection(res);
   }
 
-  over(): void {
+  onOver(): void {
     this.#grace?.cancel();
     this.scope.end();
   }
 
-  left(): void {
+  onClientLeft(): void {
     this.scope.abort(new DOMException('The client has left', 'AbortError'));
     const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
   }
 
-  /** Where this process is about to end: the client's next request must find another one. */
+  /** If this process is about to end, the client's next request must use another connection. */
   #endConnection(res: ServerResponse): void {
     if (this.scope.runtime.acquires.isClosed) res.shouldKeepAlive = false;
   }
@@ -69,7 +70,7 @@ export class TracedRequest implements ResponseEvents {
 
 const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
 
-/** Checks the options of `traceContext` once. The configured `Locks` is looked up with each request: it may be replaced. */
+/** Checks the options of `traceContext` once. The configured `Locks` is read with each request, because it may be replaced. */
 export class Tracing {
   readonly #options: Omit<TraceContextOptions, 'trust'>;
   readonly #ownTrust: CheckedTrust | undefined;
@@ -84,7 +85,7 @@ export class Tracing {
   }
 
   /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */
-  open(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
+  open(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
     const known = tracedRequest(req);
     if (known === undefined) return this.#begin(req, res, options);
     if (this.#ownRuntime !== undefined && known.scope.runtime !== this.#ownRuntime) {
@@ -93,13 +94,14 @@ export class Tracing {
     return known;
   }
 
-  #begin(req: IncomingMessage, res: ServerResponse, options: WatchOptions): TracedRequest {
+  #begin(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
     const runtime = this.#ownRuntime ?? runtimeOf(defaultLocks());
     const known = rTracerId();
-    // A request that another one's handler makes in process comes with that one's, of our own making.
+    // A request that another request's handler makes in process has the id of that request, which this package set.
     if (known !== undefined && known !== currentScope()?.traceId) {
-      const message = '`traceContext` must be mounted before cls-rtracer, and `listen` called outside of its context';
-      warnOnce('LOCK_RTRACER', `${message}: the id that it has already is not the owner of any lock`);
+      const message =
+        'Expected cls-rtracer to have no id before `traceContext`, got one, which is not used as an owner';
+      warnOnce('LOCK_RTRACER', `${message}: mount \`traceContext\` first, and call \`listen\` outside of its context`);
     }
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
@@ -116,7 +118,7 @@ export class Tracing {
     return request;
   }
 
-  /** The id that the request came with, if it is well formed and its sender is trusted. A bad one never fails a request. */
+  /** The id in the request's header, if it is well formed and its sender is trusted. A bad id never fails a request. */
   #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
     const trust = this.#ownTrust ?? runtime.settings.trust;
     if (trust === 'all' && !this.#isUsed) warnOfAll();
@@ -134,12 +136,12 @@ export class Tracing {
   }
 }
 
-/** What `traceContext` knows of a request: also where a library has lost the async context on the way. */
+/** Finds the traced request, also when a library has lost the async context. */
 export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
   return processState().requests.get(req) as TracedRequest | undefined;
 }
 
-/** Whether the work on a request is over: somebody else has answered it. */
+/** Whether the work on a request is over: other code has responded to it. */
 export function isOver(req: IncomingMessage): boolean {
   return tracedRequest(req)?.watch.isOver === true;
 }
@@ -149,12 +151,12 @@ export function traceIdOf(req: IncomingMessage): string | undefined {
   return tracedRequest(req)?.scope.traceId;
 }
 
-/** Runs what comes next in the scope of a request. */
+/** Runs the next middleware in the scope of a request. */
 export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
   return runInScope(scope, next);
 }
 
-/** Runs a guard in the scope of its request, with its id in cls-rtracer: the async context may be another request's. */
+/** Runs a guard in the scope of its request, with its id in cls-rtracer. The async context may be that of another request. */
 export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
   const scope = tracedRequest(req)?.scope;
   if (scope === undefined || currentScope() === scope) return run();

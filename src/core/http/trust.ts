@@ -6,7 +6,7 @@ import { LockConfigError } from '../model/errors.ts';
 import type { CheckedTrust } from '../model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../model/signature.ts';
 
-/** Whether a request may belong to the trace that it names, and so re-enter its locks; `nowMs` is the wall clock's. */
+/** Whether a request may belong to the trace that it names, and so re-enter its locks. `nowMs` is wall-clock time. */
 export function mayAdopt(traceId: string, request: IncomingMessage, trust: CheckedTrust, nowMs: number): boolean {
   if (typeof trust !== 'object') return isTrusted(request, trust);
   return trust.verify(traceId, request.headers[signatureHeader.toLowerCase()], nowMs);
@@ -15,15 +15,15 @@ export function mayAdopt(traceId: string, request: IncomingMessage, trust: Check
 /** Whether the sender of a request may name any trace. */
 export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust, TraceSignatures>): boolean {
   if (trust === 'all') return true;
-  if (typeof trust === 'function') return saysYes(trust(request));
+  if (typeof trust === 'function') return isTrue(trust(request));
   if (trust !== 'internal' || !isPeerInside(request.socket)) return false;
   return hasAllHeaders(request) && forwardedFor(request).every(isInside);
 }
 
-/** A promise is no answer: who brings the id would be refused for ever, and by a rejection end the process. */
-function saysYes(answer: MaybePromise<boolean>): boolean {
-  if (!isPromise(answer)) return answer === true;
-  answer.then(undefined, () => {});
+/** A promise is an error: its requests would always be refused, and a rejection would end the process. */
+function isTrue(returned: MaybePromise<boolean>): boolean {
+  if (!isPromise(returned)) return returned === true;
+  returned.then(undefined, () => {});
   throw new LockConfigError('Expected `trust` to return true or false, got a promise');
 }
 
@@ -36,17 +36,17 @@ export function warnOfUnset(): void {
   );
 }
 
-/** Tells the operator in production, once, that whoever reaches the service may own any lock. */
+/** Warns the operator in production, once, that every client may own any lock. */
 export function warnOfAll(): void {
   if (process.env.NODE_ENV !== 'production') return;
   warnOnce(
     'LOCK_TRUST_ALL',
-    "`trust` is 'all': whoever can reach this service may name a trace and re-enter its locks. Set it to `{ secrets, audience }`, 'internal' or 'none', unless only services of your own can reach it",
+    "`trust` is 'all': every client that can reach this service may name a trace and re-enter its locks. Set it to `{ secrets, audience }`, 'internal' or 'none', unless only your own services can reach it",
   );
 }
 
 const inside = new BlockList();
-// RFC 1918, RFC 6598, loopback and link-local; RFC 4193 and their like in IPv6.
+// RFC 1918, RFC 6598, loopback and link-local; below, the same for IPv6 (RFC 4193).
 for (const [net, prefix] of [
   ['127.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -62,8 +62,8 @@ inside.addSubnet('fc00::', 7, 'ipv6');
 inside.addSubnet('fe80::', 10, 'ipv6');
 
 /**
- * A unix socket and a call within the process have no address; a TCP connection that its client has reset has none any
- * more, but still a port.
+ * A unix socket and an in-process call have no address. A TCP connection that its client has reset has lost its address,
+ * but still has a port.
  */
 function isPeerInside(socket: Socket | undefined): boolean {
   const address = socket?.remoteAddress;
@@ -71,22 +71,22 @@ function isPeerInside(socket: Socket | undefined): boolean {
   return socket?.destroyed !== true && socket?.localPort === undefined;
 }
 
-/** An IPv4 address that is mapped to IPv6 is taken for what it is. */
+/** An IPv4 address that is mapped to IPv6 counts as that IPv4 address. */
 function isInside(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && inside.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
 /**
- * Beyond a number Node leaves headers out, without a word: whoever sends so many could hide what the proxy wrote behind
- * them. `rawHeaders` has two items a header.
+ * Node silently drops headers beyond a maximum: a client that sends so many could hide the headers that the proxy added
+ * behind them. `rawHeaders` has two items a header.
  */
 function hasAllHeaders({ rawHeaders, socket }: IncomingMessage): boolean {
-  const most = (socket as { server?: Partial<Server> } | undefined)?.server?.maxHeadersCount ?? 1_000;
-  return most <= 0 || rawHeaders === undefined || rawHeaders.length < 2 * most;
+  const maxCount = (socket as { server?: Partial<Server> } | undefined)?.server?.maxHeadersCount ?? 1_000;
+  return maxCount <= 0 || rawHeaders === undefined || rawHeaders.length < 2 * maxCount;
 }
 
-/** Every address that a proxy wrote down; what can't be read as one counts as outside. */
+/** Every address in a forwarding header. Text that is not an address counts as outside. */
 function forwardedFor(request: IncomingMessage): string[] {
   const { forwarded } = request.headers;
   const lists = [request.headers['x-forwarded-for'], request.headers['x-real-ip']];
@@ -101,7 +101,7 @@ function split(header: string | string[] | undefined, at: RegExp): string[] {
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 
-/** Without quotes, brackets and port, as RFC 7239 and common proxies write them. */
+/** Removes the quotes, brackets and port that RFC 7239 and common proxies write. */
 function bareAddress(text: string): string {
   const unquoted = text.replace(/^"|"$/g, '');
   return /^\[([^\]]+)\](:\d+)?$/.exec(unquoted)?.[1] ?? unquoted.replace(/^([\d.]+):\d+$/, '$1');

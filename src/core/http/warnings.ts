@@ -6,8 +6,8 @@ import { describe } from '../model/validate.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 
 /**
- * Warns once of a cls-rtracer older than the peer range says. Those take the wrong listener off a request or response
- * when one is removed. Asked when `traceContext` is built; says nothing where the version can't be told.
+ * Warns once if cls-rtracer is older than the peer range: such versions remove the wrong listener from a request or
+ * response. Called when `traceContext` is built. Does nothing if the version is unknown.
  */
 export function checkRTracer(): void {
   const version = rTracerVersion();
@@ -17,7 +17,7 @@ export function checkRTracer(): void {
     const oldest = oldestRTracer.join('.');
     warnOnce(
       'LOCK_RTRACER_OLD',
-      `cls-rtracer ${version} takes wrong listeners off requests: install ${oldest} or newer`,
+      `Expected cls-rtracer ${oldest} or newer, got ${version}, which removes wrong listeners from requests: update it`,
     );
   }
 }
@@ -25,9 +25,9 @@ export function checkRTracer(): void {
 const oldestRTracer = [2, 6, 4];
 
 /**
- * Throws `LockConfigError` for a middleware that something else than its framework calls. The other framework does: both have
- * the same names, and are easily taken for each other; `next` is undefined then, or a response. What is for WebSockets does,
- * too: it gives none, or a request in the place of the response.
+ * Throws `LockConfigError` if a middleware was not called by its framework. The other framework may have called it, because
+ * both adapters export the same names: then `next` is undefined, or a response. A WebSocket library may have called it: then
+ * there is no response, or a request in its place.
  */
 export function checkCall(own: 'express' | 'koa', res: unknown, next: unknown): void {
   const expected = `Expected a middleware of \`reenlock/${own}\` to be called with`;
@@ -45,23 +45,23 @@ export function checkCall(own: 'express' | 'koa', res: unknown, next: unknown): 
 }
 
 /**
- * Warns once of an event stream that was sent under a lock: others wait for it as long as the client listens. Asked when
- * a guarded response ends or is closed: its type is certain then, whatever the client accepts, and so is whether the
- * handler gave the hold back before. It costs a request one look at a header.
+ * Warns once if an event stream was sent under a lock: waiters wait for as long as the client listens. Called when a guarded
+ * response ends or is closed. Only then is its type certain, and whether the handler released the hold before. It costs a
+ * request one look at a header.
  */
 export function warnOfEventStream(res: ServerResponse, holds: readonly ScopedHold[]): void {
-  // Its client may have left before it began, and before its handler gave the hold back.
+  // The client may have left before the response began, and before the handler released the hold.
   if (!res.headersSent) return;
   const type = res.getHeader('content-type');
   if (typeof type !== 'string' || !/^text\/event-stream\b/i.test(type)) return;
   if (!holds.some((hold) => hold.isHeld() || hold.grant.lostError !== undefined)) return;
   warnOnce(
     'LOCK_EVENT_STREAM',
-    'A guarded route answered with an event stream: its lock was held until the stream was over. Release it before, with `hold.release()`, or lock in the handler with `lock.run`',
+    'A guarded route sent an event stream and held its lock until the stream was over: release the lock before, with `hold.release()`, or lock in the handler with `lock.run`',
   );
 }
 
-/** None of the old versions hides its package.json; a bundle has none to be found. */
+/** No old version hides its package.json. A bundle has none. */
 function rTracerVersion(): string | undefined {
   try {
     const { version } = createRequire(__filename)('cls-rtracer/package.json') as { version?: unknown };

@@ -58,8 +58,8 @@ const awaitedKey = async (): Promise<string> => {
 
 /** What stands in place of a message that is not for clients. */
 const withheld: Readonly<Record<number, string>> = {
-  500: 'The server failed to lock what the request needs',
-  503: 'The lock that the request needs could not be had or kept; try again later',
+  500: 'The server failed to acquire a lock that the request needs',
+  503: 'The lock that the request needs could not be acquired or kept; try again later',
 };
 
 const refusals: readonly Refusal[] = [

@@ -1,0 +1,77 @@
+/**
+ * How far the work on a request is:
+ * - `open`: the server's code has not ended the response.
+ * - `ended`: it has ended the response; awaited middleware still runs.
+ * - `closed`: the response is closed, but not by the server's code: the client left, and the handler may work on.
+ * - `over`: the work is done.
+ */
+export type WorkPhase = 'open' | 'ended' | 'closed' | 'over';
+
+/** What the framework does with a request, beside what its response shows. */
+export interface WorkOptions {
+  /** Whether middleware is awaited (Koa): the work is not over before it has settled. */
+  readonly awaitsMiddleware: boolean;
+  /** Whether the application ends the response itself, without the framework (`ctx.respond = false`). */
+  readonly isDetached?: () => boolean;
+}
+
+/**
+ * Decides when the work on a request is over. Without awaited middleware, it is over when the response has ended. With
+ * it, the middleware must have settled as well. Then a failure or a closed response is also the end of the work: every
+ * other response is ended by the framework itself.
+ */
+export class WorkState {
+  #phase: WorkPhase = 'open';
+  #middleware: 'awaited' | 'settled' | 'failed' = 'awaited';
+  #running = 0;
+  readonly #options: WorkOptions;
+  readonly #onOver: () => void;
+
+  /** `onOver` is called once, synchronously with the call that ends the work. */
+  constructor(options: WorkOptions, onOver: () => void) {
+    this.#options = options;
+    this.#onOver = onOver;
+  }
+
+  get phase(): WorkPhase {
+    return this.#phase;
+  }
+
+  /** The server's code has ended the response. */
+  end(): void {
+    if (this.#phase !== 'over') this.#moveTo('ended');
+  }
+
+  /** The response is closed. That changes nothing if the server's code had ended it before. */
+  close(): void {
+    if (this.#phase === 'open') this.#moveTo('closed');
+  }
+
+  /** Middleware begins; one call of `leave` must follow. */
+  enter(): void {
+    this.#running += 1;
+    this.#middleware = 'awaited';
+  }
+
+  /** Middleware has settled. If it is nested, the outermost one decides whether it has failed. */
+  leave(hasFailed: boolean): void {
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    this.#middleware = hasFailed ? 'failed' : 'settled';
+    if (this.#phase !== 'over') this.#moveTo(this.#phase);
+  }
+
+  #moveTo(phase: 'open' | 'ended' | 'closed'): void {
+    this.#phase = phase;
+    if (!this.#isDone()) return;
+    this.#phase = 'over';
+    this.#onOver();
+  }
+
+  #isDone(): boolean {
+    if (!this.#options.awaitsMiddleware) return this.#phase === 'ended';
+    if (this.#middleware === 'awaited') return false;
+    if (this.#middleware === 'failed' || this.#phase === 'ended') return true;
+    return this.#phase === 'closed' && this.#options.isDetached?.() !== true;
+  }
+}

@@ -1,0 +1,64 @@
+import { type WorkPhase, WorkState } from '../../../src/core/http/work-state.ts';
+
+type Step = 'end' | 'close' | 'enter' | 'settle' | 'fail';
+
+const express = { awaitsMiddleware: false };
+const koa = { awaitsMiddleware: true };
+const detached = { awaitsMiddleware: true, isDetached: () => true };
+
+/** After each step, the phase. */
+const table: [options: object, ...steps: [step: Step, phase: WorkPhase][]][] = [
+  [{ express }, ['end', 'over']],
+  [{ express }, ['end', 'over'], ['end', 'over'], ['close', 'over']],
+  [{ express }, ['close', 'closed'], ['close', 'closed'], ['end', 'over']],
+  // Middleware that Express does not await says nothing, not even Koa's within an Express application.
+  [{ express }, ['enter', 'open'], ['settle', 'open'], ['end', 'over']],
+  [{ express }, ['enter', 'open'], ['end', 'over'], ['fail', 'over']],
+  [{ express }, ['close', 'closed'], ['enter', 'closed'], ['fail', 'closed'], ['end', 'over']],
+
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['end', 'over'], ['close', 'over']],
+  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['fail', 'over'], ['end', 'over']],
+  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['close', 'closed'], ['end', 'ended'], ['settle', 'over']],
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['close', 'over']],
+  // The end of the response alone is not enough before any middleware has begun.
+  [{ koa }, ['end', 'ended'], ['enter', 'ended'], ['settle', 'over']],
+  [{ koa }, ['close', 'closed'], ['enter', 'closed'], ['settle', 'over']],
+  // The outermost middleware decides, also when it handles the failure of an inner one.
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['fail', 'open'], ['settle', 'open'], ['end', 'over']],
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['settle', 'open'], ['fail', 'over']],
+  [{ koa }, ['enter', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'ended'], ['settle', 'over']],
+  // Middleware that a timeout has overtaken, and that begins another guard.
+  [{ koa }, ['enter', 'open'], ['settle', 'open'], ['enter', 'open'], ['end', 'ended'], ['settle', 'over']],
+
+  [{ detached }, ['enter', 'open'], ['settle', 'open'], ['close', 'closed'], ['end', 'over']],
+  [{ detached }, ['enter', 'open'], ['close', 'closed'], ['settle', 'closed'], ['end', 'over']],
+  [{ detached }, ['enter', 'open'], ['fail', 'over']],
+];
+
+describe('The work on a request', () => {
+  const named = table.map(([options, ...steps]) => {
+    const [[framework, given]] = Object.entries(options) as [[string, typeof detached]];
+    const path = steps.map(([step, phase]) => `${step} → ${phase}`).join(', ');
+    return { title: `${framework}: ${path}`, given, steps };
+  });
+
+  it.each(named)('passes through its phases and reports its end once ($title)', ({ given, steps }) => {
+    let ends = 0;
+    const work = new WorkState(given, () => {
+      ends += 1;
+    });
+    expect(work.phase).toBe('open');
+    for (const [step, phase] of steps) {
+      take(work, step);
+      expect([step, work.phase, ends]).toEqual([step, phase, phase === 'over' ? 1 : 0]);
+    }
+  });
+});
+
+function take(work: WorkState, step: Step): void {
+  if (step === 'settle' || step === 'fail') work.leave(step === 'fail');
+  else work[step]();
+}
