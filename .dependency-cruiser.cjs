@@ -17,7 +17,7 @@ const storeFaces = {
   memory: ['memory-store'],
   cas: ['cas-store', 'postgres-cas', 'redis-cas'],
   quorum: ['quorum-store'],
-  redis: ['redis-store', 'connections', 'connection-pool', 'errors', 'server-info'],
+  redis: ['redis-store', 'cluster/cluster', 'connection-pool', 'errors', 'server-info'],
 };
 
 /** Which stores a store may use. */
