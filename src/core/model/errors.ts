@@ -1,4 +1,4 @@
-/** What tells the kinds of lock errors apart; stable, one heading each in docs/errors.md. */
+/** The stable code of each kind of lock error; docs/errors.md has a heading for each. */
 export type LockErrorCode =
   | 'ERR_LOCK_CONFIG'
   | 'ERR_LOCK_KEY'
@@ -12,7 +12,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_STORE'
   | 'ERR_LOCK_CLOSED';
 
-/** What an error may say beside its message. */
+/** What an error carries beside its message. */
 export interface LockErrorDetails {
   /** The key as the application wrote it; never part of the message. */
   readonly key?: string | undefined;
@@ -24,18 +24,18 @@ interface Shape {
   readonly status: number;
   readonly expose: boolean;
   readonly retryable: boolean;
-  /** Refusals are answers, not bugs: Express logs each stack, so theirs is one line. */
+  /** A refusal is no bug. Express logs each stack, so the stack of a refusal is one line. */
   readonly refusal?: boolean;
   readonly retryAfterMs?: number;
 }
 
-/** What an HTTP framework makes of each error, and whether its caller may try again. */
+/** The HTTP status of each error, and whether its caller may try again. */
 const shapes = {
   config: { code: 'ERR_LOCK_CONFIG', status: 500, expose: false, retryable: false },
   key: { code: 'ERR_LOCK_KEY', status: 400, expose: true, retryable: false },
   timeout: { code: 'ERR_LOCK_TIMEOUT', status: 423, expose: true, retryable: true, refusal: true },
   limit: { code: 'ERR_LOCK_LIMIT', status: 503, expose: true, retryable: true, refusal: true },
-  // Nothing is sent: nobody is there to read it. 499 is what logs know this case by.
+  // Nothing is sent: the client has left. Access logs know this case as 499.
   aborted: { code: 'ERR_LOCK_ABORTED', status: 499, expose: true, retryable: false, refusal: true },
   deadlock: { code: 'ERR_LOCK_DEADLOCK', status: 409, expose: true, retryable: true, refusal: true },
   lost: { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true },
@@ -49,7 +49,7 @@ const brand = Symbol.for('reenlock.error');
 
 /**
  * The base of every error of this package, shaped like http-errors, so that the default error handlers of Express and
- * Koa answer with `status` and `headers`, and show the message only where `expose` is true.
+ * Koa respond with `status` and `headers`, and show the message only if `expose` is true.
  */
 export class LockError extends Error {
   readonly code: LockErrorCode;
@@ -82,12 +82,12 @@ export class LockError extends Error {
 }
 Object.defineProperty(LockError.prototype, brand, { value: true });
 
-/** Tells whether a value is an error of this package, also of another installed copy of it. */
+/** Whether a value is an error of this package, or of another installed copy of it. */
 export function isLockError(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true;
 }
 
-/** Options, keys or middleware were put together wrongly; thrown when they are built. */
+/** Options, keys or middleware are wrong; thrown when they are built. */
 export class LockConfigError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.config);
@@ -106,10 +106,10 @@ export class LockTimeoutError extends LockError {
   /** How long the call waited, in milliseconds. */
   readonly waitedMs: number;
   /**
-   * When another try is worth it, in milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs, `leaseRemainingMs` being the rest of the
-   * holder's lease when it was last seen, and `position` how many wait before. `turnMs` is the wait by the turns that were over
-   * in it; where the call did not wait, of whoever of this process has waited longest for the key; where none was over,
-   * `leaseRemainingMs` stands for it, which is too long rather than too short. At most 60 000, unless the lease lasts longer.
+   * When another try is worth it, in milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs. `leaseRemainingMs` is
+   * the rest of the holder's lease when it was last seen, `position` the number of waiters before this call, and `turnMs`
+   * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn was over,
+   * `leaseRemainingMs` stands for it: too long rather than too short. At most 60 000, unless the lease lasts longer.
    */
   readonly retryAfterMs: number;
 
@@ -123,9 +123,9 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** A cap was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
+/** A limit was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
 export class LockLimitError extends LockError {
-  /** When another try is worth it, in milliseconds: for a key's cap as with `LockTimeoutError`, else a second. */
+  /** When another try is worth it, in milliseconds: for a key's limit as with `LockTimeoutError`, else a second. */
   readonly retryAfterMs: number;
 
   constructor(message: string, details: LockErrorDetails & { retryAfterMs?: number } = {}) {
@@ -135,7 +135,7 @@ export class LockLimitError extends LockError {
   }
 }
 
-/** The caller's signal, or its job's, was aborted, or the client of a guard left, before the lock was granted. */
+/** The caller's signal or its job's was aborted, or the client of a guard left, before the lock was granted. */
 export class LockAbortedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
     super('The wait for the lock was aborted', details, shapes.aborted);
@@ -151,9 +151,9 @@ export interface DeadlockWait {
 }
 
 /**
- * The call waited in a ring: for a key whose holder waits, directly or by others, for what the caller holds. Of a ring, the
- * call that was queued last gets this, and has left the queue; the others wait on. A call that reads beside others and asks
- * to write is a ring of its own.
+ * The call waited in a cycle: for a key whose holder waits, directly or through others, for a key that the caller holds. The
+ * call of the cycle that was queued last gets this error and leaves the queue; the others wait on. A call that asks to write
+ * while it reads beside others is a cycle of its own.
  */
 export class DeadlockError extends LockError {
   // Private, so that `res.json(error)` in an application's handler can't send it.
@@ -167,7 +167,7 @@ export class DeadlockError extends LockError {
     this.#cycle = details.cycle;
   }
 
-  /** The ring, this call's wait first: each waits for a key that the next one's trace holds, the last for one of the first's. */
+  /** The cycle, this call's wait first. Each waits for a key that the next one's trace holds, the last for one of the first. */
   get cycle(): readonly DeadlockWait[] {
     return this.#cycle;
   }
@@ -177,7 +177,7 @@ export class DeadlockError extends LockError {
 export class LockLostError extends LockError {
   /** The fencing token of the hold that was lost. */
   readonly fence: number;
-  /** What the routine of `run` returned, where it ended well although its hold was lost. */
+  /** The result of `run`'s routine, if it succeeded although its hold was lost. */
   readonly value: unknown;
 
   constructor(message: string, details: LockErrorDetails & { fence: number; value?: unknown }) {
@@ -195,14 +195,14 @@ export class LockNotHeldError extends LockError {
   }
 }
 
-/** A lock was asked for outside a scope, or in one that has ended; an owner is never invented. */
+/** A lock was asked for outside a scope, or in one that has ended: there is no owner to lock for. */
 export class LockScopeError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.scope);
   }
 }
 
-/** What is known of a store call that failed: it had no effect, or it may have had one. */
+/** Whether a failed store call certainly had no effect (`not-applied`), or may have had one (`unknown`). */
 export type StoreOutcome = 'not-applied' | 'unknown';
 
 /** The store failed or did not answer in time. */
@@ -222,12 +222,12 @@ export class LocksClosedError extends LockError {
   }
 }
 
-/** RFC 9110 §10.2.3: whole seconds; zero would invite the client to come back at once. */
+/** RFC 9110 §10.2.3: whole seconds. Zero would make the client come back at once. */
 function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
-/** The errors that the core tells apart. */
+/** The errors that the core distinguishes. */
 interface ByCode {
   readonly ERR_LOCK_ABORTED: LockAbortedError;
   readonly ERR_LOCK_DEADLOCK: DeadlockError;

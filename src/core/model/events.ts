@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { DeadlockWait, LockLostError } from './errors.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
-/** What happened to a lock; given to listeners, never to clients. */
+/** What every event about a lock carries. It is for listeners and logs, never for clients. */
 export interface LockEvent {
   readonly key: string;
   readonly owner: string;
@@ -14,17 +14,17 @@ export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
   /**
-   * The store granted a hold beside others of the same owner: another request or job of its trace, or a reader that became
-   * the writer. Branches that run at the same time are not isolated from each other; here they can be seen.
+   * The store granted a hold beside other holds of the same owner: another request or job of its trace, or a reader that
+   * became the writer. Parallel branches of one owner do not exclude each other; this event shows them.
    */
   entered: LockEvent & { readonly fence: number; readonly otherHolds: number };
-  /** An acquire stands in the key's queue. */
+  /** An acquire waits in the key's queue. */
   waiting: LockEvent;
   /** The watchdog, or `extend`, made a lease longer. */
   renewed: LockEvent & { readonly remainingMs: number };
   /** The store took the scope's last release of a key. */
   released: LockEvent & { readonly heldMs: number };
-  /** A hold was lost, once: see the error. It may be that its release has found that out. */
+  /** A hold was lost: see the error. Emitted once a hold; sometimes its release finds out. */
   lost: LockEvent & { readonly error: LockLostError };
   /** A force release of this process took a key from its holders, whose processes get `lost`. */
   forced: {
@@ -39,19 +39,19 @@ export interface LockEvents {
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
   /**
-   * An acquire gave up because its signal, or its job's, was aborted, its client left, or its scope ended. Where that was so
-   * before it could ask the store, too: of its `holdId` no other event tells then.
+   * An acquire ended because its signal or its job's was aborted, its client left, or its scope ended. If that happened
+   * before the store was asked, no other event has its `holdId`.
    */
   aborted: LockEvent & { readonly waitedMs: number };
-  /** An acquire gave up because it closed a ring of waits: see `DeadlockError`. */
+  /** An acquire ended because it waited in a deadlock: see `DeadlockError`. */
   deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };
   /** A store call failed; renewals and releases are tried again. */
   storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
   /** The store failed, and a guard with `failOpen` let the request in without its locks. */
   failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
-  /** A trace header was not adopted: malformed, or from a peer that is not trusted. */
+  /** A trace header was refused: it is malformed, or comes from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
-  /** A promise that `waitUntil` was given rejected, for the reason in `cause`. Other warnings are the process's. */
+  /** A promise that was given to `waitUntil` rejected, with the reason in `cause`. Other warnings are process warnings. */
   warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
 }
 
@@ -82,7 +82,7 @@ export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) =>
 export class Events {
   readonly #emitter = new EventEmitter();
 
-  /** Adds a listener and returns the function that removes it. Throws `LockConfigError` for an event that there is not. */
+  /** Adds a listener and returns the function that removes it. Throws `LockConfigError` for an unknown event. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     checkValue('the event', event, name);
     checkValue('the listener', listener, callable);
@@ -94,7 +94,7 @@ export class Events {
     };
   }
 
-  /** Asked first where building the event costs something on a hot path. */
+  /** Whether anything listens. Check it first if the payload costs something on a hot path. */
   has(event: keyof LockEvents): boolean {
     return this.#emitter.listenerCount(event) > 0;
   }
@@ -113,7 +113,7 @@ export class Events {
 }
 
 function reportListener(error: unknown): void {
-  // What was thrown may be anything, and not all of it can be made a string.
+  // The thrown value may be anything, and some values can't be made a string.
   const { message } = Object(error) as { message?: unknown };
   const words = typeof message === 'string' ? message : describe(error);
   process.emitWarning(`A listener of lock events threw: ${words}`, { type: 'ReenlockWarning', code: 'LOCK_LISTENER' });

@@ -8,7 +8,7 @@ export type LockKey = string | number | bigint;
 /** What a key function may return; `undefined`, `null` and `''` are in the type, and refused at run time. */
 export type LockKeys = LockKey | null | undefined | readonly (LockKey | null | undefined)[];
 
-/** A key, checked: what the application wrote, and what stores and maps know it by. */
+/** A checked key: as the application wrote it, and as stores and maps know it. */
 export interface LockName {
   readonly key: string;
   /** Category and key, encoded: not empty, free of `{`, `}`, white space and control characters, 256 bytes at most. */
@@ -18,7 +18,7 @@ export interface LockName {
 const maxKeyBytes = 4096;
 const maxIdBytes = 256;
 
-/** Checks a key and names it within its category; two different pairs never have the same name. */
+/** Checks a key and encodes it with its category. Two different pairs never have the same name. */
 export function lockName(key: unknown, category?: string): LockName {
   const text = keyText(key);
   return { key: text, id: shorten(namePrefix(text, category)) };
@@ -41,7 +41,7 @@ export function namePrefix(prefix: string, category: string | undefined): string
   return category === undefined ? escapeUnsafe(prefix) : `${escapeUnsafe(category)}|${escapeUnsafe(prefix)}`;
 }
 
-/** A name's category and key; of one that is hashed, the name itself is all that is known. */
+/** The category and key of a name. A hashed name is returned as it is. */
 export function readName(id: string): { readonly category: string | undefined; readonly key: string } {
   const bar = id.indexOf('|');
   return {
@@ -50,11 +50,11 @@ export function readName(id: string): { readonly category: string | undefined; r
   };
 }
 
-/** What takes a constant key or a function, in the words of a message. */
+/** How a message names the place that takes a constant key or a function. */
 export interface KeyPlace {
-  /** Whose key it is, and what of. */
+  /** What the key should be. */
   readonly expected: string;
-  /** How the function would be written. */
+  /** How to write the function. */
   readonly instead: string;
 }
 
@@ -69,8 +69,8 @@ export function assertConstantKey(key: string, { expected, instead }: KeyPlace):
 }
 
 /**
- * The part of a key that was probably a value that is missing (`order:undefined`, or `order:${id}` in quotes), if there
- * is one. Of a template it is the beginning alone.
+ * The part of a key that was probably made from a missing value (`order:undefined`), or the beginning of a template
+ * (`order:${id}` in plain quotes), if there is one.
  */
 function suspiciousSegment(key: string): string | undefined {
   const [, word, template] =
@@ -94,19 +94,19 @@ function keyText(key: unknown): string {
 }
 
 function shortEnough(key: string): string {
-  // A UTF-16 unit is at most three bytes: most keys need not be measured.
+  // A UTF-16 unit is at most three bytes: most keys are short enough without counting.
   if (key.length * 3 > maxKeyBytes && Buffer.byteLength(key) > maxKeyBytes) {
     throw new LockKeyError(`Expected the lock key to be ${maxKeyBytes} bytes at most, got ${Buffer.byteLength(key)}`);
   }
   return key;
 }
 
-// What would break a Redis hash tag, a script's argument lists or a log line; a lone surrogate would not survive UTF-8.
+// Characters that break a Redis hash tag, a script's argument lists or a log line. A lone surrogate does not survive UTF-8.
 const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\s\u0000-\u001f\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-/** Most keys need no look at each of their characters. */
+/** Most keys need no escaping. */
 const plain = /^[\w:.,/@+-]*$/;
 
 function escapeUnsafe(text: string): string {
@@ -118,7 +118,7 @@ function unescapeUnsafe(encoded: string): string {
   return encoded.replace(/%([0-9a-f]{4})/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)));
 }
 
-/** `%h` begins no escape, so that a hash is never mistaken for a key. */
+/** `%h` starts no escape, so a hash is never mistaken for a key. */
 function shorten(encoded: string): string {
   if (encoded.length * 3 <= maxIdBytes || Buffer.byteLength(encoded) <= maxIdBytes) return encoded;
   return `%h${createHash('sha256').update(encoded).digest('hex')}`;

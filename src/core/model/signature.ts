@@ -1,14 +1,14 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { checkOptions, type Rule, text, typed } from './validate.ts';
 
-/** Adopts a trace id from whoever can sign it. What `traceHeaders` sends is signed with the same secrets. */
+/** Adopts a trace id if it is signed with one of the secrets. `traceHeaders` signs with the same secrets. */
 export interface SignedTrust {
   /**
-   * What the services that trust each other share, 32 bytes or more each, 1 to 4 of them: the first one signs, all of them
-   * verify. To rotate, add the new one at the end everywhere, then put it first, then drop the old one.
+   * 1 to 4 secrets of 32 bytes or more, shared by the services that trust each other. The first one signs, all of them
+   * verify. To rotate, add the new secret at the end everywhere, then put it first, then remove the old one.
    */
   readonly secrets: readonly (string | Uint8Array)[];
-  /** The name that callers sign for: of this service, or of all that share it. 1 to 128 printable ASCII characters, no spaces. */
+  /** The name that callers sign for: this service's, or one that several services share. 1 to 128 printable ASCII characters. */
   readonly audience: string;
 }
 
@@ -17,11 +17,11 @@ export const signatureHeader = 'X-Trace-Signature';
 
 const minSecretBytes = 32;
 const maxSecrets = 4;
-/** How far ahead an expiry is written, and how far it may be found: what is between the two is for clocks that differ. */
+/** How long a signature is valid, and how far ahead an expiry may be: the difference allows for clocks that differ. */
 const lifeMs = 30_000;
 const maxAheadMs = 60_000;
 
-/** What an audience looks like; without line breaks, so that what is signed reads in one way only. */
+/** The form of an audience. Without line breaks, the signed text can be read in one way only. */
 export const audienceRule: Rule = text(/^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces');
 
 const rules = {
@@ -35,8 +35,8 @@ const rules = {
 
 /**
  * Signs trace ids and verifies signatures: HMAC-SHA256 over id, audience and expiry, written
- * `v1.<key id>.<expiry in ms>.<MAC in base64url>`. The key id is derived from the secret, so that the right one is found
- * while two are in use. Secrets are out of reach of printing and JSON.
+ * `v1.<key id>.<expiry in ms>.<MAC in base64url>`. The key id is derived from the secret, so that the right secret is found
+ * while two are in use. Secrets are private fields: logging and JSON can't leak them.
  */
 export class TraceSignatures {
   readonly audience: string;
@@ -53,14 +53,14 @@ export class TraceSignatures {
     Object.freeze(this);
   }
 
-  /** The signature of an id for `audience`, by the newest secret; good for 30 seconds from `nowMs` on the wall clock. */
+  /** Signs an id for `audience` with the newest secret. Valid for 30 seconds from `nowMs` on the wall clock. */
   sign(traceId: string, nowMs: number, audience: string = this.audience): string {
     const expiry = String(Math.floor(nowMs) + lifeMs);
     const { id, secret } = this.#newest;
     return `v1.${id}.${expiry}.${mac(secret, traceId, audience, expiry)}`;
   }
 
-  /** Whether `signature` was made for this id and for this audience, by a secret that is known, and has not expired. */
+  /** Whether `signature` is for this id and audience, by a known secret, and has not expired. */
   verify(traceId: string, signature: unknown, nowMs: number): boolean {
     if (typeof signature !== 'string') return false;
     const [, id = '', expiry = '', sent = ''] = form.exec(signature) ?? [];
@@ -68,7 +68,7 @@ export class TraceSignatures {
     if (key === undefined) return false;
     const aheadMs = Number(expiry) - nowMs;
     if (!(aheadMs > 0 && aheadMs <= maxAheadMs)) return false;
-    // As text, of which the form has fixed the length: two texts may decode to the same bytes.
+    // Compared as text of a fixed length: two texts may decode to the same bytes.
     return timingSafeEqual(Buffer.from(sent), Buffer.from(mac(key.secret, traceId, this.audience, expiry)));
   }
 }
@@ -92,7 +92,7 @@ function mac(secret: KeyObject, traceId: string, audience: string, expiry: strin
     .digest('base64url');
 }
 
-/** Why a list is not one of secrets, which are told by their lengths at most. */
+/** What is wrong with a list of secrets. Shows their lengths at most. */
 function faultOf(values: readonly unknown[]): string | undefined {
   if (values.length < 1 || values.length > maxSecrets) return `a list of ${values.length}`;
   const distinct = new Set<string>();
@@ -108,7 +108,7 @@ function faultOf(values: readonly unknown[]): string | undefined {
   return undefined;
 }
 
-/** The bytes themselves; of a string, its UTF-8. */
+/** Bytes as they are; a string as UTF-8. */
 function bytesOf(secret: string | Uint8Array): Buffer {
   return typeof secret === 'string'
     ? Buffer.from(secret)

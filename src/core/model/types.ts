@@ -1,9 +1,9 @@
 import type { LockKey } from './key.ts';
 
-/** Who may re-enter: the trace, this one request, or nobody. */
+/** The owner of a hold, who may re-enter it: the whole trace, this one request, or this hold alone. */
 export type OwnerKind = 'trace' | 'request' | 'hold';
 
-/** Readers share a lock with readers; a writer has it alone. */
+/** Readers share a lock with other readers; a writer has it alone. */
 export type LockMode = 'read' | 'write';
 
 /** How one acquire behaves. All durations are milliseconds. */
@@ -16,90 +16,90 @@ export interface AcquireOptions {
   readonly renew?: boolean | undefined;
   /** How long a hold may live at most, renewals included; then it is lost. Default 300 000. */
   readonly maxHoldMs?: number | undefined;
-  /** Gives up the wait when aborted, with a `LockAbortedError`. One that is already aborted refuses even a free key. */
+  /** Ends the wait when aborted, with a `LockAbortedError`. If it is already aborted, even a free key is refused. */
   readonly signal?: AbortSignal | undefined;
   /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
   /**
-   * `'trace'` (default): every scope of the trace re-enters. `'request'`: only this scope does, so that a called service
-   * that locks the key waits. `'hold'`: nobody does, so that branches of one request exclude each other.
+   * `'trace'` (default): every scope of the trace may re-enter. `'request'`: only this scope may, so that a called service
+   * that locks the key waits. `'hold'`: no acquire may, so that branches of one request exclude each other.
    */
   readonly owner?: OwnerKind | undefined;
   /**
-   * `'write'` (default) excludes every other owner; `'read'` shares the key with readers. They stand in one queue: neither
-   * starves. Who writes may read; the only owner that reads may write, one that reads beside others gets a
-   * `DeadlockError` at once.
+   * `'write'` (default) excludes every other owner; `'read'` shares the key with readers. Both wait in one queue: neither
+   * starves. An owner that writes may also read. An owner that reads may also write if it is the only reader; beside other
+   * readers it gets a `DeadlockError` at once.
    */
   readonly mode?: LockMode | undefined;
   /**
-   * Whose turn comes first, -100 to 100; default 0. Each degree counts like ten seconds of waiting, so that nobody is
-   * overtaken for ever.
+   * A waiter of higher priority goes first, -100 to 100; default 0. Each degree counts like ten seconds of waiting, so that
+   * no waiter is overtaken for ever.
    */
   readonly priority?: number | undefined;
 }
 
-/** `tryAcquire` takes what `acquire` takes, but for the waiting. */
+/** The options of `tryAcquire`: those of `acquire`, without the ones about waiting. */
 export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
 
 /** One successful acquire that is not yet released. */
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
   readonly key: string;
-  /** Who may re-enter: the trace id, or a random id of the request or the hold, as the `owner` option says. */
+  /** The owner, who may re-enter: the trace id, or a random id of the request or the hold, as the `owner` option says. */
   readonly owner: string;
   /**
-   * The fencing token: strictly rises with each change of the key's owner, and is equal on re-entry. Readers who share the
-   * key have the same; it rises when one of them becomes the writer. Write it beside what the lock protects, and refuse a
-   * write with a smaller one.
+   * The fencing token: it rises with each change of the key's owner, and is equal on re-entry. Readers that share the key
+   * have the same; it rises when one of them becomes the writer. Store it beside the data that the lock protects, and refuse
+   * a write with a smaller one.
    */
   readonly fence: number;
-  /** Aborted with a `LockLostError` as its reason, when the lease ended or the key changed hands. */
+  /** Aborted when the hold is lost: the lease ended, or the key changed hands. The reason is a `LockLostError`. */
   readonly signal: AbortSignal;
-  /** Whether the hold is neither released nor lost, by the local deadline; no store call. */
+  /** Whether the hold is neither released nor lost, by the local deadline. No store call. */
   isHeld(): boolean;
   /** Milliseconds until the local deadline, 0 when not held. Conservative: counted from before the grant was asked for. */
   remainingMs(): number;
   /**
-   * Throws unless the hold has `minRemainingMs` left (default: anything at all); call it right before a write.
-   * Throws `LockLostError` when the lease is lost or has less left, `LockNotHeldError` after the release.
+   * Throws unless the hold has `minRemainingMs` left (default: more than 0). Call it right before a write. Throws
+   * `LockLostError` if the lease is lost or has less left, `LockNotHeldError` after the release.
    */
   assertHeld(minRemainingMs?: number): void;
   /**
    * Makes the lease end no earlier than `leaseMs` from now, in milliseconds; it never shortens it, and never reaches
-   * beyond `maxHoldMs`. Rejects with `LockLostError` when the hold is lost, `LockStoreError` when the store did not answer,
+   * beyond `maxHoldMs`. Rejects with `LockLostError` if the hold is lost, `LockStoreError` if the store did not answer,
    * `LockNotHeldError` after the release, and `LockConfigError` for a lease that the store does not grant.
    */
   extend(leaseMs: number): Promise<void>;
   /**
-   * Postpones the automatic release of this hold, at the end of its request or job, until `promise` has settled. Also
-   * counts when it is called in the same turn in which the response was ended. A rejection is reported as a `warning`
-   * event, never thrown. Throws `LockNotHeldError` where the hold was released already: the work goes on without the lock.
+   * Postpones the automatic release of this hold, at the end of its request or job, until `promise` has settled. It still
+   * works synchronously after the response was ended. A rejection is reported as a `warning` event, never thrown. Throws
+   * `LockNotHeldError` if the hold was already released: the work goes on without the lock.
    */
   waitUntil(promise: PromiseLike<unknown>): void;
   /**
-   * Gives the hold back; with the scope's last one on the key, the store hears of it. Safe to call more than once: every
-   * call answers the same. Rejects with `LockLostError` when the key had changed hands before, and with `LockStoreError`
-   * when the store did not answer in `storeTimeoutMs`; the release is then tried again until the lease is over.
+   * Releases the hold. The last release of the scope on the key is sent to the store. Safe to call more than once: every
+   * call returns the same promise. Rejects with `LockLostError` if the key had changed hands before, and with
+   * `LockStoreError` if the store did not answer in `storeTimeoutMs`; the release is then tried again until the lease ends.
    */
   release(): Promise<void>;
 }
 
 /**
- * The holds of one `acquireAll`, as one hold. Fences and owners are each key's own: they are in `holds`, and absent here.
+ * The holds of one `acquireAll`, as one hold. Each key has a fence and an owner of its own: see `holds`.
  *
  * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
- * shortest. `assertHeld`, `extend`, `waitUntil` and `release` go for all; one that fails does not keep the others from
- * theirs. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error; where
- * several were lost, or the store failed for several, `cause` is an `AggregateError` of all.
+ * shortest lease. `assertHeld`, `extend`, `waitUntil` and `release` act on all holds; a failure of one does not stop the
+ * others. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error. If several
+ * were lost, or the store failed for several, `cause` is an `AggregateError` of all.
  */
 export interface BatchHold extends Omit<Hold, 'fence' | 'owner'> {
-  /** Its keys, for logs: `'a, b'`. No key that could be locked or released. */
+  /** Its keys, for logs: `'a, b'`. It is not a key that can be locked. */
   readonly key: string;
-  /** Its holds by key, as strings, in the order in which the caller named them. */
+  /** Its holds by key, in the order in which the caller named them. */
   readonly holds: ReadonlyMap<string, Hold>;
 }
 
-/** What the store knows of a key. */
+/** The holders and waiters of a key. */
 export interface LockInfo {
   readonly key: string;
   /** The namespace of the key; undefined without one, and of a key that is listed by its hash. */
@@ -135,13 +135,13 @@ export interface WaiterInfo {
 
 /** Which locks to list. */
 export interface ListOptions {
-  /** What the keys begin with. Default: anything. */
+  /** Lists keys that begin with this. Default: all keys. */
   readonly prefix?: string | undefined;
   /** Only the keys of this namespace. Default: the keys of all namespaces, and those without one. */
   readonly category?: string | undefined;
-  /** About how many names the store looks at for one page, 1 to 1000. Default 100. */
+  /** About how many names the store reads for one page, 1 to 1000. Default 100. */
   readonly limit?: number | undefined;
-  /** What the page before said. Default: the first page. */
+  /** The cursor of the page before. Default: the first page. */
   readonly cursor?: string | undefined;
 }
 
@@ -167,54 +167,54 @@ export interface ForceReleaseOptions extends InspectOptions {
 /** A page of locks. It may be empty, and still not be the last. */
 export interface LockPage {
   readonly locks: readonly LockInfo[];
-  /** What asks for the next page; undefined after the last. */
+  /** Asks for the next page; undefined after the last. */
   readonly cursor: string | undefined;
 }
 
-/** The lock on one key. It binds neither scope nor `Locks`: both are read at each call. */
+/** The lock on one key. It is bound to no scope and no `Locks`: both are read at each call. */
 export interface Lock {
   readonly key: string;
   /**
-   * Takes the lock for the current scope, or re-enters it without a store call when the scope already holds it.
+   * Takes the lock for the current scope, or re-enters it without a store call if the scope already holds it.
    * Rejects with `LockTimeoutError`, `LockAbortedError`, `LockLimitError`, `LockLostError` (re-entry on a lost hold,
    * or one lost before the reader became the writer), `DeadlockError`, `LockScopeError`, `LockStoreError`,
    * `LocksClosedError`, or `LockConfigError` for bad options; nothing more is held or queued then.
    */
   acquire(options?: AcquireOptions): Promise<Hold>;
-  /** As `acquire`, but answers null at once when somebody else holds the key or stands in its queue. */
+  /** As `acquire`, but returns null at once if another owner holds the key or waits for it. */
   tryAcquire(options?: TryOptions): Promise<Hold | null>;
   /**
-   * Acquires, runs `routine` and releases, whatever it does. The routine's result or error is never masked by the
-   * release's; a hold that was lost while the routine went well rejects with `LockLostError`, the result in `value`.
+   * Acquires, runs `routine`, and releases in any case. An error of the release never masks the routine's result or error.
+   * If the hold was lost while the routine succeeded, it rejects with `LockLostError`; `value` is the routine's result.
    */
   run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
-  /** Releases the current scope's newest hold on the key; rejects with `LockNotHeldError` when there is none. */
+  /** Releases the current scope's newest hold on the key. Rejects with `LockNotHeldError` if there is none. */
   release(): Promise<void>;
-  /** Whether anybody holds the key, by the store. */
+  /** Whether the key is held by any owner. Asks the store. */
   isLocked(): Promise<boolean>;
-  /** Whether the current scope holds the key; no store call. */
+  /** Whether the current scope holds the key. No store call. */
   isHeld(): boolean;
-  /** How many holds the current scope has on the key; no store call. */
+  /** How many holds the current scope has on the key. No store call. */
   holdCount(): number;
-  /** Who holds the key and who waits for it, by the store. Needs no scope. */
+  /** The holders and waiters of the key. Asks the store. Needs no scope. */
   inspect(): Promise<LockInfo>;
   /**
-   * Takes the lock from whoever holds it now; their holds are lost, and say so. Needs no scope. Answers false when
-   * nobody held it, or when it had changed hands in between.
+   * Takes the lock from its current holders; their holds are lost, and their signals are aborted. Needs no scope. Returns
+   * false if no one held it, or if it changed hands in between.
    */
   forceRelease(): Promise<boolean>;
 }
 
-/** The methods of `Lock` that most code needs, by key, and two for several keys. They work when destructured. */
+/** The most used methods of `Lock`, by key, and two for several keys. They work when destructured. */
 export interface LockFunctions {
   acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
   tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
   run<T>(key: LockKey, routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
   release(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
   /**
-   * Takes all of the keys, or none, as one hold; keys that are free cost one round trip together. They are taken in one
-   * order whatever the caller's, each once, so that batches never wait for each other in a circle. `waitMs` is for all of
-   * them. Rejects as `acquire` does, `key` being the one that could not be had, and with `LockKeyError` for an empty list.
+   * Takes all of the keys, or none, as one hold. Free keys cost one round trip together. The keys are sorted, and each is
+   * taken once, so that batches never wait for each other in a cycle. `waitMs` is for all of them. Rejects as `acquire`
+   * does, with `key` naming the key that could not be had, and with `LockKeyError` for an empty list.
    */
   acquireAll(keys: readonly LockKey[], options?: AcquireOptions): Promise<BatchHold>;
   /** As `run`, with all of the keys held; a loss of any rejects with `LockLostError`. */
@@ -225,14 +225,14 @@ export interface LockFunctions {
   ): Promise<T>;
 }
 
-/** What the current request or job is. */
+/** The current request or job. */
 export interface Trace {
   /** The id that the request or job came with, or a new one. */
   readonly traceId: string;
-  /** Who may re-enter, unless an acquire's `owner` option says otherwise: the trace id. */
+  /** The owner of its holds, unless an acquire's `owner` option says otherwise: the trace id. */
   readonly owner: string;
-  /** Aborted when the client has left, the job was told to stop, or the scope has ended. */
+  /** Aborted when the client has disconnected, the job was told to stop, or the scope has ended. */
   readonly signal: AbortSignal;
-  /** Whether the request or job is over, with all that `waitUntil` postponed: it can lock nothing more. */
+  /** Whether the request or job is over, with all work that `waitUntil` was given: it can lock nothing more. */
   readonly isOver: boolean;
 }

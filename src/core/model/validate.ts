@@ -2,10 +2,10 @@ import { maxTimerMs } from '../base/clock.ts';
 import { isPromise } from '../base/maybe-promise.ts';
 import { LockConfigError } from './errors.ts';
 
-/** What one option must be: the words for the message, and the test. */
+/** The rule of one option: the words for the message, and the test. */
 export interface Rule {
   readonly expected: string;
-  /** What came, in the words of the message: of a value that may be a secret. */
+  /** Describes the wrong value for the message, if it may be a secret. */
   readonly got?: (value: unknown) => string;
   accepts(value: unknown): boolean;
 }
@@ -32,13 +32,13 @@ export function wholeNumber(min: number, max: number = maxTimerMs, unit?: string
   };
 }
 
-/** A boolean, and nothing that only passes for one. */
+/** `true` or `false`. */
 export const boolean: Rule = { expected: 'true or false', accepts: (value) => typeof value === 'boolean' };
 
 /** A function of any kind. */
 export const callable: Rule = { expected: 'a function', accepts: (value) => typeof value === 'function' };
 
-/** Also another library's. */
+/** A promise, of any library. */
 export const promised: Rule = {
   expected: 'a promise',
   accepts: isPromise,
@@ -68,12 +68,12 @@ export function objectWith(words: string, ...methods: readonly string[]): Rule {
   };
 }
 
-/** What a rule accepts, as far as it passes a test, too. */
+/** A rule with one more test. */
 export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule {
   return { ...rule, accepts: (value) => rule.accepts(value) && passes(value) };
 }
 
-/** Throws `LockConfigError`, naming what was expected and what came, unless the value is what its rule says. */
+/** Throws `LockConfigError`, with what was expected and what came, unless the rule accepts the value. */
 export function checkValue(name: string, value: unknown, rule: Rule): void {
   if (rule.accepts(value)) return;
   const got = value === undefined ? describe(value) : (rule.got ?? describe)(value);
@@ -81,8 +81,8 @@ export function checkValue(name: string, value: unknown, rule: Rule): void {
 }
 
 /**
- * Checks options against their rules and returns a copy without the undefined ones. Throws `LockConfigError`, naming the
- * option, what was expected and what came; also for an option that doesn't exist, and where one of `needed` is missing.
+ * Checks options against their rules and returns a copy without the undefined ones. Throws `LockConfigError` with the option,
+ * what was expected and what came; also for an unknown option, and if one of `needed` is missing.
  */
 export function checkOptions<T extends object, N extends keyof T & string = never>(
   options: T | undefined,
@@ -110,7 +110,7 @@ function givenIn(options: object, where: string): [name: string, value: unknown]
     throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
   }
   const given = Object.entries(options);
-  // A promise, a signal, a map or an object of getters: what it was meant to say would be passed over in silence.
+  // A promise, a signal, a map or an object of getters: its content would be ignored in silence.
   if (given.length === 0 && !isPlain(options)) {
     throw new LockConfigError(
       `Expected the options of ${where} to be an object's own properties, got an object that has none`,
@@ -119,13 +119,13 @@ function givenIn(options: object, where: string): [name: string, value: unknown]
   return given;
 }
 
-/** What else was given in place of options: a store, a client, or the request where a factory itself was mounted. */
+/** Names the class of an object given in place of options: a store, a client, or a request if a factory was not called. */
 function ofClass(options: object): string {
   const name: unknown = isPlain(options) ? undefined : options.constructor?.name;
   return typeof name === 'string' && name !== 'Object' ? ` of an object of class ${name}` : '';
 }
 
-/** An object literal, of whatever realm. */
+/** An object literal, of any realm. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -135,7 +135,7 @@ function isPlain(value: object): boolean {
 export function describe(value: unknown): string {
   const kind = kindOf(value);
   if (kind === 'object' || kind === 'array' || kind === 'function' || kind === 'symbol') return typed(value);
-  // Of a connection string in a client's place no more than its scheme: it may have a password.
+  // A connection string may have a password: only its scheme is shown.
   const words = String(value).replace(/:\/\/.*/s, '://…');
   return `\`${words.slice(0, 100)}\` (${kind})`;
 }
