@@ -13,6 +13,7 @@ import { checkAcquireOptions } from '../../../src/core/model/options.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { everyRow } from '../../support/rows.ts';
 import { isAmong, locksTable, odd } from '../model/option-table.ts';
 
 const created: Locks[] = [];
@@ -37,12 +38,21 @@ describe('the options of an acquire', () => {
     ['priority', 'a whole number, -100 to 100', [0, -1]],
     ['signal', 'an AbortSignal', []],
   ] as const;
-  const refused = table.flatMap(([name, expected, taken]) =>
-    odd.filter(([value]) => !isAmong(taken, value)).map(([value, got]) => ({ name, expected, value, got })),
+
+  it.each(table)(
+    'refuse each odd value of %s that is not %s, wherever they are given',
+    async (name, expected, taken) => {
+      const refused = odd.filter(([value]) => !isAmong(taken, value));
+      await everyRow(
+        refused,
+        ([, got]) => got,
+        ([value, got]) => expectRefused(name, value, `Expected \`${name}\` to be ${expected}, got ${got}`),
+      );
+    },
   );
 
-  it.each(refused)('refuse $name: $got, wherever they are given', async ({ name, expected, value, got }) => {
-    const error = new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`);
+  async function expectRefused(name: string, value: unknown, message: string): Promise<void> {
+    const error = new LockConfigError(message);
     const options = { [name]: value };
     expect(() => getLock('key', options)).toThrow(error);
     expect(() => new RequestGuard('key', options)).toThrow(error);
@@ -52,7 +62,7 @@ describe('the options of an acquire', () => {
       () => expect(Promise.resolve().then(() => getLock('key').acquire(options))).rejects.toThrow(error),
       { locks: build({}) },
     );
-  });
+  }
 
   it.each([
     ['category', ''],

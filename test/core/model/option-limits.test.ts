@@ -9,6 +9,7 @@ import {
   type LocksOptions,
   lock,
 } from '../../../src/core/index.ts';
+import { everyRow } from '../../support/rows.ts';
 import { coreTests } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -96,10 +97,6 @@ async function extended(leaseMs: number): Promise<void> {
   await lock.run('k', (hold) => hold.extend(leaseMs), { maxHoldMs: max });
 }
 
-const cases = places.flatMap(([place, numbers, use]) =>
-  Object.entries(numbers).map(([name, numeric]) => ({ place, name, use, ...numeric })),
-);
-
 const neverTaken: readonly unknown[] = [
   -1,
   -0.5,
@@ -120,9 +117,14 @@ const neverTaken: readonly unknown[] = [
   () => 500,
 ];
 
-describe.each(cases)('$name of $place', ({ name, use, min, max: most, also = [], beside = {} }) => {
+describe.each(places)('the numbers that %s takes', (_, numbers, use) => {
+  const options = Object.entries(numbers);
   /** What came of each value: that it was taken, or the error. */
-  async function outcomes(values: readonly unknown[]): Promise<readonly (readonly [unknown, unknown])[]> {
+  async function outcomes(
+    name: string,
+    values: readonly unknown[],
+    beside = {},
+  ): Promise<readonly (readonly [unknown, unknown])[]> {
     const told: [unknown, unknown][] = [];
     for (const value of values) {
       const { job } = setUp();
@@ -135,12 +137,26 @@ describe.each(cases)('$name of $place', ({ name, use, min, max: most, also = [],
     return told;
   }
 
-  it('takes what is within its bounds', async () => {
-    const values = [min, min + 1, most - 1, most, ...also];
-    expect(await outcomes(values)).toEqual(values.map((value) => [value, 'taken']));
+  it('are those within the bounds of each option', async () => {
+    await everyRow(
+      options,
+      ([name]) => name,
+      async ([name, { min, max: most, also = [], beside }]) => {
+        const values = [min, min + 1, most - 1, most, ...also];
+        expect(await outcomes(name, values, beside)).toEqual(values.map((value) => [value, 'taken']));
+      },
+    );
   });
 
-  it('refuses what is beyond them, and what is no number', async () => {
+  it('are none beyond the bounds of an option, and nothing else', async () => {
+    await everyRow(
+      options,
+      ([name]) => name,
+      ([name, numeric]) => expectRefusals(name, numeric),
+    );
+  });
+
+  async function expectRefusals(name: string, { min, max: most, also = [], beside }: Numeric): Promise<void> {
     const isBeyond = (value: number): boolean => value < min || value > most;
     const values = [
       ...neverTaken.filter((value) => !Number.isInteger(value) || isBeyond(value as number)),
@@ -151,8 +167,8 @@ describe.each(cases)('$name of $place', ({ name, use, min, max: most, also = [],
       code: 'ERR_LOCK_CONFIG',
       message: expect.stringMatching(new RegExp(`^Expected \`${name}\` to be a whole number`)),
     });
-    expect(await outcomes(values)).toEqual(values.map((value) => [value, error]));
-  });
+    expect(await outcomes(name, values, beside)).toEqual(values.map((value) => [value, error]));
+  }
 });
 
 it('an option named __proto__ is refused wherever options are taken, and pollutes nothing', async () => {

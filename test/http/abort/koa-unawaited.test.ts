@@ -3,8 +3,8 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import type { Call, Framework, Middleware } from '../../support/http/frameworks.ts';
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
-import { majors } from '../../support/http/majors.ts';
 import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { majors } from '../../support/majors.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();

@@ -1,6 +1,7 @@
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
+import { majors } from '../../support/majors.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
@@ -11,10 +12,12 @@ import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();
 
-const clients = {
-  'ioredis 6': (port: number, options: RedisOptions) => new Redis6(port, options),
-  'ioredis 5': (port: number, options: RedisOptions) => new Redis5(port, options as object) as unknown as Redis6,
-};
+type Connect = (port: number, options: RedisOptions) => Redis6;
+
+const clients = majors<readonly [version: string, connect: Connect]>(
+  [['ioredis 6', (port, options) => new Redis6(port, options)]],
+  () => [['ioredis 5', (port, options) => new Redis5(port, options as object) as unknown as Redis6]],
+);
 
 /** Whoever may run no script at all. */
 const plain = ['--user', 'plain', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'];
@@ -26,7 +29,7 @@ describe('on a server without scripts', () => {
   });
   afterAll(() => server.stop());
 
-  for (const [version, connect] of Object.entries(clients)) {
+  for (const [version, connect] of clients) {
     describe(`${version}, as a user who may run none`, () => {
       let client: Redis6;
       let adapter: RedisCas;
@@ -78,7 +81,7 @@ describe('on a server without scripts', () => {
   }
 });
 
-function faults(connect: (port: number, options: RedisOptions) => Redis6, port: () => number): StoreFault[] {
+function faults(connect: Connect, port: () => number): StoreFault[] {
   const broken = async (at: number, options: RedisOptions) => {
     const client = connect(at, { maxRetriesPerRequest: 0, retryStrategy: () => 10, disconnectTimeout, ...options });
     // What ioredis says by event it also says to each call.

@@ -16,10 +16,16 @@ const clients = {
   'ioredis 5': (port: number, options: RedisOptions) => new Redis5(port, options as object) as unknown as Redis6,
 };
 
-const namings = {
-  'its defaults': { client: {}, store: {} },
-  'a key prefix and a prefix': { client: { keyPrefix: 'shop*:' }, store: { prefix: 'locks[?]/' } },
-};
+/** Each client with one way of naming keys: neither depends on the other. */
+const uses = [
+  { version: 'ioredis 6', naming: 'its defaults', ofClient: {}, ofStore: {} },
+  {
+    version: 'ioredis 5',
+    naming: 'a key prefix and a prefix',
+    ofClient: { keyPrefix: 'shop*:' },
+    ofStore: { prefix: 'locks[?]/' },
+  },
+] as const;
 
 describe('on a standalone server', () => {
   let server: RedisServer;
@@ -28,44 +34,43 @@ describe('on a standalone server', () => {
   });
   afterAll(() => server.stop());
 
-  for (const [version, connect] of Object.entries(clients)) {
-    for (const [naming, options] of Object.entries(namings)) {
-      describe(`${version} with ${naming}`, () => {
-        let client: Redis6;
-        let store: RedisStore;
-        beforeAll(() => {
-          client = connect(server.port, { ...options.client, retryStrategy: () => 10 });
-        });
-        afterAll(() => client.disconnect());
-
-        describeContract('RedisStore', {
-          async create() {
-            await client.flushall();
-            store = new RedisStore({ client, ...options.store });
-            return store;
-          },
-          elapse: (ms) => elapseOnRedis(ms, () => client.time()),
-          losses: [
-            {
-              name: 'FLUSHALL',
-              async happen() {
-                await client.flushall();
-                return store;
-              },
-            },
-            {
-              name: 'a restart without persistence',
-              async happen() {
-                await server.restart();
-                return store;
-              },
-            },
-          ],
-          isNode: true,
-          faults: faults(connect, () => server.port),
-        });
+  for (const { version, naming, ofClient, ofStore } of uses) {
+    const connect = clients[version];
+    describe(`${version} with ${naming}`, () => {
+      let client: Redis6;
+      let store: RedisStore;
+      beforeAll(() => {
+        client = connect(server.port, { ...ofClient, retryStrategy: () => 10 });
       });
-    }
+      afterAll(() => client.disconnect());
+
+      describeContract('RedisStore', {
+        async create() {
+          await client.flushall();
+          store = new RedisStore({ client, ...ofStore });
+          return store;
+        },
+        elapse: (ms) => elapseOnRedis(ms, () => client.time()),
+        losses: [
+          {
+            name: 'FLUSHALL',
+            async happen() {
+              await client.flushall();
+              return store;
+            },
+          },
+          {
+            name: 'a restart without persistence',
+            async happen() {
+              await server.restart();
+              return store;
+            },
+          },
+        ],
+        isNode: true,
+        faults: faults(connect, () => server.port),
+      });
+    });
   }
 });
 

@@ -2,9 +2,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Readable } from 'node:stream';
 import type { Hold, LockError, LockKeys } from 'reenlock';
 import type { GuardOptions as ExpressGuardOptions, TraceContextOptions } from 'reenlock/express';
+import { majors } from '../majors.ts';
 import { express4, express5 } from './express-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
-import { majors } from './majors.ts';
 
 /** One request, as a handler sees it on every framework. */
 export interface Call {

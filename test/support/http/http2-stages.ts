@@ -1,10 +1,10 @@
 import { constants } from 'node:http2';
+import { majors } from '../majors.ts';
 import { Contest, type ContestOptions } from '../stores/contest.ts';
 import { bare } from './bare-app.ts';
 import type { Call, Framework } from './frameworks.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
-import { majors } from './majors.ts';
 import type { Protocol } from './protocols.ts';
 import { Stage } from './stage.ts';
 

@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
 import express5 from 'express';
 import Koa3, { type Middleware } from 'koa';
+import { majors } from '../majors.ts';
 import * as expressApp from './express-app.ts';
 import type { Framework } from './frameworks.ts';
 import * as koaApp from './koa-app.ts';
-import { majors } from './majors.ts';
 
 export type Express = typeof express5;
 export type Koa = typeof Koa3;

@@ -1,6 +1,7 @@
 import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { majors } from '../../../support/majors.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
@@ -14,10 +15,11 @@ watchLeaks();
 type Nodes = RedisCluster['nodes'];
 type Connect = (nodes: Nodes, options: ClusterOptions) => Cluster6;
 
-const clients: Record<string, Connect> = {
-  'ioredis 6': (nodes, options) => new Cluster6([...nodes], options),
-  'ioredis 5': (nodes, options) => new Cluster5([...nodes], options as object) as unknown as Cluster6,
-};
+/** Each client with its way of naming keys: neither depends on the other. */
+const uses = majors<readonly [version: string, keyPrefix: string, connect: Connect]>(
+  [['ioredis 6', 'shop:', (nodes, options) => new Cluster6([...nodes], options)]],
+  () => [['ioredis 5', '', (nodes, options) => new Cluster5([...nodes], options as object) as unknown as Cluster6]],
+);
 
 describe('on a cluster', () => {
   let cluster: RedisCluster;
@@ -26,12 +28,12 @@ describe('on a cluster', () => {
   }, 120_000);
   afterAll(() => cluster.stop());
 
-  for (const [version, connect] of Object.entries(clients)) {
+  for (const [version, keyPrefix, connect] of uses) {
     describe(version, () => {
       let client: Cluster6;
       let store: RedisStore;
       beforeAll(async () => {
-        client = connect(cluster.nodes, { keyPrefix: version === 'ioredis 5' ? 'shop:' : '' });
+        client = connect(cluster.nodes, { keyPrefix });
         await connected(client);
       });
       afterAll(() => client.disconnect());
