@@ -20,8 +20,8 @@ import {
 } from './validate.ts';
 
 /**
- * Whose trace header is adopted: of peers inside (in-process, loopback, private, link-local; default), of everybody, of
- * nobody, of whom a predicate says, or of whoever can sign it.
+ * Whose trace header is adopted: that of internal peers (in-process, loopback, private, link-local), of all clients, of
+ * none, of requests that a predicate accepts, or of clients that sign it.
  */
 export type Trust =
   | 'internal'
@@ -31,30 +31,30 @@ export type Trust =
   | SignedTrust
   | TraceSignatures;
 
-/** `Trust` as `settings` has it: secrets are kept where nothing prints them. */
+/** `Trust` as `settings` has it: secrets are private, so that logging cannot leak them. */
 export type CheckedTrust = Exclude<Trust, SignedTrust>;
 
-/** What `traceContext` takes by default from its `Locks`. */
+/** The options of `traceContext` that its `Locks` may set for all. */
 export interface TraceOptions {
   /** Default `'internal'`; in production it should be set. */
   readonly trust?: Trust | undefined;
   /** The request and response header of the trace id. Default `X-Trace-Id`. */
   readonly headerName?: string | undefined;
-  /** How long a handler may work on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
+  /** How long a handler may go on after its client left, in milliseconds; then its holds are lost. Default 30 000. */
   readonly abortGraceMs?: number | undefined;
 }
 
-/** What `createLocks` takes; the durations are milliseconds, and the defaults of every acquire. */
+/** The options of `createLocks`. Durations are milliseconds; those of an acquire are its defaults. */
 export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs'> {
-  /** Where the locks live. Default: a `MemoryStore` of its own, which excludes no other process. */
+  /** The store. Default: a `MemoryStore` of its own, which excludes no other process. */
   readonly store?: LockStore | undefined;
   /** How long a handed-off grant lasts until its first renewal, `leaseMs` at most. Default 3 000. */
   readonly claimMs?: number | undefined;
-  /** How often a waiter asks for itself, in case a message got lost. Default 1 000. */
+  /** How often a process polls for its waiters, in case a message got lost. Default 1 000. */
   readonly pollMs?: number | undefined;
   /** The deadline of every store call, then `LockStoreError`. Default 2 000. */
   readonly storeTimeoutMs?: number | undefined;
-  /** How long `close` waits for holds, which are lost then. Default 10 000. */
+  /** How long `close` waits for holds to be released; then they are lost. Default 10 000. */
   readonly drainMs?: number | undefined;
   /** How many waiters a key's queue takes; one more gets a `LockLimitError`. Default 1 000. */
   readonly maxWaitersPerKey?: number | undefined;
@@ -64,12 +64,12 @@ export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs
   readonly maxReentry?: number | undefined;
 }
 
-/** The options of one `Locks`, complete but for the store and the trust; secrets are not among them. */
+/** The options of one `Locks`, with their defaults; secrets are not among them. */
 export type LocksSettings = {
   readonly [K in Exclude<keyof LocksOptions, 'store' | 'trust'>]-?: NonNullable<LocksOptions[K]>;
 } & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
-/** The options of one acquire for which its `Locks` has defaults. */
+/** The options of one acquire that have defaults in its `Locks`. */
 export interface AcquireSettings {
   readonly waitMs: number;
   readonly leaseMs: number;
@@ -77,7 +77,7 @@ export interface AcquireSettings {
   readonly maxHoldMs: number;
 }
 
-/** The other ones, but for `category`: that is a part of the lock's name. */
+/** The other options of one acquire, without `category`, which is a part of the lock's name. */
 export interface AcquireTarget {
   readonly owner: OwnerKind;
   readonly mode: LockMode;
@@ -87,7 +87,7 @@ export interface AcquireTarget {
 
 const trust: Rule = {
   expected: `'internal', 'all', 'none', a function of the request, or \`{ secrets, audience }\``,
-  // A secret in the wrong place.
+  // It may be a secret in the wrong place.
   got: typed,
   accepts: (value) =>
     typeof value === 'function' ||
@@ -97,11 +97,11 @@ const trust: Rule = {
 
 const headerName = narrowed(
   text(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'a header name'),
-  // Node keeps headers in a plain object, where `__proto__` and its like are never what a client sent.
+  // Node keeps headers in a plain object: `__proto__` and its like are never what a client sent.
   (name) => !((name as string).toLowerCase() in {}),
 );
 
-/** Also those of `traceContext`. */
+/** Shared with `traceContext`. */
 export const traceRules: Rules<TraceOptions> = {
   trust,
   headerName,
@@ -110,11 +110,11 @@ export const traceRules: Rules<TraceOptions> = {
 
 const signal = narrowed(
   objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
-  // No other target of events says whether it is aborted.
+  // Other event targets do not have `aborted`.
   (target) => typeof (target as Partial<AbortSignal>).aborted === 'boolean',
 );
 
-/** Also those of guards. */
+/** Shared with guards. */
 export const acquireRules: Rules<AcquireOptions> = {
   waitMs: millisecondsOrInfinity,
   leaseMs: milliseconds(10),
@@ -180,7 +180,7 @@ export function resolveLocksOptions(options: LocksOptions | undefined): LocksSet
   return Object.freeze(settings);
 }
 
-/** Checks secrets and audience, and puts them where nothing prints them. Throws `LockConfigError`. */
+/** Checks secrets and audience, and makes them private. Throws `LockConfigError`. */
 export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
   if (typeof trust !== 'object' || trust instanceof TraceSignatures) return trust;
   return new TraceSignatures(trust);
@@ -196,7 +196,7 @@ export function checkAcquireOptions(options: AcquireOptions | undefined, where: 
 
 const noOptions: AcquireOptions = Object.freeze({});
 
-/** Puts what an acquire asks for over what its `Locks` says. Both were checked. */
+/** The options of an acquire over the defaults of its `Locks`. Both were checked. */
 export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {
   const settings = {
     waitMs: options.waitMs ?? defaultsOf.waitMs,

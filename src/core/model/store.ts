@@ -2,58 +2,59 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockMode } from './types.ts';
 
 /**
- * The contract of a store. `test/contract/` has a test under each number, and runs unchanged against every store.
+ * The contract of a store. `test/stores/contract/` has a test under each number, and runs unchanged against every store.
  *
  * C1  A free key is granted at once: a fence, the lease's end and the store's time.
  * C2  While the lease of one owner's hold lasts, no other owner is granted the key; but see C19.
- * C3  The holding owner is granted at once, with the fence it has: re-entry overtakes the queue.
- * C4  Every operation is idempotent by hold id: a repeated acquire answers the grant that it got, and adds nothing.
- * C5  A key that is not free: with `queue`, the hold id is queued; without, it is refused and leaves nothing.
- * C6  First in, first out among live waiters of one priority; a newcomer never overtakes them, not by an acquire without
- *     `queue` either. Each degree of priority counts like ten seconds of waiting: nobody is overtaken by whoever comes
+ * C3  The owner that holds the key is granted at once, with the fence it has: re-entry overtakes the queue.
+ * C4  Every operation is idempotent by hold id: a repeated acquire returns the grant that it got, and adds nothing.
+ * C5  If the key is not free, an acquire with `queue` is queued; without `queue` it is refused and leaves nothing.
+ * C6  First in, first out among live waiters of one priority. A newcomer never overtakes them, not by an acquire without
+ *     `queue` either. Each degree of priority counts like ten seconds of waiting: no waiter is overtaken by one that comes
  *     later than that.
- * C7  The release of an owner's last hold makes the next live waiter the holder in the same step: a new fence and a lease
- *     of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or, where the releasing
- *     process is its own, in the reply; never from inside the call.
- * C8  An acquire is also the poll: it answers granted, queued or cancelled; queues anew, at the tail, what the store does
- *     not know; keeps its process live; frees expired holds and hands off. Any reply names the calling process's open claims.
- * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat answers
- *     the same, an acquire that arrives later answers cancelled. A store that knows that no call of the hold id can arrive
- *     any more, since all were answered at once or on the connection that they were sent on, may forget it before.
+ * C7  The release of an owner's last hold makes the next live waiter the holder in the same step, with a new fence and a
+ *     lease of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or in the reply if the
+ *     releasing process is its own; never from inside the call.
+ * C8  An acquire is also the poll: it returns granted, queued or cancelled. It queues a hold id that the store does not
+ *     know at the tail, keeps its process live, frees expired holds and hands off. Any reply names the open claims of the
+ *     calling process.
+ * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat returns
+ *     the same, an acquire that arrives later returns cancelled. A store that knows that no call of the hold id can still
+ *     arrive may forget it earlier: all were answered at once, or on the connection that they were sent on.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
- * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, also after the store lost its data.
- * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls, keeps its place meanwhile, and is
- *     not passed over as unreachable twice in a row once it polled. Entries of a process that has not polled for
- *     `livenessMs` go, a tenth of it later at the latest.
- * C13 The store's clock decides, by the lease's end, not by presence.
+ * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, even after the store lost its data.
+ * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls. It keeps its place meanwhile, and
+ *     once it has polled it is not passed over as unreachable twice in a row. Entries of a process that has not polled for
+ *     `livenessMs` are removed, a tenth of it later at the latest.
+ * C13 The store's clock decides, by the lease's end and not by presence.
  * C14 Waiters of the owner that was just granted are granted with it, as far as C19 admits them.
- * C15 A force release does nothing when the fence is not the one named; else every hold goes, the next waiter is granted,
- *     and the holders' processes are told in the stream.
+ * C15 A force release does nothing if the fence is not the one named. Otherwise every hold is removed, the next waiter is
+ *     granted, and the holders' processes are told in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
- * C17 `inspect` changes nothing and tells holds and waiters, in order.
- * C18 A failed call rejects with a `LockStoreError`; `not-applied` only where it is certain.
- * C19 With `modes` (without, every hold is a writer's), readers share a key, a writer has it alone, in one queue for both:
- *     a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its own; an owner
- *     has any number, of either mode.
- * C20 The owner of a write hold is granted a read hold at once. The only owner that reads is granted a write hold at once.
- *     One that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait for itself.
- *     When its last write hold is gone and it still reads, the readers that wait next are granted.
- * C21 All holds of a key are renewed, and told, under its last fence, and readers who join others share theirs. It rises
- *     when nobody held, and when a writer joins holds that are all readers': what one owner writes, no other ever wrote
- *     under the same fence. The read holds that were there before may still be renewed with the fence that they got.
- * C22 A grant tells how many other holds its owner has on the key.
+ * C17 `inspect` changes nothing and returns holds and waiters, in order.
+ * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
+ * C19 With `modes`, readers share a key and a writer has it alone (without, every hold is a writer's). There is one queue
+ *     for both: a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its
+ *     own; an owner may have any number of holds, of either mode.
+ * C20 The owner of a write hold is granted a read hold at once. An owner that is the only reader is granted a write hold at
+ *     once. An owner that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait
+ *     for itself. When its last write hold is gone and it still reads, the readers that wait next are granted.
+ * C21 All holds of a key are renewed, and told, under its last fence, and readers that join others share theirs. The fence
+ *     rises when the key was free, and when a writer joins holds that are all readers': no other owner ever wrote under
+ *     the fence of a writer. Read holds from before may still be renewed with the fence that they got.
+ * C22 A grant says how many other holds its owner has on the key.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
- * C24 With `minFence`, a new fence is at least the one named, and those after it are greater; a repeat raises that of a hold
- *     that is alone on its key to just that. At re-entry it says nothing.
+ * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
+ *     hold that is alone on its key to just that. At re-entry it has no effect.
  * C25 A release that asks for it announces a key that it leaves free to every process that subscribed for that, and to no
  *     other.
- * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was set last.
- * C27 With `edges`, `wait` tells in one step since when a hold id is queued, if it is, and who holds, with holds and fences;
- *     it changes nothing.
- * C28 Who is not granted is told how many wait before it: of a hold id that is queued, those ahead of it; else all.
+ * C26 With `edges`, an owner's edges are those that were set and not cleared, each until `ttlMs` after it was last set.
+ * C27 With `edges`, `wait` returns in one step since when a hold id is queued, if it is, and the holders with their holds
+ *     and fences. It changes nothing.
+ * C28 A reply without a grant says how many wait before the call: for a queued hold id those before it, else all.
  *
- * A hold request carries all that is known of it. What carries the lock may be answered at once, without a promise.
+ * A hold request carries all that is known of it. The calls that carry the lock may return without a promise.
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
@@ -78,29 +79,29 @@ export interface LockStore {
   uptimeMs?(): Promise<number>;
 }
 
-/** What a store lacks or has; nothing ever asks which store it is. */
+/** What a store has or lacks; no code asks which store it is. */
 export interface StoreCapabilities {
-  /** Whether waiters are queued in order; without, an acquire is only ever granted or refused, and tried again. */
+  /** Whether waiters are queued in order. Without it an acquire is granted or refused at once, and tried again. */
   readonly queue: boolean;
   /** Whether a release makes the next waiter the holder. */
   readonly handOff: boolean;
-  /** Whether it can tell that nobody listens to a process's messages. */
+  /** Whether it can tell that a process does not receive its messages. */
   readonly reachability: boolean;
   /** Whether readers can share. */
   readonly modes: boolean;
   /** Whether its locks exclude other processes. */
   readonly shared: boolean;
-  /** Whether it heeds `minFence`: without, it can't be one of a quorum. */
+  /** Whether it supports `minFence`. Without it, it can't be one of a quorum. */
   readonly minFence?: boolean;
-  /** Whether it keeps who waits for what: without, no deadlock is found. */
+  /** Whether it keeps the edges of waiters. Without it, no deadlock is found. */
   readonly edges?: boolean;
-  /** The longest lease that it may be asked for, in milliseconds; without, it may be any. */
+  /** The longest lease that it grants, in milliseconds. Default: no limit. */
   readonly maxLeaseMs?: number;
 }
 
 /**
- * Who waits for what, by owner. An edge is only a pointer: it may be stale, and counts while its hold id stands in the
- * queue. No call is about more than one key, or more than one owner.
+ * What each owner waits for. An edge is only a pointer: it may be stale, and counts while its hold id is in the queue. No
+ * call concerns more than one key, or more than one owner.
  */
 export interface EdgeStore {
   /** Sets an edge, or makes it last longer. */
@@ -112,7 +113,7 @@ export interface EdgeStore {
   wait(request: HoldRequest): Promise<WaitReply>;
 }
 
-/** Where to look whether an owner still waits, and how to name that wait to people. */
+/** One wait of an owner: where to check that it still waits, and how to name the wait in messages. */
 export interface WaitEdge {
   readonly request: HoldRequest;
   /** The trace that waits. */
@@ -121,20 +122,20 @@ export interface WaitEdge {
   readonly key: string;
 }
 
-/** What a hold id waits for, as C27 says. */
+/** The wait of a hold id, as C27 says. */
 export interface WaitReply {
-  /** Since when the hold id stands in the queue, on the store's clock; undefined where it does not. */
+  /** Since when the hold id is in the queue, on the store's clock; undefined if it is not. */
   readonly sinceMs: number | undefined;
   readonly holds: readonly { readonly holdId: string; readonly owner: string; readonly fence: number }[];
 }
 
-/** One hold, asked for or had: the same object goes with every call about it. */
+/** One hold, asked for or granted: every call about it carries the same object. */
 export interface HoldRequest {
   /** The lock's encoded name, `LockName.id`. */
   readonly id: string;
   readonly holdId: string;
   readonly owner: string;
-  /** The random name of the asking process, on which it can be told of grants. */
+  /** The random name of the calling process: grants are published under it. */
   readonly process: string;
   /** How long a handed-off grant lasts until its first renewal. */
   readonly claimMs: number;
@@ -148,41 +149,41 @@ export interface HoldRequest {
   unanswered?: number;
 }
 
-/** How one acquire is meant; durations are milliseconds. */
+/** The terms of one acquire; durations are milliseconds. */
 export interface AcquireTerms {
   readonly leaseMs: number;
-  /** Whether to wait in the queue when the key is not free. */
+  /** Whether to wait in the queue if the key is not free. */
   readonly queue: boolean;
   readonly maxWaiters: number;
   /** How long the process counts as live after this call. */
   readonly livenessMs: number;
   /**
-   * A fence that this call makes is at least this. A repeat raises the fence of the hold that it got, where that is the
-   * only one on the key; at re-entry it says nothing.
+   * A new fence is at least this. A repeat raises the fence of the hold that it got, if that is the only one on the key. At
+   * re-entry it has no effect.
    */
   readonly minFence?: number | undefined;
 }
 
-/** Of which grant, and for how many milliseconds from now. */
+/** The terms of one renewal: the fence of the grant, and the new lease in milliseconds from now. */
 export interface RenewTerms {
   readonly fence: number;
   readonly leaseMs: number;
 }
 
-/** What is to be kept and told of a release; durations are milliseconds. */
+/** The terms of one release; durations are milliseconds. */
 export interface ReleaseTerms {
   /** How long to remember the hold id; 0: not at all. */
   readonly tombstoneMs: number;
-  /** Whether processes that subscribed for it are told where this leaves the key free; that may get lost like any message. */
+  /** Whether to tell subscribed processes if this leaves the key free. Like any message, that may get lost. */
   readonly announce?: boolean;
 }
 
-/** What was granted; times are milliseconds on the store's clock. */
+/** A grant; times are milliseconds on the store's clock. */
 export interface StoreGrant {
   readonly holdId: string;
   readonly fence: number;
   readonly endMs: number;
-  /** Handed off and not renewed yet: it lasts `claimMs`. */
+  /** Whether it was handed off and not renewed yet: it lasts `claimMs`. */
   readonly isClaim: boolean;
 }
 
@@ -193,7 +194,7 @@ interface Reply {
   readonly claims: readonly StoreGrant[];
 }
 
-/** What came of an acquire; times are milliseconds on the store's clock, the others durations. */
+/** The reply to an acquire; times are milliseconds on the store's clock, others are durations. */
 export type AcquireReply = Reply &
   (
     | {
@@ -206,9 +207,9 @@ export type AcquireReply = Reply &
         readonly status: 'queued';
         /** Whether the store did not know the hold id before this call. */
         readonly isNew: boolean;
-        /** What is left of the holder's lease. */
+        /** What remains of the holder's lease. */
         readonly leaseRemainingMs: number;
-        /** How many wait before it. */
+        /** How many waiters are before it. */
         readonly position: number;
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */
@@ -216,7 +217,7 @@ export type AcquireReply = Reply &
     | { readonly status: 'cancelled' }
   );
 
-/** Until when the lease lasts now, on the store's clock; `lost` where there is none to renew. */
+/** The new end of the lease, on the store's clock; `lost` if there is no lease to renew. */
 export type RenewReply =
   | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
   | { readonly status: 'lost' };
@@ -227,7 +228,7 @@ export type RenewReply =
  */
 export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
 
-/** Who holds and who waits, in order; times are milliseconds on the store's clock. */
+/** The holders and the waiters, in order; times are milliseconds on the store's clock. */
 export interface InspectReply {
   readonly nowMs: number;
   readonly holds: readonly (StoreGrant & { readonly owner: string; readonly mode: LockMode })[];
@@ -245,34 +246,34 @@ export interface StoreWaiter {
 
 /** Which locks to list, and from where. */
 export interface ListRequest {
-  /** What the encoded names begin with; may be empty. */
+  /** The beginning of the encoded names; may be empty. */
   readonly idPrefix: string;
-  /** About how many names to look at. */
+  /** About how many names to read. */
   readonly limit: number;
-  /** What the page before said; absent for the first one. */
+  /** The cursor of the page before; absent for the first one. */
   readonly cursor?: string | undefined;
 }
 
 /** A page of locks: it may be empty, and still not be the last. */
 export interface ListReply {
   readonly locks: readonly (InspectReply & { readonly id: string })[];
-  /** What names the next page; absent after the last. */
+  /** Asks for the next page; absent after the last. */
   readonly cursor?: string | undefined;
 }
 
-/** What the stream tells a process; any of it may get lost. */
+/** The messages to a process; any of them may get lost. */
 export type StoreMessage =
   /** A waiter of this process was granted. */
   | { readonly kind: 'granted'; readonly grant: StoreGrant }
   /** A hold of this process was taken from it. */
   | { readonly kind: 'lost'; readonly holdId: string }
-  /** A release that was to be announced left this key free. */
+  /** A release that asked for an announcement left this key free. */
   | { readonly kind: 'freed'; readonly id: string }
   /** Messages may have been missed. */
   | { readonly kind: 'resubscribed' }
   /** The server is set up in a way that locks suffer from. */
   | ({ readonly kind: 'warning' } & ServerWarning)
-  /** The stream has a fault; it mends itself. */
+  /** The stream has a fault; it recovers by itself. */
   | { readonly kind: 'fault'; readonly error: Error };
 
 /** How a server is set up in a way that locks suffer from. */
@@ -282,14 +283,14 @@ export interface ServerWarning {
   readonly message: string;
 }
 
-/** Called in a turn of its own, never from inside a store call. Must not throw. */
+/** Called asynchronously, never from inside a store call. Must not throw. */
 export type StoreListener = (message: StoreMessage) => void;
 
-/** What else a stream tells. */
+/** Which further messages a stream sends. */
 export interface SubscribeOptions {
-  /** Whether to be told of the keys that announced releases leave free, too. */
+  /** Whether to send `freed` messages, too. */
   readonly freed?: boolean;
 }
 
-/** Ends a stream; resolves when nothing more comes of it. */
+/** Ends a stream. Resolves when no more messages come. */
 export type Unsubscribe = () => Promise<void>;
