@@ -31,31 +31,31 @@ declare global {
 /** A request as a key function sees it: its route's parameters are strings. */
 export type KeyRequest = Request<Record<string, string>>;
 
-/** A middleware that leaves the parameter types of the handlers after it alone. */
+/** A middleware that does not change the parameter types of the handlers after it. */
 export type Guard = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
-/** What to lock for a request: one key, or several, acquired in one order, all or none. */
+/** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
 export type KeyFunction<R extends IncomingMessage = KeyRequest> = (
   req: R,
   res: Response,
 ) => LockKeys | PromiseLike<LockKeys>;
 
-/** What a guard takes: the options of its acquire, and how it answers. The request's type is that of its key function. */
+/** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
 export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends CommonGuardOptions {
-  /** Lets a request pass without the lock. */
+  /** Returns true to let a request in without the lock. */
   readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;
-  /** Answers a refused request in place of the application's error handler. */
+  /** Responds to a refused request in place of the application's error handler. */
   readonly handler?: ((error: LockError, req: R, res: Response, next: NextFunction) => unknown) | undefined;
 }
 
 /**
- * Gives each request its trace id and its scope: locks taken below belong to it, and are given back when its work is
- * over. Mount it first. Throws `LockConfigError` for bad options.
+ * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
+ * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
   const tracing = new Tracing(options);
   checkRTracer();
-  // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
+  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
     checkCall('express', res, next);
@@ -68,8 +68,8 @@ export function traceContext(options?: TraceContextOptions): Guard {
 const watchOptions = { awaitsMiddleware: false };
 
 /**
- * Guards a route: the handlers after it run while the request holds the lock, which is released when their work is over.
- * A request that can't have it in time is answered 423 with Retry-After, through the application's error handlers.
+ * Guards a route: the handlers after it run while the request holds the lock, which is released when the work is over.
+ * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
  */
 export function lockOn<R extends IncomingMessage = KeyRequest>(
@@ -79,7 +79,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};
 
-  // Most keys are there at once, and nothing is skipped: a turn less for them.
+  // Synchronous if `skip` and the key function are, as most are.
   function enter(req: R, res: Response): MaybePromise<Entered | undefined> {
     const lock = (keys: LockKeys): MaybePromise<Entered> => guard.enter(req, keys);
     return chain(toNative(skip?.(req, res)), (isSkipped) => {
@@ -93,7 +93,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
     const req = rawReq as R;
     const res = rawRes as Response;
     const entered = (holds: Entered | undefined): void => {
-      // Answered meanwhile, by a time limit for example: nothing may follow, and finalhandler would cut the answer off.
+      // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
       if (isOver(rawReq)) return;
       if (holds !== undefined) exposeOnRequest(req, holds);
       next();
@@ -109,7 +109,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   };
 }
 
-/** A `handler` that answers with an RFC 9457 problem document; as error middleware, it leaves other errors alone. */
+/** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */
 export function sendProblem(error: LockError, _req: IncomingMessage, res: ServerResponse, next: NextFunction): void {
   if (res.headersSent || !isLockError(error)) {
     next(error);
@@ -117,13 +117,13 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
   }
   const { status, headers, body } = problemOf(error);
   clearBodyHeaders(res);
-  // Not by `writeHead`: what is known when it ends, as that the server closes, is to go into its headers.
+  // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   res.end(body);
 }
 
-/** What the application's handler throws or rejects with goes its own way. */
+/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
 function answer(handle: () => unknown, next: (error: unknown) => void): void {
   new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
 }

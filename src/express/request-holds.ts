@@ -7,24 +7,24 @@ import type { Hold } from '../core/index.ts';
 const prototypes = new WeakSet<object>();
 
 /**
- * Puts what a guard acquired at `req.lock` and `req.locks`: by accessors on Express's own prototype of requests. Where
- * there is none, or somebody else has put properties of these names over it, on the request itself.
+ * Shows a guard's holds at `req.lock` and `req.locks`, by accessors on Express's own request prototype. If there is no such
+ * prototype, or other code has put properties with these names over it, they become properties of the request itself.
  */
 export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly Hold[]): void {
   const shared = share(req);
-  // The guard has found it before.
+  // Never undefined: the guard has found it before.
   const traced = tracedRequest(req) as TracedRequest;
   traced.exposed ??= new ExposedHolds();
   traced.exposed.add(holds);
   if (shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
 }
 
-/** To be called after `next`: the handlers may be another copy of Express's, which put a prototype of its own on the request. */
+/** Call it after `next`: another copy of Express may have run, which sets its own prototype on the request. */
 export function keepOnRequest(req: IncomingMessage): void {
   share(req);
 }
 
-/** The prototype that has the accessors. */
+/** Returns the prototype that has the accessors. Adds them if necessary. */
 function share(req: IncomingMessage): object | undefined {
   const shared = frameworkPrototype(req, IncomingMessage.prototype);
   if (shared === undefined || prototypes.has(shared)) return shared;
@@ -34,7 +34,7 @@ function share(req: IncomingMessage): object | undefined {
   return shared;
 }
 
-/** Whether a request does not show what its prototype has. */
+/** Whether properties of the request hide those of the prototype. */
 function isHidden(req: object, shared: object): boolean {
   for (let next = req; next !== shared; next = Object.getPrototypeOf(next)) {
     if (Object.hasOwn(next, 'lock') || Object.hasOwn(next, 'locks')) return true;
@@ -42,7 +42,7 @@ function isHidden(req: object, shared: object): boolean {
   return false;
 }
 
-/** The request itself, or, where it was made by `Object.create`, as some middleware does, the one that it was made of. */
+/** Finds the traced request, also if middleware has derived another object from it by `Object.create`. */
 function nearestTraced(req: IncomingMessage): TracedRequest | undefined {
   let traced: TracedRequest | undefined;
   for (let next = req; next !== null && traced === undefined; next = Object.getPrototypeOf(next)) {
@@ -51,7 +51,7 @@ function nearestTraced(req: IncomingMessage): TracedRequest | undefined {
   return traced;
 }
 
-/** What is assigned becomes the request's own. */
+/** An assigned value becomes a property of the request itself. */
 function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingMessage> {
   return {
     configurable: true,

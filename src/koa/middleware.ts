@@ -33,28 +33,28 @@ export interface LockState {
 /** A context as a key function sees it: its route's parameters are strings. */
 export type KeyContext = Context & { params: Record<string, string> };
 
-/** A middleware that leaves the context types of the handlers after it alone. */
+/** A middleware that does not change the context types of the handlers after it. */
 export type Guard = (ctx: ExtendableContext, next: Next) => Promise<void>;
 
-/** What to lock for a request: one key, or several, acquired in one order, all or none. */
+/** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
 export type KeyFunction<C extends ExtendableContext = KeyContext> = (ctx: C) => LockKeys | PromiseLike<LockKeys>;
 
-/** What a guard takes: the options of its acquire, and how it answers. The context's type is that of its key function. */
+/** The options of a guard: those of its acquire, and how it responds. The context's type is that of the key function. */
 export interface GuardOptions<C extends ExtendableContext = KeyContext> extends CommonGuardOptions {
-  /** Lets a request pass without the lock. */
+  /** Returns true to let a request in without the lock. */
   readonly skip?: ((ctx: C) => boolean | PromiseLike<boolean>) | undefined;
-  /** Answers a refused request in place of the application's error handler. */
+  /** Responds to a refused request in place of the application's error handler. */
   readonly handler?: ((error: LockError, ctx: C, next: Next) => unknown) | undefined;
 }
 
 /**
- * Gives each request its trace id and its scope: locks taken below belong to it, and are given back when its work is
- * over. Mount it first. Throws `LockConfigError` for bad options.
+ * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
+ * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
   const tracing = new Tracing(options);
   checkRTracer();
-  // cls-rtracer's context within our own: its id is the trace id, and listeners on the request keep both.
+  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {
     checkCall('koa', ctx.res, next);
@@ -68,7 +68,7 @@ type RawContext = Parameters<ReturnType<typeof koaMiddleware>>[0];
 
 /**
  * Guards a route: the middleware after it runs while the request holds the lock, which is released when its work is over.
- * A request that can't have it in time is answered 423 with Retry-After, through the application's error handlers.
+ * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
  */
 export function lockOn<C extends ExtendableContext = KeyContext>(
@@ -87,7 +87,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     let holds: Entered | undefined;
     try {
       holds = await enter(ctx);
-      // Where nobody awaits this, the request may have ended in the turns since the grant.
+      // If the caller does not await this middleware, the request may have ended since the grant.
       for (const hold of holds ?? []) hold.assertOpen();
     } catch (error) {
       const refusal = guard.refusal(error, ctx.res);
@@ -100,15 +100,15 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
   }
 
   return function lockGuard(ctx, next) {
-    // Thrown, not rejected: Express 4 looks at no promise.
+    // Thrown, not rejected: Express 4 ignores promises.
     checkCall('koa', ctx.res, next);
     return runInRequest(ctx.req, () => pass(ctx as C, next));
   };
 }
 
-/** A `handler` that answers with an RFC 9457 problem document; other errors it throws again. */
+/** A `handler` that responds with an RFC 9457 problem document. It throws other errors again. */
 export function sendProblem(error: LockError, ctx: ExtendableContext): void {
-  // Koa would send the document after what was sent already.
+  // If a response has begun, Koa would append the document to it.
   if (ctx.headerSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
   clearBodyHeaders(ctx.res);
@@ -117,7 +117,7 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   ctx.body = body;
 }
 
-/** What the application's handler throws or rejects with goes its own way. */
+/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
 async function answer(handle: () => unknown): Promise<void> {
   try {
     await handle();
@@ -126,7 +126,7 @@ async function answer(handle: () => unknown): Promise<void> {
   }
 }
 
-/** Runs middleware as a part of the request's work, which is not over before it has settled. */
+/** Runs middleware as a part of the request's work: the work is not over before the middleware has settled. */
 async function within(watch: ResponseWatch | undefined, next: () => Promise<unknown>): Promise<void> {
   watch?.enter();
   try {
