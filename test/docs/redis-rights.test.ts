@@ -112,7 +112,7 @@ describe('the Redis user of the README', () => {
     await admin.call('ACL', 'SETUSER', name!, '+wait');
     await admin.call('ACL', 'LOG', 'RESET');
     // It is asked, and there is no replica.
-    expect(await refusal()).toMatchObject({ message: expect.stringContaining('replicas 0 confirmed') });
+    expect(await refusal()).toMatchObject({ message: expect.stringContaining('but 0 did') });
     expect(await admin.call('ACL', 'LOG')).toEqual([]);
     await locks.close({ drainMs: 0 });
     await unsubscribe();

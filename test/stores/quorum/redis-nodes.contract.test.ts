@@ -10,7 +10,7 @@ import { shortMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-const mostTries = 20;
+const maxTries = 20;
 
 /** The suite's short leases may be over before a busy machine has asked three servers: no time passes for this clock. */
 const patient: Clock = {
@@ -28,7 +28,7 @@ class PatientStore extends QuorumStore {
       try {
         return await super.acquire(request, terms);
       } catch (error) {
-        if (terms.leaseMs > shortMs || tries === mostTries) throw error;
+        if (terms.leaseMs > shortMs || tries === maxTries) throw error;
       }
     }
   }

@@ -4,30 +4,30 @@ import type { LockStoreError } from '../../model/errors.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from '../../model/store.ts';
 import { quorumError } from './errors.ts';
 import type { QuorumHold, QuorumTry } from './hold.ts';
-import type { Answer, QuorumNode } from './node.ts';
+import type { CallResult, QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
-import { leaseOf, reachedBy, type Verdict } from './tally.ts';
+import { kthLargest, leaseOf, type Verdict } from './tally.ts';
 import { agreedFence, askNode, mayBeGranted, sinceFirst, type Vote, type Votes } from './votes.ts';
 
-const mostTries = 3;
-const mostRounds = 3;
+const maxTries = 3;
+const maxRounds = 3;
 const pauseMs = 10;
 
-/** What came of one try. */
+/** The result of one try. */
 interface TryOutcome {
   readonly reply: AcquireReply;
-  /** What it fails with, unless another try follows. */
+  /** The error to fail with, unless another try follows. */
   readonly error?: LockStoreError | undefined;
-  /** Whether nodes granted it, but too few, or with too different fences: nobody may have a quorum. */
+  /** Whether nodes granted it, but too few of them or with different fences: perhaps no caller has a quorum. */
   readonly isSplit: boolean;
-  /** Whether it is known that nothing is left on any node, neither of it nor of the tries before. */
+  /** Whether it is known that no node has anything left of this try and the tries before. */
   readonly isUndone: boolean;
 }
 
 /**
  * Gets a hold from a quorum, by the Redlock algorithm (redis.io, "Distributed Locks with Redis"), with a fence that a
- * quorum agrees on. Rejects with a `LockStoreError` where too few nodes answered, or found no common fence. But for a grant,
- * nothing is left on any node that answers.
+ * quorum agrees on. Rejects with a `LockStoreError` if too few nodes replied or agreed on a fence. Unless it was granted,
+ * nothing is left on any node that replies.
  */
 export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms): Promise<AcquireReply> {
   const { clock } = quorum;
@@ -38,12 +38,12 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
     const { reply, error, isSplit, isUndone } = await tryOnce(quorum, hold, terms, wasUndone);
     wasUndone = isUndone;
     if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
-    const isOver = tries === mostTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
+    const isOver = tries === maxTries || elapsedMs(clock.now(), start) >= quorum.nodeTimeoutMs;
     if (!isSplit || isOver) {
       if (error !== undefined) throw error;
       return reply;
     }
-    // Others may have had the rest: who waits longest gives way.
+    // Other callers may have the other nodes. With random pauses, one of them comes first.
     await pause(clock, clock.jitter() * pauseMs * 2 ** tries);
     if (hold.releaseCount !== releaseCount) return { status: 'cancelled', nowMs: reply.nowMs, claims: [] };
   }
@@ -51,20 +51,20 @@ export async function acquireQuorum(quorum: Quorum, hold: QuorumHold, terms: Acq
 
 /** `wasUndone`: the `isUndone` of the try before. */
 async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wasUndone: boolean): Promise<TryOutcome> {
-  const { clock, size } = quorum;
+  const { clock, quorumSize } = quorum;
   const sent = clock.now();
   const wasHeld = hold.fence !== undefined;
   const attempt = wasHeld ? hold.latestTry : hold.begin();
   hold.leaseMs = Math.max(hold.leaseMs, terms.leaseMs);
 
   const votes = await collectVotes(quorum, hold, attempt, terms);
-  const heard = told(votes);
-  const nowMs = reachedBy(Math.min(size, heard.length), heard, (vote) => vote.nowMs);
+  const replies = repliesOf(votes);
+  const nowMs = kthLargest(Math.min(quorumSize, replies.length), replies, (vote) => vote.nowMs);
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled') || attempt.state === 'lost';
-  const won = isCancelled ? undefined : commonGrant(votes, size, hold.request.holdId);
+  const won = isCancelled ? undefined : commonGrant(votes, quorumSize, hold.request.holdId);
   if (won !== undefined) {
     const leftMs = remainingMs(clock.now(), leaseDeadline(sent, won.grant.endMs - won.nowMs));
-    // With less than a third it would be over before its first renewal.
+    // With less than a third left, the lease would end before its first renewal.
     if (wasHeld || leftMs >= terms.leaseMs / 3) {
       attempt.state = 'won';
       hold.fence = won.grant.fence;
@@ -72,53 +72,56 @@ async function tryOnce(quorum: Quorum, hold: QuorumHold, terms: AcquireTerms, wa
     }
   }
 
-  const isUndone = !wasHeld && (await giveBack(quorum, hold, attempt, votes)) && wasUndone;
-  if (isCancelled && heard.length > 0)
+  const isUndone = !wasHeld && (await undoTry(quorum, hold, attempt, votes)) && wasUndone;
+  if (isCancelled && replies.length > 0)
     return { reply: { status: 'cancelled', nowMs, claims: [] }, isSplit: false, isUndone };
   const grants = granted(votes).length;
   const outcome = isUndone ? 'not-applied' : 'unknown';
-  if (heard.length < size) throw quorumError('acquire', outcome, votes);
+  if (replies.length < quorumSize) throw quorumError('acquire', outcome, votes);
   const reply = {
     status: 'refused',
-    leaseRemainingMs: leaseRemainingMs(votes, size),
+    leaseRemainingMs: leaseRemainingMs(votes, quorumSize),
     position: 0,
     nowMs,
     claims: [],
   } as const;
-  if (grants < size || won !== undefined) return { reply, isSplit: grants > 0 && grants < size, isUndone };
-  // Others of its owner may have come between; alone, it finds a common fence, or theirs.
+  if (grants < quorumSize || won !== undefined) return { reply, isSplit: grants > 0 && grants < quorumSize, isUndone };
+  // Other holds of the same owner may have come in between. Alone, it gets a common fence, or theirs.
   const error = quorumError('acquire', outcome, votes, 'The lock stores did not agree on a fence');
   return { reply, error, isSplit: !wasHeld, isUndone };
 }
 
-/** Asks every node; and again, a few times at most, those that granted, while they disagree on the fence: with the greatest. */
+/**
+ * Asks every node. While the nodes that granted disagree on the fence, they are asked again, a few times at most, for the
+ * greatest of their fences.
+ */
 async function collectVotes(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, terms: AcquireTerms): Promise<Votes> {
-  // A hold keeps its fence: only a new one comes with a proposal.
+  // A hold keeps its fence: only for a new hold a fence is proposed.
   let minFence = hold.fence === undefined ? quorum.proposal(hold.request) : undefined;
   let votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence });
-  for (let round = 1; round < mostRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
+  for (let round = 1; round < maxRounds && attempt.state === 'open' && isDisagreed(quorum, votes); round++) {
     minFence = Math.max(...granted(votes).map(({ grant }) => grant.fence));
     votes = await askNodes(quorum, hold, attempt, { ...terms, queue: false, minFence }, votes);
   }
   return votes;
 }
 
-/** What a quorum granted with one fence, if any did. */
+/** The grant of a quorum with one fence, if there is one. */
 function commonGrant(
   votes: Votes,
-  size: number,
+  quorumSize: number,
   holdId: string,
 ): Extract<AcquireReply, { status: 'granted' }> | undefined {
-  const fence = agreedFence(votes, size);
+  const fence = agreedFence(votes, quorumSize);
   if (fence === undefined) return undefined;
   const grants = granted(votes);
   const leases = grants.map(({ grant, nowMs }) => ({ endMs: grant.endMs, nowMs }));
-  const { endMs, nowMs } = leaseOf(size, leases);
+  const { endMs, nowMs } = leaseOf(quorumSize, leases);
   const otherHolds = Math.max(...grants.map((vote) => vote.otherHolds));
   return { status: 'granted', grant: { holdId, fence, endMs, isClaim: false }, otherHolds, nowMs, claims: [] };
 }
 
-/** Asks every node, or again those that granted. */
+/** Asks every node; with `before`, only the nodes that granted then. */
 function askNodes(
   quorum: Quorum,
   hold: QuorumHold,
@@ -131,10 +134,10 @@ function askNodes(
       const vote = before?.[index];
       if (before !== undefined && vote?.kind !== 'granted')
         return Promise.resolve(vote ?? { kind: 'timeout', wasAsked: true });
-      if (hold.isDoubtful(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
+      if (hold.hasUnsettledCalls(node)) return Promise.resolve({ kind: 'timeout', wasAsked: false });
       const request = node.requestOf(hold.request);
       quorum.releases.forget(request);
-      // However late it comes.
+      // Also if the grant comes late.
       const onGranted = (fence: number): void => {
         attempt.granted.set(node, fence);
         if (attempt.state === 'lost') void undo(quorum, hold, node, request, true);
@@ -146,53 +149,56 @@ function askNodes(
   );
 }
 
-function judge({ size, spare }: Quorum, votes: Votes): Verdict {
+/** What the votes so far decide. */
+function judge({ quorumSize, maxFailures }: Quorum, votes: Votes): Verdict {
   const grants = granted(votes).length;
   const refusals = votes.filter((vote) => vote?.kind === 'refused').length;
   const isCancelled = votes.some((vote) => vote?.kind === 'cancelled');
   const failures = votes.filter((vote) => vote !== undefined).length - grants - refusals;
   if (isCancelled) return 'final';
-  if (failures > spare || agreedFence(votes, size) !== undefined) return 'enough';
-  return grants + refusals >= size && refusals + failures > spare ? 'enough' : 'open';
+  if (failures > maxFailures || agreedFence(votes, quorumSize) !== undefined) return 'enough';
+  return grants + refusals >= quorumSize && refusals + failures > maxFailures ? 'enough' : 'open';
 }
 
 /**
- * Gives a try back to every node that granted it, whatever it said later, and waits for their answers; to those that may
- * have granted it, without a wait. Answers whether it is known that nothing of it stands, or will stand, anywhere.
+ * Releases a try on every node that ever granted it, and waits for the replies. Nodes that may have granted it are released
+ * without a wait. Returns whether it is known that no node holds anything of the try, now or later.
  */
-async function giveBack(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
-  // A node that was not asked may still have what an earlier try left there.
-  const isHeard = votes.every((vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable');
-  const isKnown = isHeard && quorum.unanswered(hold.request) === 0;
-  // Who released it meanwhile has told every node, and hears what came of that.
+async function undoTry(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, votes: Votes): Promise<boolean> {
+  // A node that was not asked may still hold what an earlier try left there.
+  const haveAllReplied = votes.every(
+    (vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable',
+  );
+  const isKnown = haveAllReplied && quorum.unanswered(hold.request) === 0;
+  // It was released meanwhile: that release goes to every node and gets the replies.
   if (attempt.state === 'lost') return isKnown && attempt.granted.size === 0;
   attempt.state = 'lost';
-  const given: Promise<boolean>[] = [];
+  const undone: Promise<boolean>[] = [];
   for (const [index, node] of quorum.nodes.entries()) {
     const vote = votes[index];
     const isGranted = attempt.granted.has(node);
     if (vote !== undefined && !isGranted && !mayBeGranted(vote)) continue;
-    const undone = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
+    const release = undo(quorum, hold, node, node.requestOf(hold.request), vote?.kind === 'granted');
     node.rename(hold.request);
-    if (isGranted) given.push(undone.then(({ kind }) => kind === 'answered'));
+    if (isGranted) undone.push(release.then(({ kind }) => kind === 'answered'));
   }
-  return (await Promise.all(given)).every(Boolean) && isKnown;
+  return (await Promise.all(undone)).every(Boolean) && isKnown;
 }
 
-/** Gives back what one node was asked for. Where that, or a copy of it, may come yet, it must find that it is over. */
+/** Releases a request on one node. If the acquire or a copy of it may still arrive, the node has to remember the release. */
 function undo(
   { releases }: Quorum,
   hold: QuorumHold,
   node: QuorumNode,
   request: HoldRequest,
   isAnswered: boolean,
-): Promise<Answer<ReleaseReply>> {
+): Promise<CallResult<ReleaseReply>> {
   const tombstoneMs = isAnswered && request.unanswered === 0 ? 0 : hold.leaseMs;
-  return releases.give(hold, node, request, { tombstoneMs });
+  return releases.release(hold, node, request, { tombstoneMs });
 }
 
-function isDisagreed({ size }: Quorum, votes: Votes): boolean {
-  return granted(votes).length >= size && agreedFence(votes, size) === undefined;
+function isDisagreed({ quorumSize }: Quorum, votes: Votes): boolean {
+  return granted(votes).length >= quorumSize && agreedFence(votes, quorumSize) === undefined;
 }
 
 type GrantedVote = Extract<Vote, { kind: 'granted' }>;
@@ -201,18 +207,18 @@ function granted(votes: Votes): GrantedVote[] {
   return votes.filter((vote): vote is GrantedVote => vote?.kind === 'granted');
 }
 
-type ToldVote = Extract<Vote, { nowMs: number }>;
+type ReplyVote = Extract<Vote, { nowMs: number }>;
 
-/** Those of the nodes that have a say. */
-function told(votes: Votes): ToldVote[] {
-  return votes.filter((vote): vote is ToldVote => vote !== undefined && 'nowMs' in vote);
+/** The votes of the nodes that replied and count. */
+function repliesOf(votes: Votes): ReplyVote[] {
+  return votes.filter((vote): vote is ReplyVote => vote !== undefined && 'nowMs' in vote);
 }
 
 /** How long until a quorum of the nodes is free, by what those say that answered; no clock is compared with another. */
-function leaseRemainingMs(votes: Votes, size: number): number {
+function leaseRemainingMs(votes: Votes, quorumSize: number): number {
   const spans = votes.flatMap((vote) => {
     if (vote?.kind === 'granted') return [0];
     return vote?.kind === 'refused' ? [vote.leaseRemainingMs] : [];
   });
-  return -reachedBy(size, spans, (ms) => -ms);
+  return -kthLargest(quorumSize, spans, (ms) => -ms);
 }

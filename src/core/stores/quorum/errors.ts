@@ -1,6 +1,6 @@
 import { LockStoreError, type StoreOutcome } from '../../model/errors.ts';
 
-/** What one node did with a call. `restarted`: it granted, but has not been up for the longest lease. */
+/** What one node did with a call. `restarted`: it granted, but has not been running for the longest lease. */
 export type NodeOutcome =
   | 'granted'
   | 'refused'
@@ -11,28 +11,28 @@ export type NodeOutcome =
   | 'unreachable'
   | 'failed';
 
-/** How each node answered, in the order of `stores`; the cause of the error for a missing quorum. */
+/** What each node did, in the order of `stores`: the cause of the error for a missing quorum. */
 export class QuorumFailure extends AggregateError {
   readonly nodes: readonly NodeOutcome[];
 
   constructor(nodes: readonly NodeOutcome[], errors: readonly unknown[]) {
-    super(errors, `The lock stores' answers: ${nodes.join(', ')}`);
+    super(errors, `The lock stores' replies: ${nodes.join(', ')}`);
     this.name = 'QuorumFailure';
     this.nodes = nodes;
   }
 }
 
-interface Told {
+interface NodeAnswer {
   readonly kind: NodeOutcome;
   readonly error?: unknown;
 }
 
-/** The error where too few nodes answered; it names no host and no key. A node not waited for counts as timed out. */
+/** The error for too few replies. It names no host and no key. A node that was not waited for counts as timed out. */
 export function quorumError(
   operation: string,
   outcome: StoreOutcome,
-  answers: readonly (Told | undefined)[],
-  what = `No quorum of the lock stores answered to ${operation}`,
+  answers: readonly (NodeAnswer | undefined)[],
+  what = `No quorum of the lock stores replied to ${operation}`,
 ): LockStoreError {
   const nodes = answers.map((answer) => answer?.kind ?? 'timeout');
   const errors = answers.flatMap((answer) => (answer?.error === undefined ? [] : [answer.error]));

@@ -2,25 +2,25 @@ import type { Instant } from '../../base/clock.ts';
 import type { AcquireReply, HoldRequest } from '../../model/store.ts';
 import type { QuorumNode } from './node.ts';
 
-/** One try to get a hold. It goes one way: open, then won or lost; what is granted to a lost one is given back. */
+/** One try to get a hold. It is open, then won or lost. What a node grants to a lost try is released. */
 export interface QuorumTry {
   state: 'open' | 'won' | 'lost';
-  /** Where it was granted, and with which fence; late answers are added. */
+  /** The nodes that granted it, with their fences. Late replies are added. */
   readonly granted: Map<QuorumNode, number>;
 }
 
-/** What this process knows of one hold on the nodes. */
+/** What this process knows about one hold on the nodes. */
 export class QuorumHold {
   readonly request: HoldRequest;
-  /** The longest lease that was asked for: what may be left where nothing is heard. */
+  /** The longest lease that was asked for: a node that does not reply may keep the hold that long. */
   leaseMs = 0;
-  /** Undefined while it is not held. */
+  /** Undefined while the hold is not held. */
   fence: number | undefined;
-  /** The acquire on its way, and since when: a repeat gets its answer. */
+  /** The pending acquire, and its start: a repeated acquire gets the same reply. */
   pending: { readonly since: Instant; readonly reply: Promise<AcquireReply> } | undefined;
-  /** How often it was released: an acquire that was on its way is cancelled by it. */
+  /** How often the hold was released. A release cancels an acquire that is pending. */
   releaseCount = 0;
-  /** The nodes that said that it was taken from it. */
+  /** The nodes that reported that the hold was taken from its owner. */
   readonly lostOn: Set<QuorumNode> = new Set();
   #try: QuorumTry = { state: 'lost', granted: new Map() };
   readonly #unsettled = new Map<QuorumNode, number>();
@@ -35,19 +35,20 @@ export class QuorumHold {
     return this.#try;
   }
 
+  /** Begins a new try. */
   begin(): QuorumTry {
     this.#try = { state: 'open', granted: new Map() };
     return this.#try;
   }
 
-  /** It is given back: nothing that is granted from here on counts. */
+  /** Marks the hold as released: later grants do not count. */
   end(): void {
     this.releaseCount += 1;
     this.fence = undefined;
     this.#try.state = 'lost';
   }
 
-  /** Takes note of a call to a node until it has settled, however late. */
+  /** Remembers a call to a node until it has settled, however late. */
   track<T>(node: QuorumNode, call: Promise<T>): Promise<T> {
     this.#unsettled.set(node, (this.#unsettled.get(node) ?? 0) + 1);
     const settled = (): void => {
@@ -61,20 +62,20 @@ export class QuorumHold {
   }
 
   /**
-   * Whether a node may still execute an earlier call about it: a second hold that comes of that would keep its fence where
-   * it is, so that node can't be asked.
+   * Whether a node may still execute an earlier call about this hold. Such a node cannot be asked: the earlier call could
+   * make a second hold there, which would keep its own fence.
    */
-  isDoubtful(node: QuorumNode): boolean {
+  hasUnsettledCalls(node: QuorumNode): boolean {
     return this.#unsettled.has(node);
   }
 
-  /** Whether nothing needs to be known of it any more. */
-  get isOver(): boolean {
+  /** Whether nothing about the hold has to be remembered. */
+  get isSettled(): boolean {
     return this.fence === undefined && this.pending === undefined && this.#unsettled.size === 0;
   }
 }
 
-/** The holds of this process, by hold id, as long as anything needs to be known of them. */
+/** The holds of this process, by hold id, as long as something about them has to be remembered. */
 export class QuorumHolds {
   readonly #holds = new Map<string, QuorumHold>();
 
@@ -82,17 +83,19 @@ export class QuorumHolds {
     return this.#holds.get(holdId);
   }
 
+  /** The hold of a request; a new one, if it is not known. */
   of(request: HoldRequest): QuorumHold {
     let hold = this.#holds.get(request.holdId);
     if (hold === undefined) {
-      hold = new QuorumHold(request, (settled) => this.tidy(settled));
+      hold = new QuorumHold(request, (settled) => this.dropIfSettled(settled));
       this.#holds.set(request.holdId, hold);
     }
     return hold;
   }
 
-  tidy(hold: QuorumHold): void {
+  /** Forgets a hold about which nothing has to be remembered. */
+  dropIfSettled(hold: QuorumHold): void {
     const { holdId } = hold.request;
-    if (hold.isOver && this.#holds.get(holdId) === hold) this.#holds.delete(holdId);
+    if (hold.isSettled && this.#holds.get(holdId) === hold) this.#holds.delete(holdId);
   }
 }

@@ -3,16 +3,16 @@ import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { LockStoreError } from '../../model/errors.ts';
 import type { HoldRequest, LockStore } from '../../model/store.ts';
 
-/** What came of one call to one node. `failed`: it answered with an error, and nothing was done. */
-export type Answer<T> =
+/** The result of one call to one node. `failed`: the node replied with an error and did nothing. */
+export type CallResult<T> =
   | { readonly kind: 'answered'; readonly reply: T }
   | { readonly kind: 'timeout' }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
-/** Of a hold id on a node that was renamed there. */
-const suffix = /~(\d+)$/;
+/** The renameSuffix of a hold id that was renamed on a node. */
+const renameSuffix = /~(\d+)$/;
 
-/** One store of a quorum: its deadline, and what is known of its clock. */
+/** One store of a quorum, with a deadline for its calls and what is known of its clock. */
 export class QuorumNode {
   readonly store: LockStore;
   readonly #clock: Clock;
@@ -27,17 +27,17 @@ export class QuorumNode {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Whether it let its latest deadline pass: where others suffice, nobody waits for it. */
+  /** Whether the latest call timed out: if the other nodes suffice, this one is not waited for. */
   get isSilent(): boolean {
     return this.#isSilent;
   }
 
-  /** Its clock less this machine's monotonic one, by the latest reply; late by what the call took to reach it. */
+  /** The node's clock minus this machine's monotonic clock, by the latest reply. Too small by the way of the call. */
   get offsetMs(): number | undefined {
     return this.#offsetMs;
   }
 
-  /** To be called with the time in a reply of its store. */
+  /** To be called with the time in each reply of the store. */
   noteClock(sent: Instant, nowMs: number): void {
     this.#offsetMs = nowMs - sent.monoMs;
   }
@@ -56,32 +56,32 @@ export class QuorumNode {
   }
 
   /**
-   * The next calls about a request go by another hold id here, as a try is given back: a copy of that release may come
-   * late, and would take away what the next try was granted.
+   * Gives a request another hold id on this node when a try is released. A copy of that release may arrive late, and
+   * would otherwise remove what the next try was granted.
    */
   rename(request: HoldRequest): void {
     const own = this.requestOf(request);
-    const count = Number(suffix.exec(own.holdId)?.[1] ?? 0) + 1;
+    const count = Number(renameSuffix.exec(own.holdId)?.[1] ?? 0) + 1;
     this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}`, unanswered: 0 });
   }
 
-  /** Makes a call with a deadline; never rejects. A call that was given up may still have its effect. */
-  call<T>(run: (store: LockStore) => MaybePromise<T>): Promise<Answer<T>> {
+  /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
+  call<T>(run: (store: LockStore) => MaybePromise<T>): Promise<CallResult<T>> {
     return new Promise((resolve) => {
-      // Started with the call, cancelled by its answer. One turn more than the deadline: after a blocked event loop,
-      // timers come first, and the answer may be there.
+      // Started with the call, cancelled by its reply. One turn more than the deadline: after a blocked event loop, timers
+      // come first, and the reply may be there already.
       let timer: Timer = this.#clock.after(this.#timeoutMs, () => {
         timer = this.#clock.after(0, () => {
           this.#isSilent = true;
           resolve({ kind: 'timeout' });
         });
       });
-      const settle = (answer: Answer<T>): void => {
+      const settle = (result: CallResult<T>): void => {
         timer.cancel();
         this.#isSilent = false;
-        resolve(answer);
+        resolve(result);
       };
-      started(() => run(this.store)).then(
+      callSafely(() => run(this.store)).then(
         (reply) => settle({ kind: 'answered', reply }),
         (error: unknown) => settle({ kind: isRefusal(error) ? 'failed' : 'unreachable', error }),
       );
@@ -89,13 +89,13 @@ export class QuorumNode {
   }
 }
 
-/** The caller's hold id, by that of a node. */
-export function callersId(holdId: string): string {
-  return holdId.replace(suffix, '');
+/** The caller's hold id, for a hold id on a node. */
+export function originalId(holdId: string): string {
+  return holdId.replace(renameSuffix, '');
 }
 
-/** A store that throws instead of rejecting has failed the same. */
-async function started<T>(run: () => MaybePromise<T>): Promise<T> {
+/** Makes a rejection of what a store throws. */
+async function callSafely<T>(run: () => MaybePromise<T>): Promise<T> {
   return run();
 }
 

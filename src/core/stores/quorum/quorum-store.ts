@@ -22,22 +22,22 @@ import { subscribeQuorum } from './stream.ts';
 
 /** Which stores decide together, and how long each may take. */
 export interface QuorumStoreOptions {
-  /** The nodes, three or more: stores that share no server, disk or replication. An odd number is best. */
+  /** The nodes: three or more stores that share no server, disk or replication. An odd number is best. */
   readonly stores: readonly LockStore[];
   /** The deadline of a call to one node, in milliseconds; short beside every lease. Default 250. */
   readonly nodeTimeoutMs?: number | undefined;
   /**
-   * The longest lease that any process asks for, in milliseconds: a longer one is refused, and a node that restarted has no
-   * say for so long. Default 300 000.
+   * The longest lease that any process asks for, in milliseconds. A longer one is refused, and a node that restarted does
+   * not count for that long. Default 300 000.
    */
   readonly maxLeaseMs?: number | undefined;
 }
 
 /**
- * Locks on a majority of independent stores (Redlock): they outlive the loss of the others. It has no queue: who waits
- * tries again, and is woken by releases. A fence is agreed on by a quorum before it is told. Throws `LockConfigError` for
- * bad options; its calls reject with `LockStoreError`, whose cause says how each node answered (`QuorumFailure`).
- * docs/stores-quorum.md says what is promised, and what is not.
+ * Keeps locks on a majority of independent stores (Redlock): they outlive the loss of the other stores. It has no queue: a
+ * waiter tries again, and is woken by releases. A quorum agrees on a fence before the hold is granted. Throws
+ * `LockConfigError` for bad options. Its calls reject with `LockStoreError`, whose cause says what each node did
+ * (`QuorumFailure`). docs/stores-quorum.md says what is promised, and what is not.
  */
 export class QuorumStore implements LockStore {
   readonly capabilities: StoreCapabilities;
@@ -58,13 +58,13 @@ export class QuorumStore implements LockStore {
     };
   }
 
-  /** Granted, or refused and given back everywhere; `terms.queue` changes nothing. Never `queued`. */
+  /** Returns a grant, or a refusal after a release on every node. Never `queued`: `terms.queue` has no effect. */
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const { holds, clock } = this.#quorum;
     const hold = holds.of(request);
     const now = clock.now();
     if (hold.pending !== undefined) {
-      // The caller counts the lease from now, the nodes from their own replies: those may be older.
+      // The caller counts the lease from now. The replies of the nodes may be older.
       const { since, reply } = hold.pending;
       return later(await reply, elapsedMs(now, since));
     }
@@ -72,7 +72,7 @@ export class QuorumStore implements LockStore {
       hold.pending = undefined;
       // Only who asked knows whether it asks again: a node that remembers a release would cancel that.
       request.unanswered = this.#quorum.unanswered(hold.request);
-      holds.tidy(hold);
+      holds.dropIfSettled(hold);
     });
     hold.pending = { since: now, reply };
     return reply;
@@ -86,17 +86,17 @@ export class QuorumStore implements LockStore {
     return releaseQuorum(this.#quorum, request, terms);
   }
 
-  /** Tells the holds that stand on a quorum, or would if the nodes that did not answer had them, too. */
+  /** Returns the holds that a quorum has, or would have if the nodes that did not reply had them, too. */
   async inspect(id: string): Promise<InspectReply> {
     return inspectQuorum(this.#quorum, id);
   }
 
-  /** True: the hold no longer stands on a quorum. False: it did not stand on one. */
+  /** True: no quorum has the hold any more. False: no quorum had it. */
   async forceRelease(id: string, fence: number): Promise<boolean> {
     return forceReleaseQuorum(this.#quorum, id, fence);
   }
 
-  /** In force once a quorum of the nodes' streams are; the others join when they can. */
+  /** In force once the streams of a quorum are. The others follow when they can. */
   async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
     return subscribeQuorum(this.#quorum, process, listener);
   }

@@ -1,14 +1,14 @@
 import { type Clock, elapsedMs } from '../../base/clock.ts';
 import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../model/store.ts';
 import type { QuorumHold } from './hold.ts';
-import type { Answer, QuorumNode } from './node.ts';
+import type { CallResult, QuorumNode } from './node.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 10_000;
 
-/** The further tries at one node. */
+/** The retries at one node. */
 class Retry {
-  /** Whether there was one. */
+  /** Whether a retry was sent. */
   hasBegun = false;
   #isStopped = false;
   #endPause: () => void = () => {};
@@ -17,13 +17,13 @@ class Retry {
     return this.#isStopped;
   }
 
-  /** From now on there is none, and no pause before one. */
+  /** Prevents further retries and ends the pause before the next one. */
   stop(): void {
     this.#isStopped = true;
     this.#endPause();
   }
 
-  /** Resolves after `ms`, or with `stop`; the timer ends with it. */
+  /** Resolves after `ms`, or with `stop`. The timer ends with it. */
   pause(clock: Clock, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = clock.after(ms, resolve);
@@ -35,61 +35,67 @@ class Retry {
   }
 }
 
-/** Gives holds back to single nodes, and goes on until each has answered or nothing can be left there. */
+/** Releases holds on single nodes, and tries again until each has replied or nothing can be left there. */
 export class QuorumReleases {
   readonly #clock: Clock;
-  /** By what was asked of each node. */
+  /** By the request of each node. */
   readonly #retries = new WeakMap<HoldRequest, Retry>();
   /**
-   * What a node answered, in time or late, when it released, by the same. It may forget that once it has answered: a release
-   * that is repeated, as no quorum answered, finds it here.
+   * What each node replied, in time or late, when it released; also by the request of the node. The node may forget a
+   * release after its reply. If there was no quorum and the release is repeated, it finds the reply here.
    */
-  readonly #heard = new WeakMap<HoldRequest, ReleaseReply>();
+  readonly #replies = new WeakMap<HoldRequest, ReleaseReply>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Gives back what a node was asked for last, as `give` does, unless it has said already that it has released. */
-  giveOnce(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
+  /** Releases the latest request on a node, as `release` does, unless the node has already replied that it released. */
+  releaseOnce(hold: QuorumHold, node: QuorumNode, terms: ReleaseTerms): Promise<CallResult<ReleaseReply>> {
     const request = node.requestOf(hold.request);
-    const reply = this.#heard.get(request);
-    return reply === undefined ? this.give(hold, node, request, terms) : Promise.resolve({ kind: 'answered', reply });
+    const reply = this.#replies.get(request);
+    return reply === undefined
+      ? this.release(hold, node, request, terms)
+      : Promise.resolve({ kind: 'answered', reply });
   }
 
-  /** A quorum was heard, or the hold is asked for anew. */
+  /** Forgets a node's reply: a quorum has replied, or the hold is asked for again. */
   forget(request: HoldRequest): void {
-    this.#heard.delete(request);
+    this.#replies.delete(request);
   }
 
   /**
-   * Gives back what a node was asked for by `request`. Answers with what came of the first try; others follow in the
-   * background, for as long as the lease or a tombstone may last. They take the place of those that an earlier release
-   * began.
+   * Releases a request on a node and returns the result of the first try. Retries follow in the background, for as long as
+   * the lease or a tombstone may last. They replace the retries of an earlier release.
    */
-  give(hold: QuorumHold, node: QuorumNode, request: HoldRequest, terms: ReleaseTerms): Promise<Answer<ReleaseReply>> {
+  release(
+    hold: QuorumHold,
+    node: QuorumNode,
+    request: HoldRequest,
+    terms: ReleaseTerms,
+  ): Promise<CallResult<ReleaseReply>> {
     this.#retries.get(request)?.stop();
     const retry = new Retry();
     this.#retries.set(request, retry);
-    const send = (): Promise<Answer<ReleaseReply>> =>
+    const send = (): Promise<CallResult<ReleaseReply>> =>
       node.call((store) => {
-        const answer = Promise.resolve(store.release(request, terms)).then((reply) => {
-          // Late, it ends the tries as well.
+        const call = Promise.resolve(store.release(request, terms)).then((reply) => {
+          // A late reply also ends the retries.
           retry.stop();
-          if (reply.status === 'released' || reply.status === 'expired') this.#heard.set(request, reply);
+          if (reply.status === 'released' || reply.status === 'expired') this.#replies.set(request, reply);
           return reply;
         });
-        return hold.track(node, answer);
+        return hold.track(node, call);
       });
     const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
     const first = send();
-    void hold.track(node, this.#goOn(send, forMs, first, retry));
+    void hold.track(node, this.#retry(send, forMs, first, retry));
     return first;
   }
 
   /**
-   * No more tries for a hold: its caller is told that the release failed, and makes its own. Answers whether a node was
-   * asked again.
+   * Ends the retries of a hold: its caller is told that the release failed, and makes its own retries. Returns whether a
+   * retry was sent to any node.
    */
   stop(hold: QuorumHold, nodes: readonly QuorumNode[]): boolean {
     const retries = nodes.map((node) => this.#retries.get(node.requestOf(hold.request)));
@@ -97,21 +103,21 @@ export class QuorumReleases {
     return retries.some((retry) => retry?.hasBegun);
   }
 
-  async #goOn(
-    send: () => Promise<Answer<ReleaseReply>>,
+  async #retry(
+    send: () => Promise<CallResult<ReleaseReply>>,
     forMs: number,
-    first: Promise<Answer<ReleaseReply>>,
+    first: Promise<CallResult<ReleaseReply>>,
     retry: Retry,
   ): Promise<void> {
     const start = this.#clock.now();
-    let answer = await first;
-    for (let pauseMs = firstRetryMs; answer.kind !== 'answered'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
+    let result = await first;
+    for (let pauseMs = firstRetryMs; result.kind !== 'answered'; pauseMs = Math.min(2 * pauseMs, lastRetryMs)) {
       const nextMs = pauseMs * (0.5 + this.#clock.jitter());
       if (retry.isStopped || elapsedMs(this.#clock.now(), start) + nextMs > forMs) return;
       await retry.pause(this.#clock, nextMs);
       if (retry.isStopped) return;
       retry.hasBegun = true;
-      answer = await send();
+      result = await send();
     }
   }
 }

@@ -1,13 +1,13 @@
 import type { Timer } from '../../base/clock.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from '../../model/store.ts';
 import { quorumError } from './errors.ts';
-import { callersId, type QuorumNode } from './node.ts';
+import { originalId, type QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
 
-/** After how long a node that failed to take up the stream is asked again. */
+/** The pause before a node that refused the stream is asked again. */
 const retryMs = 1_000;
 
-/** One process's stream: what the nodes' streams say together. A node that fails is asked again until the end. */
+/** Subscribes a process on every node and joins their streams. A node that fails is asked again until the end. */
 export async function subscribeQuorum(quorum: Quorum, process: string, listener: StoreListener): Promise<Unsubscribe> {
   const { nodes, clock } = quorum;
   let isEnded = false;
@@ -19,41 +19,41 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
     await Promise.allSettled(ends.map((unsubscribe) => unsubscribe()));
   };
   const join = async (node: QuorumNode): Promise<void> => {
-    const hearing: StoreListener = (message) => {
-      if (!isEnded) hear(quorum, node, message, listener);
+    const listen: StoreListener = (message) => {
+      if (!isEnded) onMessage(quorum, node, message, listener);
     };
-    const unsubscribe = await node.store.subscribe(process, hearing, { freed: true });
+    const unsubscribe = await node.store.subscribe(process, listen, { freed: true });
     ends.push(unsubscribe);
-    // One that is in force only after the end is ended then; nobody waits for that.
+    // A stream that is in force only after the end is ended then. No caller waits for that.
     if (isEnded) await unsubscribe();
   };
-  const insist = (node: QuorumNode, stream: Promise<void>): void => {
+  const keepJoined = (node: QuorumNode, stream: Promise<void>): void => {
     stream.catch((error: Error) => {
       if (isEnded) return;
       listener({ kind: 'fault', error });
       pauses.set(
         node,
-        clock.after(retryMs, () => insist(node, join(node))),
+        clock.after(retryMs, () => keepJoined(node, join(node))),
       );
     });
   };
   const streams = new Map(nodes.map((node) => [node, join(node)]));
-  const joined = await outcomes(quorum, streams);
-  if (count(joined, 'answered') < quorum.size) {
+  const joined = await joinResults(quorum, streams);
+  if (count(joined, 'answered') < quorum.quorumSize) {
     void end();
     throw quorumError('subscribe', 'unknown', joined);
   }
-  // One that fails beside a quorum leaves messages to the others, meanwhile.
-  for (const [node, stream] of streams) insist(node, stream);
+  // While one node fails, the messages of the others suffice.
+  for (const [node, stream] of streams) keepJoined(node, stream);
   return end;
 }
 
-type Deferred = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
-type Outcomes = readonly (Deferred | undefined)[];
+type JoinResult = { readonly kind: 'answered' } | { readonly kind: 'unreachable'; readonly error: unknown };
+type JoinResults = readonly (JoinResult | undefined)[];
 
-/** What has come of the streams when a quorum of them are in force, or too many have failed. */
-function outcomes(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>>): Promise<Outcomes> {
-  return quorum.ask<Deferred>(
+/** The results of the streams once a quorum of them is in force, or too many have failed. */
+function joinResults(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>>): Promise<JoinResults> {
+  return quorum.ask<JoinResult>(
     async (node) => {
       try {
         await streams.get(node);
@@ -63,25 +63,31 @@ function outcomes(quorum: Quorum, streams: ReadonlyMap<QuorumNode, Promise<void>
       }
     },
     (soFar) => {
-      const isDecided = count(soFar, 'answered') >= quorum.size || count(soFar, 'unreachable') > quorum.spare;
+      const isDecided =
+        count(soFar, 'answered') >= quorum.quorumSize || count(soFar, 'unreachable') > quorum.maxFailures;
       return isDecided ? 'final' : 'open';
     },
   );
 }
 
-function count(outcomes: Outcomes, kind: Deferred['kind']): number {
-  return outcomes.filter((outcome) => outcome?.kind === kind).length;
+function count(results: JoinResults, kind: JoinResult['kind']): number {
+  return results.filter((result) => result?.kind === kind).length;
 }
 
-function hear({ holds, spare }: Quorum, node: QuorumNode, message: StoreMessage, listener: StoreListener): void {
-  // Nothing is ever queued on a node.
+function onMessage(
+  { holds, maxFailures }: Quorum,
+  node: QuorumNode,
+  message: StoreMessage,
+  listener: StoreListener,
+): void {
+  // No waiter is ever queued on a node.
   if (message.kind === 'granted') return;
   if (message.kind === 'lost') {
-    const holdId = callersId(message.holdId);
+    const holdId = originalId(message.holdId);
     const hold = holds.find(holdId);
     if (hold === undefined) return;
     hold.lostOn.add(node);
-    // Told once, when no quorum can be left.
-    if (hold.lostOn.size === spare + 1) listener({ kind: 'lost', holdId });
+    // Reported once, when no quorum can be left.
+    if (hold.lostOn.size === maxFailures + 1) listener({ kind: 'lost', holdId });
   } else listener(message);
 }

@@ -1,12 +1,12 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { QuorumNode } from './node.ts';
 
-/** What the answers so far say: nothing yet, enough to go by, or all that can be known. */
+/** What the answers so far decide: nothing yet, enough to decide, or all that matters. */
 export type Verdict = 'open' | 'enough' | 'final';
 
 /**
- * Collects the nodes' answers, in the order of the nodes, until they are final, or all there. Once they are enough,
- * `graceMs` more are given to the nodes that are not known to be silent. No call may reject.
+ * Collects the answers of the nodes, in the order of the nodes, until they are final or complete. Once they are enough, it
+ * waits `graceMs` more for the nodes that are not known to be silent. No call may reject.
  */
 export function collect<T>(
   clock: Clock,
@@ -37,21 +37,21 @@ export function collect<T>(
   });
 }
 
-/** The `rank`-th largest measure: what at least `rank` of them reach. */
-export function reachedBy<T>(rank: number, all: readonly T[], measure: (one: T) => number): number {
+/** The k-th largest measure: at least `k` of them are that large. Minus infinity if there are fewer. */
+export function kthLargest<T>(k: number, all: readonly T[], measure: (one: T) => number): number {
   const measures = all.map(measure).sort((a, b) => b - a);
-  return measures[rank - 1] ?? Number.NEGATIVE_INFINITY;
+  return measures[k - 1] ?? Number.NEGATIVE_INFINITY;
 }
 
 /**
- * Until when a quorum has a lease, and a time as long before that as it lasts from the call on: each node tells that by its
- * own clock.
+ * The lease that a quorum has: its end, and a `nowMs` that is as long before the end as the lease lasts from the call on.
+ * Each node counts by its own clock.
  */
 export function leaseOf(
-  size: number,
+  quorumSize: number,
   leases: readonly { readonly endMs: number; readonly nowMs: number }[],
 ): { readonly endMs: number; readonly nowMs: number } {
-  const endMs = reachedBy(size, leases, (lease) => lease.endMs);
-  const spanMs = reachedBy(size, leases, (lease) => lease.endMs - lease.nowMs);
+  const endMs = kthLargest(quorumSize, leases, (lease) => lease.endMs);
+  const spanMs = kthLargest(quorumSize, leases, (lease) => lease.endMs - lease.nowMs);
   return { endMs, nowMs: endMs - spanMs };
 }

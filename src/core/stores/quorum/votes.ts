@@ -1,9 +1,9 @@
 import type { AcquireReply, AcquireTerms, HoldRequest, StoreGrant } from '../../model/store.ts';
 import type { QuorumHold } from './hold.ts';
-import type { Answer, QuorumNode } from './node.ts';
+import type { CallResult, QuorumNode } from './node.ts';
 import type { Quorum } from './quorum.ts';
 
-/** What one node said to an acquire. `restarted`: it granted, but may have forgotten another's lease. */
+/** What one node replied to an acquire. `restarted`: it granted, but may have forgotten the lease of another owner. */
 export type Vote =
   | { readonly kind: 'granted'; readonly grant: StoreGrant; readonly otherHolds: number; readonly nowMs: number }
   | { readonly kind: 'refused'; readonly leaseRemainingMs: number; readonly nowMs: number }
@@ -12,10 +12,10 @@ export type Vote =
   | { readonly kind: 'timeout'; readonly wasAsked: boolean }
   | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
 
-/** In the order of the nodes; undefined where there was no answer yet, or nobody waited for it. */
+/** In the order of the nodes; undefined for a node that has not replied yet, or was not waited for. */
 export type Votes = readonly (Vote | undefined)[];
 
-/** Asks one node. `onGranted` is called with its grant, however late it comes. */
+/** Asks one node. `onGranted` is called with its grant, even if that comes late. */
 export async function askNode(
   quorum: Quorum,
   node: QuorumNode,
@@ -27,13 +27,13 @@ export async function askNode(
   const sent = quorum.clock.now();
   const answer = await node.call((store) => {
     const call = Promise.resolve(store.acquire(request, terms));
-    // Before `track`: what is given back then keeps the node in doubt without a gap.
+    // Before `track`: if the grant is released at once, there is no moment without an unsettled call.
     call.then(
       (reply) => {
         node.noteClock(sent, reply.nowMs);
         if (reply.status === 'granted') onGranted(reply.grant.fence);
       },
-      () => undefined, // The call itself tells.
+      () => undefined, // The result of the call has the error.
     );
     return hold.track(node, call);
   });
@@ -44,34 +44,37 @@ export async function askNode(
   return unlessRestarted(quorum, node, { kind: 'granted', grant, otherHolds, nowMs });
 }
 
-/** Whether a node that voted so may have granted what it was asked for, or grant it yet. */
+/** Whether a node with this vote may have granted the request, or may still grant it. */
 export function mayBeGranted(vote: Vote): boolean {
   return (vote.kind === 'timeout' && vote.wasAsked) || vote.kind === 'unreachable';
 }
 
 /**
- * A later grant as seen from the first one's reply: where only its fence was raised, it lasts as long as it did then. Where
- * it was granted anew it ends later, and is never taken to last beyond that.
+ * A later grant, counted from the reply to the first one. If only its fence was raised, its lease ends when it did before.
+ * If it was granted again, the lease ends later; that is never exceeded.
  */
 export function sinceFirst(first: Extract<Vote, { kind: 'granted' }>, later: Vote): Vote {
   return later.kind === 'granted' ? { ...later, nowMs: first.nowMs } : later;
 }
 
-/** The fence that `size` nodes have in common: as at least one of any such number saw each earlier owner, it is greater. */
-export function agreedFence(votes: Votes, size: number): number | undefined {
+/**
+ * The fence that `quorumSize` nodes have in common. It is greater than those of all earlier owners: at least one of these
+ * nodes has seen each of them.
+ */
+export function agreedFence(votes: Votes, quorumSize: number): number | undefined {
   const counts = new Map<number, number>();
   for (const vote of votes) {
     if (vote?.kind !== 'granted') continue;
     const count = (counts.get(vote.grant.fence) ?? 0) + 1;
-    if (count >= size) return vote.grant.fence;
+    if (count >= quorumSize) return vote.grant.fence;
     counts.set(vote.grant.fence, count);
   }
   return undefined;
 }
 
 /**
- * A grant counts once the node has been up for the longest lease: before, it may have forgotten one. It is asked after the
- * grant, so that no restart can come between.
+ * A grant counts if the node has been running for longer than the longest lease: otherwise it may have forgotten one. The
+ * node is asked after the grant, so that no restart can come in between.
  */
 async function unlessRestarted(
   quorum: Quorum,
@@ -81,7 +84,7 @@ async function unlessRestarted(
   const { uptimeMs } = node.store;
   if (uptimeMs === undefined) return vote;
   const answer = await node.call((store) => uptimeMs.call(store));
-  // The node did grant: it must be given back like one that did not answer.
+  // The node did grant: it has to be released like one that did not reply.
   if (answer.kind !== 'answered')
     return answer.kind === 'timeout' ? failure(answer) : { kind: 'unreachable', error: answer.error };
   const neededMs = quorum.maxLeaseMs * 1.01 + 2;
@@ -93,6 +96,6 @@ function denied(reply: Exclude<AcquireReply, { status: 'granted' }>): Vote {
   return { kind: 'refused', leaseRemainingMs: reply.leaseRemainingMs, nowMs: reply.nowMs };
 }
 
-function failure(answer: Exclude<Answer<unknown>, { kind: 'answered' }>): Vote {
+function failure(answer: Exclude<CallResult<unknown>, { kind: 'answered' }>): Vote {
   return answer.kind === 'timeout' ? { kind: 'timeout', wasAsked: true } : answer;
 }
