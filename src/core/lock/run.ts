@@ -53,7 +53,9 @@ export async function releaseKept(hold: ScopedHold, value: unknown): Promise<voi
   if (lost !== undefined) throw lostError(hold, value, lost);
 }
 
-function lostError(hold: ScopedHold, value: unknown, cause?: LockLostError): LockLostError {
-  const message = cause?.message ?? 'The lock was lost while the routine ran: its lease had ended';
-  return new LockLostError(message, { key: hold.key, fence: hold.fence, value, cause });
+/** The loss with the routine's value. It takes the place of the error that the signal has: as its cause, it would repeat itself. */
+function lostError(hold: ScopedHold, value: unknown, loss?: LockLostError): LockLostError {
+  const message = loss?.message ?? 'The lock was lost while the routine ran: its lease had ended';
+  const details = { key: hold.key, fence: hold.fence, value };
+  return new LockLostError(message, loss?.cause === undefined ? details : { ...details, cause: loss.cause });
 }

@@ -223,9 +223,11 @@ describe('getLock', () => {
     await clock.advance(100);
     outcomeOf(job('c').in(() => lock.acquire('key')));
     await clock.advance(50);
+    const { fence } = hold;
     expect(await job().in(() => getLock('key').inspect())).toEqual({
       key: 'key',
-      holds: [{ holdId: expect.any(String), owner: 'a', fence: hold.fence, mode: 'write', remainingMs: 9_850 }],
+      category: undefined,
+      holds: [{ holdId: expect.any(String), owner: 'a', fence, mode: 'write', remainingMs: 9_850, heldMs: 150 }],
       waiters: [
         { holdId: expect.any(String), owner: 'b', mode: 'write', priority: 0, waitedMs: 150 },
         { holdId: expect.any(String), owner: 'c', mode: 'write', priority: 0, waitedMs: 50 },
