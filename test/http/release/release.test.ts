@@ -31,6 +31,21 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
 
+  it('in the round of the event loop in which it ends the response, before the response closes', async () => {
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.detach();
+      call.res.once('close', () => stage.note('first closes'));
+      call.res.end('first');
+      stage.note('first has ended');
+      setImmediate(() => stage.note('the next round begins'));
+    });
+    contest.go();
+    await contest.expectHandedOn();
+    await contest.stage.until('first closes');
+    contest.stage.expectOrder('first has ended', 'released first k', 'second in', 'the next round begins');
+    contest.stage.expectOrder('second in', 'first closes');
+  });
+
   const failures: [string, number, (call: Call) => unknown][] = [
     [
       'throws synchronously',
