@@ -2,9 +2,9 @@ import { asMicrotask, type Clock, type Instant } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { LockConfigError, LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
+import type { LocksSettings } from '../model/options.ts';
 import type {
   AcquireReply,
-  AcquireTerms,
   EdgeStore,
   HoldRequest,
   InspectReply,
@@ -25,6 +25,15 @@ import { CallDeadlines } from './call-deadlines.ts';
 export interface CallTime {
   readonly sent: Instant;
   readonly timeoutMs: number;
+}
+
+/** One acquire, as the store is asked for it. */
+export interface AcquireCall {
+  readonly key: string;
+  readonly request: HoldRequest;
+  readonly leaseMs: number;
+  /** 0 asks once and is not queued. */
+  readonly waitMs: number;
 }
 
 /** What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. */
@@ -48,18 +57,22 @@ export class StoreClient {
   readonly #events: Events;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #maxWaiters: number;
   readonly #deadlines: CallDeadlines;
+  /** How long a process counts as live after a call about a key, in milliseconds. */
+  readonly livenessMs: number;
   /** The edges of the store, with deadlines: for a store that has them. Their callers report failures, once a search. */
   readonly edges: EdgeStore;
   /** The one listener for claims: any reply may carry them. Set by the pending acquires. */
   onClaims: OnClaims = ignore;
 
-  /** `timeoutMs` is the deadline of a call that names none. */
-  constructor(store: LockStore, events: Events, clock: Clock, timeoutMs: number) {
+  constructor(store: LockStore, events: Events, clock: Clock, settings: LocksSettings) {
     this.#store = store;
     this.#events = events;
     this.#clock = clock;
-    this.#timeoutMs = timeoutMs;
+    this.#timeoutMs = settings.storeTimeoutMs;
+    this.#maxWaiters = settings.maxWaitersPerKey;
+    this.livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
     this.#deadlines = new CallDeadlines(clock);
     this.edges = this.#edges(store.edges as EdgeStore);
   }
@@ -71,20 +84,22 @@ export class StoreClient {
   /** Sends an acquire, or a poll: that is the same call again. */
   acquire(
     operation: 'acquire' | 'poll',
-    key: string,
-    request: HoldRequest,
-    terms: AcquireTerms,
+    { key, request, leaseMs, waitMs }: AcquireCall,
     { sent, timeoutMs }: CallTime,
     onReply: (reply: AcquireReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    const call = (): MaybePromise<AcquireReply> => this.#store.acquire(request, terms);
-    const replied = (reply: AcquireReply): void => {
-      this.onClaims(request.id, sent, reply);
-      onReply(reply);
-    };
-    this.#deadlines.start('acquire', sent, timeoutMs, call, replied, (failure) =>
-      onError(this.#report(operation, key, failure)),
+    const terms = { leaseMs, queue: waitMs > 0, maxWaiters: this.#maxWaiters, livenessMs: this.livenessMs };
+    this.#deadlines.start(
+      'acquire',
+      sent,
+      timeoutMs,
+      () => this.#store.acquire(request, terms),
+      (reply: AcquireReply) => {
+        this.onClaims(request.id, sent, reply);
+        onReply(reply);
+      },
+      (failure) => onError(this.#report(operation, key, failure)),
     );
   }
 

@@ -10,15 +10,12 @@ export class Subscription {
   #askedAt: Instant | undefined;
   /** Runs until the stream may be asked for again; started by a refusal, cleared by `end`, unref'd. */
   #retryTimer: Timer | undefined;
-  #isInForce = false;
+  /** Whether messages arrive. Only this class sets it. */
+  isInForce = false;
 
   constructor(access: StoreAccess, listener: StoreListener) {
     this.#access = access;
     this.#listener = listener;
-  }
-
-  get isInForce(): boolean {
-    return this.#isInForce;
   }
 
   /** Waits until it is in force, at most `budgetMs` from when it was asked for: without it, waiters live by polling. */
@@ -35,7 +32,7 @@ export class Subscription {
   /** Ends it; the store closes what it opened for it. */
   async end(): Promise<void> {
     const pending = this.#pending;
-    this.#isInForce = false;
+    this.isInForce = false;
     await pending?.then(
       (unsubscribe) => unsubscribe(),
       () => this.#retryTimer?.cancel(), // Never in force: nothing to end.
@@ -49,7 +46,7 @@ export class Subscription {
     this.#pending = pending;
     pending.then(
       () => {
-        this.#isInForce = true;
+        this.isInForce = true;
       },
       (error: Error) => {
         events.emit('storeError', { operation: 'subscribe', error });

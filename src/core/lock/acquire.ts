@@ -9,8 +9,8 @@ import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGranta
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
 import { ScopeCancellation } from '../scope/cancellation.ts';
-import type { ScopedHold } from '../scope/hold.ts';
-import { addHold, assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
+import { ScopedHold } from '../scope/hold.ts';
+import { assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import type { AcquireCallbacks } from '../wait/task.ts';
@@ -142,7 +142,8 @@ function firstHold(
   const createController = (): ScopedController => new ScopedController(scope);
   const grant = new Grant({ clock, createController, key, request, settings, granted });
   grant.addHold(settings.leaseMs, settings.renew);
-  const first = addHold(scope, grant, settings);
+  const first = new ScopedHold(grant, scope, settings.renew);
+  scope.add(first);
   grants.add(grant);
   if (startedAt !== undefined) {
     events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: lastedMs(clock.now(), startedAt) });

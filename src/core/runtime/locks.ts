@@ -125,7 +125,7 @@ class ProcessLocks implements Locks {
       settings,
       clock,
       events,
-      client: new StoreClient(store, events, clock, settings.storeTimeoutMs),
+      client: new StoreClient(store, events, clock, settings),
       process: clock.randomId(),
     };
     this.#releases = new Releases(access);

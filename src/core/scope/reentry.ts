@@ -11,11 +11,6 @@ export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): 
     throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, { key: grant.key });
   }
   runtime.grants.reenter(grant, settings.leaseMs, settings.renew);
-  return addHold(scope, grant, settings);
-}
-
-/** Makes a hold of a grant, and gives it to the scope. */
-export function addHold(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
   const hold = new ScopedHold(grant, scope, settings.renew);
   scope.add(hold);
   return hold;

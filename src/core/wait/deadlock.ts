@@ -21,14 +21,11 @@ interface PublishedEdge {
  */
 export class Deadlocks {
   readonly #access: StoreAccess;
-  readonly #ttlMs: number;
   readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
   readonly #published = new Map<Waiter, PublishedEdge>();
 
-  /** `ttlMs` is how long a waiter may be silent. */
-  constructor(access: StoreAccess, ttlMs: number, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
+  constructor(access: StoreAccess, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
     this.#access = access;
-    this.#ttlMs = ttlMs;
     this.#onVictim = onVictim;
   }
 
@@ -60,7 +57,7 @@ export class Deadlocks {
   async #search(waiter: Waiter, { edge, owners: told }: PublishedEdge, owners: readonly string[]): Promise<void> {
     const edges = this.#edges;
     for (const owner of owners) told.add(owner);
-    await Promise.all(owners.map((owner) => edges.set(owner, edge, this.#ttlMs)));
+    await Promise.all(owners.map((owner) => edges.set(owner, edge, this.#access.client.livenessMs)));
     const found = waiter.state === 'waiting' ? await findCycle(edges, edge, owners) : undefined;
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (found === undefined || !(await stands(edges, found)) || waiter.state !== 'waiting') return;

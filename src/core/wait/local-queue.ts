@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
+import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { LockStoreError } from '../model/errors.ts';
 import type { LockEvent } from '../model/events.ts';
@@ -7,28 +7,14 @@ import { type Positioned, QueueProgress, retryAfterMs } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';
 
 /** An acquire on its way. Its state goes one way: pending, waiting, gone. */
-export class Waiter implements Positioned {
+export interface Waiter extends Positioned {
   readonly task: AcquireTask;
   readonly startedAt: Instant;
-  state: 'pending' | 'waiting' | 'gone' = 'pending';
+  state: 'pending' | 'waiting' | 'gone';
   /** Ends the wait: clears its timer, unsubscribes, and takes it out of the process's queue. */
-  leave: (() => void) | undefined = undefined;
+  leave: (() => void) | undefined;
   /** Its queue, once a reply said that it is queued. */
-  queue: WaitQueue | undefined = undefined;
-  turn: Positioned['turn'] = undefined;
-
-  constructor(task: AcquireTask, startedAt: Instant) {
-    this.task = task;
-    this.startedAt = startedAt;
-  }
-
-  /** How long its first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
-  callTimeoutMs(now: Instant, storeTimeoutMs: number): number {
-    const spentMs = elapsedMs(now, this.startedAt);
-    const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
-    const { waitMs, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = this.task;
-    return Math.min(shareMs, Math.min(firstCallTimeoutMs, Math.max(waitMs, storeTimeoutMs)) - spentMs);
-  }
+  queue: WaitQueue | undefined;
 }
 
 /** A store's reply for a key that is not free. */

@@ -9,11 +9,10 @@ import { LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { eventOf, type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { eventOf, type NotFree, type Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
 import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
-import { livenessMs, sendAcquire } from './send-acquire.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 import type { AcquireTask } from './task.ts';
 
@@ -55,7 +54,7 @@ export class PendingAcquires {
       ? new PollStrategy(access, listener)
       : new RetryStrategy(access, listener);
     this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => void this.#strategy.poll(due));
-    this.#deadlocks = new Deadlocks(access, livenessMs(access), listener.onFailed);
+    this.#deadlocks = new Deadlocks(access, listener.onFailed);
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);
       queue?.onReply({ sent, nowMs: reply.nowMs });
@@ -66,7 +65,14 @@ export class PendingAcquires {
   /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
   acquire(task: AcquireTask): void {
     const startedAt = this.#access.clock.now();
-    const waiter = new Waiter(task.waitMs > 0 && this.#isFull ? withoutWait(task) : task, startedAt);
+    const waiter: Waiter = {
+      task: task.waitMs > 0 && this.#isFull ? withoutWait(task) : task,
+      startedAt,
+      state: 'pending',
+      leave: undefined,
+      queue: undefined,
+      turn: undefined,
+    };
     this.inFlight.begin();
     if (waiter.task.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
     else void this.#subscription.ensure(this.#access.settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
@@ -89,7 +95,7 @@ export class PendingAcquires {
     else if (message.kind === 'lost') this.#onTaken(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#strategy.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
-    else if (message.kind === 'freed') this.#strategy.onFreed(this.#queues.get(message.id));
+    else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
     else if (message.kind === 'fault')
       this.#access.events.emit('storeError', { operation: 'subscribe', error: message.error });
   }
@@ -97,7 +103,7 @@ export class PendingAcquires {
   /** Once subscribed. An acquire that was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
   #beginLate(waiter: Waiter): void {
     const now = this.#access.clock.now();
-    const isLate = waiter.callTimeoutMs(now, this.#access.settings.storeTimeoutMs) <= 0;
+    const isLate = this.#firstCallTimeoutMs(waiter, now) <= 0;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#giveUp(waiter, over, false);
     else if (isLate) this.#fail(waiter, notSent(waiter.task.key), false);
@@ -110,12 +116,21 @@ export class PendingAcquires {
     const { id } = task.request;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       if (waiter.state !== 'pending') return;
-      const isWaiting = task.waitMs > 0;
-      this.#onFirstReply(waiter, asOf, isWaiting ? this.#strategy.asQueued(reply, this.#queues.get(id)) : reply);
+      const asQueued = task.waitMs > 0 ? this.#strategy.asQueued?.(reply, this.#queues.get(id)) : undefined;
+      this.#onFirstReply(waiter, asOf, asQueued ?? reply);
     };
-    if (task.waitMs > 0 && this.#strategy.joinLine(this.#queues.get(id), onReply)) return;
-    const timeoutMs = waiter.callTimeoutMs(sent, this.#access.settings.storeTimeoutMs);
-    sendAcquire(this.#access, 'acquire', task, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
+    if (task.waitMs > 0 && this.#strategy.joinLine?.(this.#queues.get(id), onReply)) return;
+    const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
+    this.#access.client.acquire('acquire', task, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
+  }
+
+  /** How long the first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
+  #firstCallTimeoutMs({ task, startedAt }: Waiter, now: Instant): number {
+    const { storeTimeoutMs } = this.#access.settings;
+    const spentMs = elapsedMs(now, startedAt);
+    const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
+    const { waitMs, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = task;
+    return Math.min(shareMs, Math.min(firstCallTimeoutMs, Math.max(waitMs, storeTimeoutMs)) - spentMs);
   }
 
   /** Why a waiter must not go on, if there is a reason. */
@@ -196,7 +211,7 @@ export class PendingAcquires {
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: a release undoes either.
     const { key, request, leaseMs, callbacks } = waiter.task;
-    const mayLastMs = Math.max(leaseMs, livenessMs(this.#access));
+    const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
     if (wasSent) this.#releases.releaseInBackground({ key, request, leaseMs: mayLastMs });
     callbacks.onFailed(error);
   }

@@ -3,7 +3,6 @@ import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
-import { sendAcquire } from './send-acquire.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 
 /** For a store with a queue: asks again, since messages get lost. The store grants, queues what it lost, and hands on. */
@@ -46,23 +45,13 @@ export class PollStrategy implements WaitStrategy {
             : undefined;
         resolve(this.#onReply(queue, waiter, reply, granted));
       };
-      sendAcquire(this.#access, 'poll', waiter.task, time, onReply, (error) => {
+      this.#access.client.acquire('poll', waiter.task, time, onReply, (error) => {
         queue.fault = error;
         queue.isInDoubt = true;
         resolve(false);
       });
     });
   }
-
-  joinLine(): boolean {
-    return false;
-  }
-
-  asQueued(reply: AcquireReply): AcquireReply {
-    return reply;
-  }
-
-  onFreed(): void {}
 
   /** After a poll that failed, and might have said that the oldest was lost, the next one is asked for as well. */
   async #wasLostBefore(queue: WaitQueue, oldest: Waiter): Promise<boolean> {

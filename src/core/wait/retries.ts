@@ -5,7 +5,6 @@ import type { LockStoreError } from '../model/errors.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
-import { sendAcquire } from './send-acquire.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 
 const firstPauseMs = 50;
@@ -92,7 +91,7 @@ export class RetryStrategy implements WaitStrategy {
     const time = { sent: this.#access.clock.now(), timeoutMs: this.#access.settings.storeTimeoutMs };
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#onReply(queue, waiter, time.sent, reply));
-      sendAcquire(this.#access, 'poll', waiter.task, time, onReply, (error) => {
+      this.#access.client.acquire('poll', waiter.task, time, onReply, (error) => {
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.leaseRemainingMs = 0;

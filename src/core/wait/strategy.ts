@@ -18,11 +18,11 @@ export interface WaitStrategy {
    * Lets a newcomer stand behind the waiters of this process without asking the store, if the strategy does so: `onReply`
    * is called later. Returns whether it does.
    */
-  joinLine(queue: WaitQueue | undefined, onReply: (reply: AcquireReply, asOf: Instant) => void): boolean;
+  joinLine?(queue: WaitQueue | undefined, onReply: (reply: AcquireReply, asOf: Instant) => void): boolean;
   /** The reply to a first call, as a store with a queue would have given it. */
-  asQueued(reply: AcquireReply, queue: WaitQueue | undefined): AcquireReply;
+  asQueued?(reply: AcquireReply, queue: WaitQueue | undefined): AcquireReply;
   /** Called when the store says that the key of this queue is free. */
-  onFreed(queue: WaitQueue | undefined): void;
+  onFreed?(queue: WaitQueue | undefined): void;
 }
 
 /** Hears what a strategy has found out about a waiter. */

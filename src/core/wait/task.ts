@@ -1,13 +1,8 @@
 import type { Granted } from '../client/granted.ts';
-import type { HoldRequest } from '../model/store.ts';
+import type { AcquireCall } from '../client/store-client.ts';
 
 /** One acquire on its way to the store. */
-export interface AcquireTask {
-  readonly key: string;
-  readonly request: HoldRequest;
-  readonly leaseMs: number;
-  /** 0 asks once and is not queued. */
-  readonly waitMs: number;
+export interface AcquireTask extends AcquireCall {
   /** How long its first call may take at most, if it is a part of something longer. */
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;

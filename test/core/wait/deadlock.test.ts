@@ -1,7 +1,7 @@
 import { DeadlockError, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import { Deadlocks } from '../../../src/core/wait/deadlock.ts';
-import { Waiter } from '../../../src/core/wait/local-queue.ts';
+import type { Waiter } from '../../../src/core/wait/local-queue.ts';
 import type { AcquireTask } from '../../../src/core/wait/task.ts';
 import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
@@ -547,7 +547,7 @@ describe('who can be in no ring pays nothing', () => {
 
   it('nor does one that is forgotten already', async () => {
     const { locks, store, clock } = setUp();
-    const deadlocks = new Deadlocks(runtimeOf(locks), 1_000, () => {});
+    const deadlocks = new Deadlocks(runtimeOf(locks), () => {});
     const { process } = runtimeOf(locks);
     const request = {
       id: 'key',
@@ -559,8 +559,13 @@ describe('who can be in no ring pays nothing', () => {
       priority: 0,
     } as const;
     const task: Partial<AcquireTask> = { key: 'key', request, work: { traceId: 'own', blockedOwners: ['own'] } };
-    const waiter = new Waiter(task as AcquireTask, clock.now());
-    waiter.state = 'waiting';
+    const waiter: Waiter = {
+      task: task as AcquireTask,
+      startedAt: clock.now(),
+      state: 'waiting',
+      leave: undefined,
+      queue: undefined,
+    };
     deadlocks.look(waiter);
     await clock.settle();
     for (let n = 0; n < 3; n++) deadlocks.forget(waiter);
