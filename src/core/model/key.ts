@@ -20,6 +20,8 @@ const maxIdBytes = 256;
 
 /** Checks a key and encodes it with its category. Two different pairs never have the same name. */
 export function lockName(key: unknown, category?: string): LockName {
+  // Most keys are short and plain: they are their own names.
+  if (category === undefined && typeof key === 'string' && shortAndPlain.test(key)) return { key, id: key };
   const text = keyText(key);
   return { key: text, id: shorten(namePrefix(text, category)) };
 }
@@ -106,8 +108,9 @@ const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\s\u0000-\u001f\u007f-\u009f%{}|]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-/** Most keys need no escaping. */
+/** Needs no escaping. */
 const plain = /^[\w:.,/@+-]*$/;
+const shortAndPlain = /^[\w:.,/@+-]{1,256}$/;
 
 function escapeUnsafe(text: string): string {
   if (plain.test(text)) return text;
