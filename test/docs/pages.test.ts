@@ -1,15 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { runScript, type Script, startScript, tsx } from '../support/processes/processes.ts';
+import { runScript, type Script, startScript } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { blocksOf } from './markdown.ts';
 import { type Module, pages, Workshop } from './workshop.ts';
 
 watchLeaks();
 
-const runner = join(__dirname, 'run-block.ts');
 /** How long a block may take. */
 const blockMs = 50_000;
 const marks = ['prelude', 'in', 'server', 'output'];
@@ -18,8 +18,11 @@ const marks = ['prelude', 'in', 'server', 'output'];
 describe('the guide pages', () => {
   const workshop = new Workshop();
   const modules = new Map(pages().map((page) => [page, workshop.add(page)]));
+  const runner = workshop.write('run-block.ts', readFileSync(join(__dirname, 'run-block.ts'), 'utf8'));
+  let built: (path: string) => string;
   let redis: RedisServer;
   beforeAll(async () => {
+    built = workshop.build();
     redis = await startRedis();
   });
   afterAll(async () => {
@@ -51,7 +54,7 @@ describe('the guide pages', () => {
       // They are there for as long as all the others may take.
       const timeoutMs = blockMs * (others.length + 1);
       running = servers.map((server) =>
-        startScript(server.path, { execArgv: tsx, env: { ...env, PORT: String(ports.get(server)) }, timeoutMs }),
+        startScript(built(server.path), { execArgv: [], env: { ...env, PORT: String(ports.get(server)) }, timeoutMs }),
       );
       await Promise.all(running.map(address));
     });
@@ -66,8 +69,8 @@ describe('the guide pages', () => {
     });
 
     it.each(others.map((module) => [titleOf(module), module] as const))('%s', async (_, { path, marks, output }) => {
-      const args = [path, ...(marks.in === undefined ? [] : [marks.in])];
-      const { code, stdout, stderr } = await runScript(runner, { args, env, execArgv: tsx, timeoutMs: blockMs });
+      const args = [built(path), ...(marks.in === undefined ? [] : [marks.in])];
+      const { code, stdout, stderr } = await runScript(built(runner), { args, env, execArgv: [], timeoutMs: blockMs });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toBe(output ?? '');
     });
@@ -84,8 +87,10 @@ it('a block in a job finds its trace, and one in anything else is an error', asy
   const workshop = new Workshop();
   try {
     const code = "import { lock } from 'reenlock';\nconsole.log((await lock.acquire('key')).key);\n";
+    const runner = workshop.write('run-block.ts', readFileSync(join(__dirname, 'run-block.ts'), 'utf8'));
     const path = workshop.write('block.ts', code);
-    const run = (...where: string[]) => runScript(runner, { args: [path, ...where], execArgv: tsx });
+    const built = workshop.build();
+    const run = (...where: string[]) => runScript(built(runner), { args: [built(path), ...where], execArgv: [] });
     expect(await run('job')).toEqual({ code: 0, stdout: 'key\n', stderr: '' });
     expect((await run()).stderr).toContain('ERR_LOCK_SCOPE');
     expect((await run('request')).stderr).toContain('not in a request');

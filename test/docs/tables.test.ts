@@ -22,24 +22,21 @@ import {
 import { closeServer, lockOn, traceContext } from 'reenlock/express';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { anchorOf, headingsOf, plain, type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
-import { Workshop } from './workshop.ts';
+import { anchorOf, headingsOf, plain, readDocument, root, sectionOf } from './markdown.ts';
+import {
+  acquireOptions,
+  codes,
+  codesPage,
+  errors,
+  guardOptions,
+  locksOptions,
+  names,
+  others,
+  othersOf,
+  traceOptions,
+} from './tables.ts';
 
 watchLeaks();
-
-const readme = readDocument('README.md');
-const table = (title: string): Row[] => tableOf(sectionOf(readme, title));
-const names = (rows: readonly Row[]): string[] => rows.map(({ name }) => plain(name));
-
-const locksOptions = table('createLocks and configureLocks');
-const traceOptions = table('traceContext');
-const guardOptions = table('lockOn');
-const acquireOptions = table('acquire');
-const others = table('RedisStore, runInTrace and close');
-const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
-const errors = table('Errors');
-const codesPage = 'docs/errors.md';
-const codes = headingsOf(sectionOf(readDocument(codesPage), 'Errors'));
 
 describe('the options tables', () => {
   it.each<[string, string[], () => unknown]>([
@@ -130,41 +127,6 @@ it('every warning that the sources emit has its heading, and no other has one', 
   const known = new Set(emitted.map((literal) => literal.slice(1, -1)));
   expect(known.size).toBeGreaterThan(0);
   expect(headingsOf(sectionOf(readDocument(codesPage), 'Warnings')).sort()).toEqual([...known].sort());
-});
-
-it('the tables name what the types have, by the compiler', () => {
-  const lists: [type: string, names: string[]][] = [
-    ['keyof LocksOptions', names(locksOptions)],
-    ['keyof AcquireOptions', names(acquireOptions)],
-    ['keyof TraceContextOptions', names(traceOptions)],
-    ['keyof Koa.GuardOptions', [...names(acquireOptions), ...names(guardOptions)]],
-    ['keyof RunInTraceOptions', othersOf('runInTrace')],
-    ['keyof RedisStoreOptions', othersOf('RedisStore')],
-    ['keyof CasStoreOptions', othersOf('CasStore')],
-    ['keyof RedisCasOptions', othersOf('RedisCas')],
-    ['keyof PostgresCasOptions', othersOf('PostgresCas')],
-    ['keyof QuorumStoreOptions', othersOf('QuorumStore')],
-    ['keyof LockEvents', table('Events').map((row) => plain(row.event))],
-    ['LockErrorCode', codes],
-  ];
-  const imports = [
-    "import type { AcquireOptions, LockErrorCode, LockEvents, LocksOptions, RunInTraceOptions } from 'reenlock';",
-    "import type { TraceContextOptions } from 'reenlock/express';",
-    "import type * as Koa from 'reenlock/koa';",
-    "import type { CasStoreOptions, PostgresCasOptions, RedisCasOptions, RedisStoreOptions } from 'reenlock/redis';",
-    "import type { QuorumStoreOptions } from 'reenlock/redis';",
-  ];
-  const records = lists.map(
-    ([type, members], index) =>
-      `export const list${index}: Record<${type}, true> = { ${members.map((name) => `${name}: true`).join(', ')} };`,
-  );
-  const workshop = new Workshop();
-  try {
-    workshop.write('tables.ts', [...imports, ...records].join('\n'));
-    workshop.compile();
-  } finally {
-    workshop.remove();
-  }
 });
 
 /** An option that nobody has: the refusal names all that there are. */

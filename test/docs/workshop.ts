@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
-import { runBinary } from '../package/packed.ts';
+import { dirname, join, relative } from 'node:path';
+import { type Options, transformSync } from '@swc/core';
+import { packPackage, runBinary } from '../package/packed.ts';
 import { type Block, blocksOf, readDocument, root } from './markdown.ts';
 
 /** A block that was written as a module, and what follows it in the document. */
@@ -10,9 +11,10 @@ export interface Module extends Block {
   readonly output: string | undefined;
 }
 
-/** Documents' TypeScript as modules in a folder of this repository, to compile and to run. */
+/** Documents' TypeScript as modules in a folder of this repository, to compile, and to run with the package as it is published. */
 export class Workshop {
   readonly #folder: string;
+  #built: string | undefined;
 
   /** The dot keeps the folder out of everybody else's sight. */
   constructor() {
@@ -49,21 +51,45 @@ export class Workshop {
     return join(this.#folder, folderOf(document), file);
   }
 
+  /** Makes JavaScript of all modules, beside the published package, and returns where each of them is. */
+  build(): (path: string) => string {
+    this.#built = mkdtempSync(join(dirname(packPackage().tarball), 'documents-'));
+    writeFileSync(join(this.#built, 'package.json'), JSON.stringify({ type: 'module' }));
+    const built = (path: string): string =>
+      join(this.#built as string, relative(this.#folder, path)).replace(/ts$/, 'js');
+    for (const path of this.#modules()) {
+      mkdirSync(dirname(built(path)), { recursive: true });
+      writeFileSync(built(path), transformSync(readFileSync(path, 'utf8'), toModules).code);
+    }
+    return built;
+  }
+
   /**
-   * Compiles all of it under the options of the repository, but that exports need no annotation; throws with what the
-   * compiler says.
+   * Compiles all of it under the options of the repository, but that exports need no annotation, and returns what the
+   * compiler finds.
    */
-  compile(...options: string[]): void {
+  mistakes(...options: string[]): readonly string[] {
     // By name: the compiler finds nothing in folders that begin with a dot.
-    const files = readdirSync(this.#folder, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.ts'));
+    const files = this.#modules();
     const base = join(relative(this.#folder, root), 'tsconfig.json');
     const compilerOptions = { isolatedDeclarations: false };
     this.write('tsconfig.json', JSON.stringify({ extends: base, compilerOptions, files, include: [] }));
-    runBinary('tsc', ['-p', this.#folder, ...options], this.#folder);
+    try {
+      runBinary('tsc', ['-p', this.#folder, ...options], this.#folder);
+      return [];
+    } catch (error) {
+      return (error as Error).message.split('\n').filter((line) => / error TS\d+: /.test(line));
+    }
   }
 
   remove(): void {
     rmSync(this.#folder, { recursive: true });
+    if (this.#built !== undefined) rmSync(this.#built, { recursive: true });
+  }
+
+  #modules(): string[] {
+    const names = readdirSync(this.#folder, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.ts'));
+    return names.map((name) => join(this.#folder, name));
   }
 }
 
@@ -78,6 +104,15 @@ export function pages(): string[] {
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`);
 }
+
+const toModules: Options = {
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { decoratorVersion: '2022-03' },
+  },
+  module: { type: 'es6' },
+};
 
 function folderOf(document: string): string {
   return document.replace(/\W/g, '-');

@@ -1,12 +1,77 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as core from 'reenlock';
+import * as express from 'reenlock/express';
+import * as koa from 'reenlock/koa';
+import * as redis from 'reenlock/redis';
 import { pages } from '../docs/workshop.ts';
-import { type Packed, packPackage, runBinary } from './packed.ts';
+import { createConsumer, packPackage, root, runBinary } from './packed.ts';
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
+
+describe('the surface of the package', () => {
+  it.each<[string, object, string]>([
+    [
+      'reenlock',
+      core,
+      `DeadlockError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
+       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore configureLocks createLocks
+       currentTrace getLock isLockError lock runInTrace traceHeaders`,
+    ],
+    ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
+    ['reenlock/express', express, 'closeServer lockOn sendProblem traceContext'],
+    ['reenlock/koa', koa, 'closeServer lockOn sendProblem traceContext'],
+  ])('exports these names from %s, and no others', (_, exported, names) => {
+    expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
+  });
+
+  it('can be imported by these paths, and by no others', () => {
+    expect(Object.keys(manifest.exports as object)).toEqual(['.', './redis', './express', './koa', './package.json']);
+  });
+
+  it('names the same types to a compiler that knows no `exports`', () => {
+    const { '.': main, './package.json': _, ...others } = manifest.exports as Record<string, { types: string }>;
+    expect(manifest.types).toBe(main?.types);
+    const named = Object.entries(others).map(([path, { types }]) => [path.slice('./'.length), [types]]);
+    expect(manifest.typesVersions).toEqual({ '*': Object.fromEntries(named) });
+  });
+
+  it('has nothing else in it than the build and the documents', () => {
+    expect(manifest.files).toEqual(['dist', 'docs', 'CHANGELOG.md', 'SECURITY.md']);
+  });
+
+  it('says to bundlers that to import it has no effect, and has none that others could see', () => {
+    expect(manifest.sideEffects).toBe(false);
+    const shared = Object.getOwnPropertySymbols(globalThis).map((symbol) => Symbol.keyFor(symbol) ?? '');
+    expect(shared.filter((name) => name.startsWith('reenlock'))).toEqual([]);
+  });
+
+  it('needs cls-rtracer beside it, may have a client and a framework, and brings nothing along', () => {
+    expect(manifest.peerDependencies).toEqual({
+      'cls-rtracer': '^2.6.4',
+      express: '^4.18 || ^5',
+      ioredis: '^5.4 || ^6',
+      koa: '^2.15 || ^3',
+    });
+    const optional = { optional: true };
+    expect(manifest.peerDependenciesMeta).toEqual({ express: optional, ioredis: optional, koa: optional });
+    expect(manifest).not.toHaveProperty('dependencies');
+    expect(manifest).not.toHaveProperty('optionalDependencies');
+  });
+
+  it('runs on the Node that the README names', () => {
+    const { node } = manifest.engines as { node: string };
+    const [, named] = /with Node (\S+) or newer/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+    expect(node).toBe(`>=${named}`);
+  });
+});
 
 describe('the published package', () => {
-  let packed: Packed;
+  let packed: ReturnType<typeof packPackage>;
   beforeAll(() => {
     packed = packPackage();
   });
-  afterAll(() => packed?.remove());
 
   it('has the build, its documents and nothing else', () => {
     const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json', ...pages()];
@@ -27,10 +92,54 @@ describe('the published package', () => {
     expect(runBinary('publint', ['run', packed.tarball, '--strict'])).toContain('All good!');
   });
 
-  it('gives its types in every module resolution', () => {
+  it('has types that every module resolution finds', () => {
     const output = runBinary('attw', [packed.tarball, '--no-definitely-typed', '--format', 'json']);
     const { problems, analysis } = JSON.parse(output) as { problems?: object; analysis: { entrypoints: object } };
     expect(problems ?? {}).toEqual({});
     expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './redis', './express', './koa']));
+  });
+
+  describe('in an application of its own', () => {
+    let consumer: ReturnType<typeof createConsumer>;
+    beforeAll(() => {
+      consumer = createConsumer(packed);
+      cpSync(join(__dirname, 'consumers'), consumer.folder, { recursive: true });
+    });
+    afterAll(() => consumer?.remove());
+
+    const run = (file: string) =>
+      execFileSync('node', [join(consumer.folder, file)], { encoding: 'utf8', timeout: 20_000 });
+    const compile = (project: string) => runBinary('tsc', ['-p', join(consumer.folder, project)]);
+
+    it.each([
+      ['JavaScript with import, on Express', 'esm-js/main.mjs'],
+      ['JavaScript with require, on Koa', 'cjs-js/main.cjs'],
+    ])('guards a route in %s', (_, file) => {
+      expect(run(file)).toBe('ok\n');
+    });
+
+    it.each([
+      ['ESM, on Koa', 'esm-ts', 'out/main.mjs'],
+      ['CommonJS, on Express', 'cjs-ts', 'out/main.js'],
+    ])('compiles and guards a route in TypeScript as %s', (_, folder, file) => {
+      compile(folder);
+      expect(run(join(folder, file))).toBe('ok\n');
+    });
+
+    it('is one package to import and require in one process: the same classes, the same async context', () => {
+      expect(run('both/main.mjs')).toBe('ok\n');
+    });
+
+    it.each([
+      ['standard decorators', 'standard', ['service.js']],
+      [
+        'experimentalDecorators, also in classes that a framework builds by their metadata',
+        'legacy',
+        ['service.js', 'controller.js'],
+      ],
+    ])('compiles `@Locked`, which locks, under %s', (_, mode, files) => {
+      compile(`decorators/tsconfig.${mode}.json`);
+      for (const file of files) expect([file, run(`decorators/out-${mode}/${file}`)]).toEqual([file, 'ok\n']);
+    });
   });
 });

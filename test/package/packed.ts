@@ -1,5 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -10,25 +23,48 @@ export interface Packed {
   readonly tarball: string;
   /** The paths within the package. */
   readonly files: readonly string[];
-  /** A folder where `reenlock` and its peers can be imported. */
-  readonly consumer: string;
-  remove(): void;
+  /** The package, unpacked. What it imports is found in this repository. */
+  readonly unpacked: string;
 }
 
+const cache = join(root, 'node_modules/.cache/reenlock-packed');
+const documents = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs'];
+const sources = [...documents, 'src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
+
 /**
- * Builds and packs in a temporary folder, and installs the result beside the peers of this repository. `dist` is left
- * alone, so that suites may do it side by side.
+ * Builds and packs the package, once for the same sources: suites share the result, side by side and from run to run.
+ * `dist` is left alone.
  */
 export function packPackage(): Packed {
-  const temporary = mkdtempSync(join(tmpdir(), 'reenlock-package-'));
-  const remove = () => rmSync(temporary, { recursive: true });
-  try {
-    const { tarball, files } = pack(join(temporary, 'staged'));
-    return { tarball, files, consumer: install(tarball, join(temporary, 'consumer')), remove };
-  } catch (error) {
-    remove();
-    throw error;
+  const folder = join(cache, hashOf(sources));
+  if (!existsSync(folder)) {
+    mkdirSync(cache, { recursive: true });
+    const staged = mkdtempSync(join(cache, 'staged-'));
+    try {
+      for (const file of documents) cpSync(join(root, file), join(staged, file), { recursive: true });
+      pack(staged);
+      forgetOthers();
+      renameSync(staged, folder);
+    } catch (error) {
+      rmSync(staged, { recursive: true });
+      // Another suite was first.
+      if (!existsSync(folder)) throw error;
+    }
   }
+  const files = JSON.parse(readFileSync(join(folder, 'files.json'), 'utf8')) as string[];
+  return { tarball: join(folder, 'package.tgz'), files, unpacked: join(folder, 'node_modules/reenlock') };
+}
+
+/** A new folder where `reenlock` and its peers can be imported, and nothing else. */
+export function createConsumer({ unpacked }: Packed): { readonly folder: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'reenlock-consumer-'));
+  cpSync(unpacked, join(folder, 'node_modules/reenlock'), { recursive: true });
+  for (const peer of ['express', 'koa', '@koa/router', 'ioredis', 'cls-rtracer', '@types']) {
+    const link = join(folder, 'node_modules', peer);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(root, 'node_modules', peer), link);
+  }
+  return { folder, remove: () => rmSync(folder, { recursive: true }) };
 }
 
 /** Runs a development tool of this repository; throws with its output when it fails. */
@@ -41,25 +77,34 @@ export function runBinary(name: string, args: readonly string[], cwd: string = r
   }
 }
 
-function pack(folder: string): Pick<Packed, 'tarball' | 'files'> {
-  mkdirSync(folder);
-  for (const file of ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs']) {
-    cpSync(join(root, file), join(folder, file), { recursive: true });
-  }
+function pack(folder: string): void {
   runBinary('tsc', ['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json'], { cwd: folder, encoding: 'utf8' });
   const [{ filename, files }] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }];
-  return { tarball: join(folder, filename), files: files.map(({ path }) => path) };
-}
-
-function install(tarball: string, folder: string): string {
+  renameSync(join(folder, filename), join(folder, 'package.tgz'));
+  writeFileSync(join(folder, 'files.json'), JSON.stringify(files.map(({ path }) => path)));
   const target = join(folder, 'node_modules/reenlock');
   mkdirSync(target, { recursive: true });
-  execFileSync('tar', ['-xzf', tarball, '-C', target, '--strip-components=1']);
-  for (const peer of ['express', 'koa', '@koa/router', 'ioredis', 'cls-rtracer', '@types']) {
-    const link = join(folder, 'node_modules', peer);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(root, 'node_modules', peer), link);
+  execFileSync('tar', ['-xzf', join(folder, 'package.tgz'), '-C', target, '--strip-components=1']);
+}
+
+function hashOf(paths: readonly string[]): string {
+  const hash = createHash('sha1');
+  const add = (path: string): void => {
+    if (statSync(join(root, path)).isDirectory())
+      for (const name of readdirSync(join(root, path))) add(join(path, name));
+    else hash.update(`${path}\n`).update(readFileSync(join(root, path)));
+  };
+  for (const path of paths) add(path);
+  return hash.digest('hex');
+}
+
+const anHourMs = 3_600_000;
+
+/** Removes what older sources gave, but for what a run that goes on may use. */
+function forgetOthers(): void {
+  for (const name of readdirSync(cache)) {
+    const path = join(cache, name);
+    if (Date.now() - statSync(path).mtimeMs > anHourMs) rmSync(path, { recursive: true, force: true });
   }
-  return folder;
 }

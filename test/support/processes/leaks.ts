@@ -20,7 +20,7 @@ const ownCode = join(__dirname, '../../../src') + sep;
 export function watchLeaks(): void {
   const timers = new Map<NodeJS.Timeout, Error>();
   const unpatch: (() => void)[] = [];
-  let before: Remains;
+  let before: Remains | undefined;
 
   beforeAll(() => {
     unpatch.push(recordTimers('setTimeout', timers), recordTimers('setInterval', timers));
@@ -32,6 +32,8 @@ export function watchLeaks(): void {
     before = remains(timers);
   });
   afterEach(async () => {
+    // The suite's own hook has failed, which is told by itself.
+    if (before === undefined) return;
     const left = await settled(before, timers);
     if (left.length > 0) throw new Error(`The test left behind:\n${left.join('\n')}`);
   });
