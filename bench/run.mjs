@@ -1,76 +1,71 @@
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ours } from './contenders/index.mjs';
 import { compare } from './lib/compare.mjs';
-import { describeMachine } from './lib/machine.mjs';
-import { startRedis } from './lib/redis-server.mjs';
-import { scenarioSection, targetSection, writeResults } from './lib/report.mjs';
 import { runRounds } from './lib/rounds.mjs';
+import { chooseContenders, chooseScenarios } from './lib/selection.mjs';
+import { describeMachine } from './report/machine.mjs';
+import { mergeResults, summarize } from './report/results.mjs';
+import { goalSection, scenarioSection } from './report/sections.mjs';
 import { scenarios } from './scenarios/index.mjs';
+import { startServers } from './servers/index.mjs';
+import { write } from './write.mjs';
+
+const leastSeconds = 5;
+const openingsWithBefore = 4;
 
 const { values: options } = parseArgs({
   options: {
-    scenario: { type: 'string' },
+    only: { type: 'string', multiple: true },
+    contenders: { type: 'string' },
+    before: { type: 'string' },
     rounds: { type: 'string' },
     quick: { type: 'boolean', default: false },
-    'without-ours': { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
   },
 });
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
 
-const named = scenarios.filter(({ name }) => options.scenario === undefined || options.scenario === name);
-if (named.length === 0) throw new Error(`No such scenario; one of ${scenarios.map(({ name }) => name).join(', ')}`);
-const chosen = named.filter((scenario) => contendersOf(scenario).length > 0);
-if (chosen.length === 0) throw new Error(`${options.scenario} is of reenlock alone: nothing is left --without-ours`);
-if (options.rounds !== undefined && !/^[1-9]\d*$/.test(options.rounds)) {
-  throw new Error(`Expected --rounds to be a whole number of 1 or more, got ${options.rounds}`);
+const chosen = chooseScenarios(scenarios, options);
+if (options.before !== undefined) process.env.BENCH_BEFORE = resolve(options.before);
+if (!existsSync(new URL('node_modules/', import.meta.url))) {
+  throw new Error('The peers are not installed: run "npm --prefix bench install"');
 }
-await checkInstalled();
+await import('reenlock').catch((cause) => {
+  throw new Error('reenlock is not built: run "npm run build" in the package', { cause });
+});
 
-const redis = await startRedis();
-const results = [];
+const servers = await startServers(['redis', 'postgres']);
+const results = {};
 try {
-  for (const scenario of chosen) {
-    const result = await run(scenario);
-    results.push(result);
-    console.log(`\n${scenarioSection(result)}\n`);
-  }
+  for (const scenario of chosen) results[scenario.name] = await run(scenario);
 } finally {
-  await redis.stop();
+  await servers.stop();
 }
-if (!options['without-ours']) console.log(targetSection(results));
-
-const whole = options.scenario === undefined && !options.quick && !options['without-ours'];
-if (whole) writeResults(results, describeMachine(redis.version));
-else console.log('\nOnly a whole run, without options but --rounds, is written to README.md.');
-
-function contendersOf({ contenders, quickContenders = contenders, isCurve = false }) {
-  return (options.quick ? quickContenders : contenders).filter(
-    (name) => !options['without-ours'] || !(isCurve || ours.includes(name)),
-  );
-}
+if (Object.values(results).some(({ goals }) => goals.length > 0)) console.log(goalSection(scenarios, results));
+if (options.write) await write(mergeResults(describeMachine(servers.descriptions), results));
+else console.log('\nPrinted only; --write puts the results of full measurements into the README.');
 
 async function run(scenario) {
-  const names = contendersOf(scenario);
-  const rounds = Number(options.rounds ?? (options.quick ? scenario.quickRounds : scenario.rounds));
-  const size = options.quick ? { ...scenario.size, ...scenario.quickSize } : scenario.size;
+  const names = chooseContenders(scenario, options, servers);
+  const { rounds, size } = scenario;
+  const openings = options.before === undefined ? 1 : openingsWithBefore;
   process.stderr.write(`${scenario.name} `);
-  const startedMs = Date.now();
-  const comparison = compare(await runRounds(scenario, { names, rounds, size, redis }));
-  console.error(` ${Math.round((Date.now() - startedMs) / 1000)} s`);
-  return { scenario, rounds, comparison, targets: options['without-ours'] ? [] : scenario.targets(comparison) };
+  const figures = await runRounds(scenario, { names, rounds, openings, size, servers });
+  const comparison = compare(figures);
+  console.error(scenario.isCount ? '' : `${comparison.seconds.toFixed(1)} s of each`);
+  const isComplete = options.contenders === undefined;
+  const result = summarize(scenario, comparison, { isComplete });
+  console.log(`\n${scenarioSection(scenario, result)}\n`);
+  if (options.only !== undefined) for (const note of notesOf(figures)) console.log(note);
+  if (options.write && comparison.seconds < leastSeconds) {
+    throw new Error(`Expected ${leastSeconds} s of each row of ${scenario.name}: raise its rounds`);
+  }
+  return result;
 }
 
-async function checkInstalled() {
-  if (!existsSync(new URL('node_modules/', import.meta.url))) {
-    throw new Error('The peers are not installed: run "npm --prefix bench install"');
-  }
-  if (options['without-ours']) {
-    console.error('WITHOUT reenlock (--without-ours): the peers only, no targets.');
-    return;
-  }
-  await import('reenlock').catch((cause) => {
-    throw new Error('reenlock is not built: run "npm run build" in the package, or give --without-ours', { cause });
-  });
+/** What the last round of each contender has to say beside its figures. */
+function notesOf(figures) {
+  return [...figures].flatMap(([name, rounds]) => (rounds.at(-1).notes ?? []).map((note) => `${name}: ${note}`));
 }

@@ -2,18 +2,19 @@ import { connect } from '../lib/connect.mjs';
 import { CountingRedis } from './counting-redis.mjs';
 import { ordersApp } from './orders.mjs';
 
-/** What may stand before the handler: `create({ client })` → `{ context, guard?, close? }`. */
+/** What may stand before the handler: each file has `create({ client, from })` → `{ context, guard?, close? }`. */
 const apps = {
-  'cls-rtracer alone': async () => (await import('./tracer-alone.mjs')).create,
-  'hand-written guard': async () => (await import('./hand-written-guard.mjs')).create,
-  'reenlock guard': async () => (await import('./reenlock-guard.mjs')).create,
+  'cls-rtracer alone': 'tracer-alone',
+  'hand-written guard': 'hand-written-guard',
+  'reenlock guard': 'reenlock-guard',
 };
 
-/** Builds the application of that name; with a `port`, its locks live in that Redis, else in memory. */
-export async function openApp(name, { port }) {
-  const create = await apps[name]();
-  const client = port && (await connect(port, CountingRedis));
-  const { context, guard, close } = await create({ client });
+/** Builds the application of that name. If there is a Redis server, its locks live there, and in memory otherwise. */
+export async function openApp(name, { redis }) {
+  const isBefore = name.endsWith(' before');
+  const { create } = await import(`./${apps[name.replace(/ before$/, '')]}.mjs`);
+  const client = redis === undefined ? undefined : await connect(redis, CountingRedis);
+  const { context, guard, close } = await create({ client, from: isBefore ? process.env.BENCH_BEFORE : undefined });
   return {
     ...ordersApp({ context, guard, client }),
     async close() {

@@ -10,16 +10,25 @@ export function create() {
   let client;
   let sha;
   let lastToken = 0;
+
+  /** Returns undefined if the key is held. */
+  async function tryLock(key) {
+    lastToken += 1;
+    const token = `${process.pid}-${lastToken}`;
+    const reply = await client.set(key, token, 'PX', leaseMs, 'NX');
+    return reply === 'OK' ? { key, token } : undefined;
+  }
+
   return {
-    async setup({ port, client: given }) {
-      client = given ?? (await connect(port));
+    async setup({ redis, client: given }) {
+      client = given ?? (await connect(redis));
       sha = await client.script('LOAD', compareAndDelete);
     },
+    tryLock,
     async lock(key) {
-      lastToken += 1;
-      const token = `${process.pid}-${lastToken}`;
-      if ((await client.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') throw new Error(`${key} is held`);
-      return { key, token };
+      const handle = await tryLock(key);
+      if (handle === undefined) throw new Error(`${key} is held`);
+      return handle;
     },
     async unlock({ key, token }) {
       if ((await client.evalsha(sha, 1, key, token)) !== 1) throw new Error(`${key} was not held`);

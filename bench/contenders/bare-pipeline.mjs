@@ -11,8 +11,8 @@ export function create() {
   let sha;
   let lastToken = 0;
   return {
-    async setup({ port }) {
-      client = await connect(port);
+    async setup({ redis }) {
+      client = await connect(redis);
       sha = await client.script('LOAD', compareAndDelete);
     },
     async lockAll(keys) {

@@ -25,9 +25,9 @@ export function create() {
   }
 
   return {
-    async setup({ port }) {
-      client = await connect(port);
-      subscriber = await connect(port);
+    async setup({ redis }) {
+      client = await connect(redis);
+      subscriber = await connect(redis);
       subscriber.on('message', () => wake?.());
     },
     lock,

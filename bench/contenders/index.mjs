@@ -1,36 +1,79 @@
 /**
- * The locks that are compared. Each has the same shape:
- * `setup({ port })`, `lock(key, owner)` → handle, `unlock(handle, owner)`, `close()`, and where the owner is not simply
- * an id handed to `lock`, `asOwner(run)`, which calls `run(owner)` as an owner of its own. Those of the scenario with
- * several keys have `lockAll(keys, owner)` → handle and `unlockAll(handle, owner)`.
+ * The locks that are compared. To add one, write a file that exports `create(options)`, add a line here, and add its name
+ * to the scenarios that it takes part in. `create` returns:
+ *
+ *   setup({ redis, postgres })   connects; the values are the ports of the servers
+ *   lock(key, owner) → handle    waits until the lock is granted
+ *   unlock(handle, owner)
+ *   close()
+ *   asOwner(run)                 optional: calls `run(owner)` as an owner of its own; the default makes up a name
+ *   lockAll, unlockAll           optional: the same for several keys; for the scenario `batch`
+ *   isDeadlock(error)            optional: for the scenario `deadlock`
+ *
+ * `server` is the server whose processor time counts. `needs` are modules that may be missing: a contender is left out if
+ * one of them cannot be found.
  */
 const contenders = {
-  'bare pair': async () => (await import('./bare-pair.mjs')).create(),
-  'bare pipeline': async () => (await import('./bare-pipeline.mjs')).create(),
-  'bare publish': async () => (await import('./bare-publish.mjs')).create(),
-  'subscribe-and-retry': async () => (await import('./subscribe-and-retry.mjs')).create(),
-  redlock: async () => (await import('./redlock.mjs')).create(),
-  'redlock 5ms': async () => (await import('./redlock.mjs')).create({ retryDelay: 5, retryJitter: 2 }),
-  'redis-semaphore': async () => (await import('./redis-semaphore.mjs')).create(),
-  reenlock: async () => (await import('./reenlock.mjs')).create(),
-  'reenlock one by one': async () => (await import('./reenlock.mjs')).createOneByOne(),
+  'bare pair': { file: 'bare-pair', server: 'redis' },
+  'bare poller': { file: 'bare-poller', server: 'redis' },
+  'bare pipeline': { file: 'bare-pipeline', server: 'redis' },
+  'bare publish': { file: 'bare-publish', server: 'redis' },
+  'subscribe-and-retry': { file: 'subscribe-and-retry', server: 'redis' },
+  redlock: { file: 'redlock', server: 'redis' },
+  'redlock 5ms': { file: 'redlock', server: 'redis', options: { retryDelay: 5, retryJitter: 2 } },
+  'redis-semaphore': { file: 'redis-semaphore', server: 'redis' },
+  'advisory lock': { file: 'advisory-lock', server: 'postgres' },
+  reenlock: { file: 'reenlock', server: 'redis', needs: ['reenlock'] },
+  'reenlock one by one': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { isOneByOne: true } },
+  'reenlock, listeners on': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { hasListeners: true } },
+  'reenlock on PostgreSQL': {
+    file: 'reenlock',
+    server: 'postgres',
+    needs: ['reenlock/postgres'],
+    options: { store: 'postgres' },
+  },
 };
 
-/** The contenders, and the Express applications, that need this package's own build. */
-export const ours = ['reenlock', 'reenlock one by one', 'reenlock guard'];
+/** The server whose processor time a contender uses: `redis` or `postgres`. */
+export function serverOf(name) {
+  return entryOf(name)?.server ?? 'redis';
+}
+
+/** The modules that a contender needs and that cannot be found here. A row that is no lock, as a size, needs nothing. */
+export function missingFor(name) {
+  return (entryOf(name)?.needs ?? []).filter((module) => !isInstalled(module));
+}
 
 /** Loads and connects the contenders of these names, and nothing of the others. */
-export async function openContenders(names, { port }) {
+export async function openContenders(names, ports) {
   const opened = new Map();
   for (const name of names) {
-    const contender = { asOwner: asNewOwner, ...(await contenders[name]()) };
-    await contender.setup({ port });
+    const { file, options = {} } = entryOf(name);
+    const { create } = await import(`./${file}.mjs`);
+    const contender = { asOwner: asNewOwner, ...(await create(options)) };
+    await contender.setup(ports);
     opened.set(name, contender);
   }
   return {
     get: (name) => opened.get(name),
     close: () => Promise.all([...opened.values()].map((contender) => contender.close())),
   };
+}
+
+/** `reenlock before` is `reenlock` in the build of another checkout, which `--before` names. */
+function entryOf(name) {
+  const entry = contenders[name.replace(/ before$/, '')];
+  if (entry === undefined || !name.endsWith(' before')) return entry;
+  return { ...entry, needs: [], options: { ...entry.options, from: process.env.BENCH_BEFORE } };
+}
+
+function isInstalled(module) {
+  try {
+    import.meta.resolve(module);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 let lastOwner = 0;

@@ -5,8 +5,8 @@ import { connect } from '../lib/connect.mjs';
 export function create() {
   let client;
   return {
-    async setup({ port }) {
-      client = await connect(port);
+    async setup({ redis }) {
+      client = await connect(redis);
     },
     async lock(key) {
       const mutex = new Mutex(client, key, { acquireTimeout: 600_000 });

@@ -8,8 +8,8 @@ export function create(settings = {}) {
   let client;
   let redlock;
   return {
-    async setup({ port }) {
-      client = await connect(port);
+    async setup({ redis }) {
+      client = await connect(redis);
       redlock = new Redlock([client], { ...settings, retryCount: -1 });
     },
     lock: (key) => redlock.acquire([key], leaseMs),

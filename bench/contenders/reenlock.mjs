@@ -1,39 +1,31 @@
-import { createLocks, lock, runInTrace } from 'reenlock';
-import { RedisStore } from 'reenlock/redis';
-import { connect } from '../lib/connect.mjs';
+import { openReenlock } from '../lib/open-reenlock.mjs';
 
-/** This package, at its defaults but for the wait; every owner is a scope of its own. */
-export function create() {
-  let client;
-  let locks;
-  return {
-    async setup({ port }) {
-      client = await connect(port);
-      locks = createLocks({ store: new RedisStore({ client }), waitMs: 600_000 });
-    },
-    asOwner: (run) => runInTrace(run, { locks }),
-    lock: (key) => lock.acquire(key),
-    unlock: (hold) => hold.release(),
-    lockAll: (keys) => lock.acquireAll(keys),
+/** This package at its defaults, except for the wait. Each owner is a scope of its own. See `openReenlock` for `options`. */
+export function create({ isOneByOne = false, hasListeners = false, ...options }) {
+  let opened;
+  const several = {
+    lockAll: (keys) => opened.lock.acquireAll(keys),
     unlockAll: (batch) => batch.release(),
-    async close() {
-      await locks.close();
-      await client.quit();
-    },
   };
-}
-
-/** The same, with several keys taken one after the other. */
-export function createOneByOne() {
-  return {
-    ...create(),
+  const oneByOne = {
     async lockAll(keys) {
       const holds = [];
-      for (const key of keys) holds.push(await lock.acquire(key));
+      for (const key of keys) holds.push(await opened.lock.acquire(key));
       return holds;
     },
     async unlockAll(holds) {
       for (const hold of holds) await hold.release();
     },
+  };
+  return {
+    async setup(ports) {
+      opened = await openReenlock(ports, options, { waitMs: 600_000 });
+      if (hasListeners) for (const event of ['granted', 'released']) opened.locks.on(event, () => {});
+    },
+    asOwner: (run) => opened.runInTrace(run, { locks: opened.locks }),
+    lock: (key) => opened.lock.acquire(key),
+    unlock: (hold) => hold.release(),
+    ...(isOneByOne ? oneByOne : several),
+    close: () => opened.close(),
   };
 }

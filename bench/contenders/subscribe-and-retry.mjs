@@ -53,9 +53,9 @@ export function create() {
   }
 
   return {
-    async setup({ port }) {
-      client = await connect(port);
-      wakeUps = createWakeUps(await connect(port));
+    async setup({ redis }) {
+      client = await connect(redis);
+      wakeUps = createWakeUps(await connect(redis));
       shas = await Promise.all([acquireScript, releaseScript].map((script) => client.script('LOAD', script)));
     },
     lock,

@@ -1,30 +1,40 @@
-import { median, percentile } from './stats.mjs';
+import { median, pairedRatio, percentile, spread } from './stats.mjs';
 
-/** Questions to the figures of all rounds (name → one object of figures a round). */
+/** Questions about the figures of all rounds (contender → one object of figures a round). */
 export function compare(figures) {
   const column = (name, key) => figures.get(name).map((round) => round[key]);
   return {
     names: [...figures.keys()],
+    has: (name) => figures.has(name),
     median: (name, key) => median(column(name, key)),
-    /** The figure of a round as quiet as one in ten: the least, where less is better, without its luckiest. */
+    spread: (name, key) => spread(column(name, key)),
+    /** The tenth percentile: the figure of a quiet round, without the luckiest ones. */
     quiet: (name, key) => percentile(column(name, key), 0.1),
     max: (name, key) => Math.max(...column(name, key)),
-    /** The median of the rounds' own ratios: what slows a whole round down falls out of it. */
-    ratio: (name, reference, key) => {
-      const references = column(reference, key);
-      return median(column(name, key).map((value, round) => value / references[round]));
-    },
+    ratio: (name, reference, key) => pairedRatio(column(name, key), column(reference, key)),
     /** The one of these with the greatest median. */
     best: (names, key) => names.toSorted((a, b) => median(column(b, key)) - median(column(a, key)))[0],
+    /** How long the contender with the least time was measured, over all rounds, in seconds. */
+    rounds: figures.values().next().value.length,
+    seconds: Math.min(...[...figures.values()].map((rounds) => sum(rounds.map(({ wallMs }) => wallMs)) / 1000)),
   };
 }
 
-/** A target that is met by a value no greater than the limit. */
+/** A goal that is met by a value no greater than the limit. The value is a number or a ratio with its spread. */
 export function atMost(what, value, limit) {
-  return { what, value, limit: `≤ ${limit.toLocaleString('en')}`, met: value <= limit };
+  return goal(what, value, `≤ ${limit.toLocaleString('en')}`, (measured) => measured <= limit);
 }
 
-/** A target that is met by a value no less than the limit. */
+/** A goal that is met by a value no less than the limit. */
 export function atLeast(what, value, limit) {
-  return { what, value, limit: `≥ ${limit.toLocaleString('en')}`, met: value >= limit };
+  return goal(what, value, `≥ ${limit.toLocaleString('en')}`, (measured) => measured >= limit);
+}
+
+function goal(what, value, limit, isMetBy) {
+  const measured = typeof value === 'number' ? { value } : value;
+  return { what, measured, limit, isMet: isMetBy(measured.value) };
+}
+
+function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,15 +1,22 @@
+import { orderOf } from './order.mjs';
+
 const dots = 20;
 
 /**
- * Measures every contender once a round, one after the other, `rounds` times. Each round starts with another contender,
- * so that noise from outside, and from the neighbour before, hits all alike. Returns name → the figures of its rounds.
+ * Measures every contender once a round, one after the other, `rounds` times; see `orderOf` for their order. The rounds are
+ * spread over so many openings, each with new processes. Returns name → the figures of its rounds.
  */
-export async function runRounds(scenario, { names, rounds, ...context }) {
+export async function runRounds(scenario, { names, rounds, openings, ...context }) {
   const figures = new Map(names.map((name) => [name, []]));
-  const session = await scenario.open(names, context);
+  const newOpeningEvery = Math.ceil(rounds / openings);
+  let session;
   try {
     for (let round = 0; round < rounds; round += 1) {
-      for (const name of rotated(names, round)) {
+      if (round % newOpeningEvery === 0) {
+        await session?.close();
+        session = await scenario.open(names, context);
+      }
+      for (const name of orderOf(names, round)) {
         const key = `${scenario.name}:${name.replaceAll(' ', '-')}:${round}`;
         figures.get(name).push(await scenario.measure(session, name, { ...context, key }));
       }
@@ -17,12 +24,7 @@ export async function runRounds(scenario, { names, rounds, ...context }) {
     }
   } finally {
     process.stderr.write(' ');
-    await session.close();
+    await session?.close();
   }
   return figures;
-}
-
-function rotated(names, by) {
-  const first = by % names.length;
-  return [...names.slice(first), ...names.slice(0, first)];
 }

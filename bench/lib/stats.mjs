@@ -13,7 +13,20 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Jain's fairness index: 1 when all counts are equal, 1/n when one has everything. */
+/** The median with the quartiles beside it: half of the values lie between `low` and `high`. */
+export function spread(values) {
+  return { value: median(values), low: percentile(values, 0.25), high: percentile(values, 0.75) };
+}
+
+/**
+ * How one contender compares with another that was measured in the same rounds: the median of the ratios of the single
+ * rounds, with their quartiles. What slows a whole round down falls out of it.
+ */
+export function pairedRatio(values, references) {
+  return spread(values.map((value, round) => value / references[round]));
+}
+
+/** Jain's fairness index: 1 if all counts are equal, 1/n if one has everything. */
 export function jain(counts) {
   const sum = counts.reduce((total, count) => total + count, 0);
   const squares = counts.reduce((total, count) => total + count * count, 0);

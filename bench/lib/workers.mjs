@@ -9,7 +9,9 @@ const closeTimeoutMs = 20_000;
  * rejects when that takes two minutes: a lock that hangs must not hang the run.
  */
 export async function startWorker(file, config) {
-  const child = fork(new URL(`../workers/${file}.mjs`, import.meta.url), [JSON.stringify(config)]);
+  const child = fork(new URL(`../workers/${file}.mjs`, import.meta.url), [JSON.stringify(config)], {
+    serialization: 'advanced', // JSON has no NaN.
+  });
   const label = `${file} (${JSON.stringify(config)})`;
   const calls = new Map();
   let lastId = 0;

@@ -1,98 +1,157 @@
 import { atMost } from '../lib/compare.mjs';
-import { startRedis } from '../lib/redis-server.mjs';
+import { runHeld } from '../lib/held.mjs';
+import { meterColumns, metered } from '../lib/meter.mjs';
 import { startWorker } from '../lib/workers.mjs';
+import { rowsOf, sizeOf } from '../report/sizes.mjs';
+import { startRedis } from '../servers/redis.mjs';
 
-const numberOf = (name) => Number(name.split(' ')[0].replaceAll(',', ''));
+/** Curves compare `reenlock` with itself: their rows are sizes, not contenders. */
+const contender = 'reenlock';
 
-/** Its rows are sizes, each with a server and a process of its own: this package alone, beside itself. */
 export const keys = {
   name: 'keys',
-  title: 'The cost of a lock, by how many keys were used before',
+  title: 'How the cost of a lock grows with the number of keys',
   what:
     'Acquire and release of keys that were used before, chosen at random among so many whose records the server still ' +
-    'keeps. Flat is a ratio of 1.',
+    'keeps. Each size has a server and a process of its own. Flat is a ratio of 1.',
   isCurve: true,
-  contenders: ['1,000 keys', '10,000 keys', '100,000 keys', '1,000,000 keys'],
-  quickContenders: ['1,000 keys', '10,000 keys', '100,000 keys'],
-  columns: { oneUs: 'one at a time, p50 µs', wideUs: 'µs each, 64 at once' },
-  reference: { name: '1,000 keys', column: 'wideUs' },
+  contenders: rowsOf([1_000, 10_000, 100_000, 1_000_000], 'key', 'keys'),
+  columns: { p50Us: 'one at a time, p50 µs', eachUs: 'µs each, 64 at once', ...meterColumns('cycle') },
+  chart: { x: 'keys used before', y: 'µs a cycle', series: { p50Us: 'one at a time', eachUs: '64 at once' } },
+  reference: { name: '1,000 keys', columns: ['eachUs'] },
   rounds: 10,
-  size: { count: 5_000, width: 64 },
-  quickRounds: 3,
-  quickSize: { count: 1_000 },
+  size: { durationMs: 300, width: 64 },
+  quick: { rounds: 3, contenders: rowsOf([1_000, 10_000, 100_000], 'key', 'keys') },
 
-  async open(names, { size }) {
+  async open(names) {
     const hosts = new Map();
     for (const name of names) {
-      const redis = await startRedis();
-      const worker = await startWorker('curve', { port: redis.port });
-      await worker.call('use', { keys: numberOf(name) });
-      await worker.call('cycles', { keys: numberOf(name), ...size });
-      hosts.set(name, { redis, worker });
+      const server = await startRedis();
+      const worker = await startWorker('curve', { ports: { redis: server.port } });
+      await worker.call('useKeys', { keys: sizeOf(name) });
+      await server.learn(contender, () => worker.call('oneAtATime', { keys: sizeOf(name), durationMs: 1_000 }));
+      await worker.call('manyAtOnce', { keys: sizeOf(name), width: 64, durationMs: 1_000 });
+      hosts.set(name, { server, worker });
     }
     const close = async () => {
-      for (const { redis, worker } of hosts.values()) {
+      for (const { server, worker } of hosts.values()) {
         await worker.close();
-        await redis.stop();
+        await server.stop();
       }
     };
     return { hosts, close };
   },
-  measure: ({ hosts }, name, { size }) => hosts.get(name).worker.call('cycles', { keys: numberOf(name), ...size }),
-  targets: ({ names, ratio }) => [
-    atMost(`µs each, ${names.at(-1)}, × 1,000 keys`, ratio(names.at(-1), '1,000 keys', 'wideUs'), 1.25),
-  ],
+  async measure({ hosts }, name, { size }) {
+    const { worker, server } = hosts.get(name);
+    const params = { keys: sizeOf(name), ...size };
+    const { p50Us, wallMs } = await metered({ workers: [] }, () => worker.call('oneAtATime', params));
+    const wide = await metered({ workers: [worker], server, contender }, () => worker.call('manyAtOnce', params));
+    return { ...wide, p50Us, wallMs: wallMs + wide.wallMs };
+  },
+  goals: (comparison) => [flat(comparison, 'eachUs')],
 };
 
 export const waiters = {
   name: 'waiters',
-  title: 'The cost of a turn, by how many wait',
+  title: 'How the cost of a turn grows with the number of waiters',
   what:
     'So many owners of one process on one key, each of which queues again after its turn; no time held. Flat is a ratio ' +
     'of 1.',
   isCurve: true,
-  contenders: ['2 waiters', '10 waiters', '100 waiters', '1,000 waiters', '10,000 waiters'],
-  columns: { turnUs: 'µs a turn' },
-  reference: { name: '2 waiters', column: 'turnUs' },
-  rounds: 5,
-  size: { turns: 5_000 },
-  quickRounds: 3,
-  quickSize: { turns: 1_000 },
+  contenders: rowsOf([2, 10, 100, 1_000, 10_000], 'waiter', 'waiters'),
+  columns: { eachUs: 'µs a turn', ...meterColumns('turn') },
+  chart: { x: 'waiters', y: 'µs a turn', series: { eachUs: 'wall time', serverUs: 'server CPU' } },
+  reference: { name: '2 waiters', columns: ['eachUs'] },
+  rounds: 10,
+  size: { durationMs: 600 },
+  quick: { rounds: 3 },
 
-  open: (names, context) => openWorkers(names, context, 'turns', 'waiters'),
-  measure: ({ workers }, name, { key, size }) =>
-    workers.get(name).call('turns', { key, waiters: numberOf(name), ...size }),
-  targets: ({ names, ratio }) => [
-    atMost(`µs a turn, ${names.at(-1)}, × 2 waiters`, ratio(names.at(-1), '2 waiters', 'turnUs'), 1.25),
-  ],
+  open: (names, { servers }) =>
+    openRows(names, servers, async (worker, row) => {
+      await worker.call('beginTurns', { key: row, waiters: sizeOf(row) });
+      await servers.get('redis').learn(contender, () => worker.call('turns', { durationMs: 1_000 }));
+    }),
+  measure: ({ workers }, row, { servers, size }) => {
+    const worker = workers.get(row);
+    return metered({ workers: [worker], server: servers.get('redis'), contender }, () => worker.call('turns', size));
+  },
+  goals: (comparison) => [flat(comparison, 'eachUs')],
 };
 
 export const readers = {
   name: 'readers',
-  title: 'The cost of a hold to read, by how many others read',
+  title: 'How the cost of a hold to read grows with the number of readers',
   what: 'Acquire and release to read, one at a time, while so many other scopes of the process hold the key to read.',
   isCurve: true,
-  contenders: ['1 reader', '10 readers', '100 readers', '1,000 readers'],
-  columns: { oneUs: 'p50 µs' },
-  reference: { name: '1 reader', column: 'oneUs' },
+  contenders: rowsOf([1, 10, 100, 1_000, 10_000], 'reader', 'readers'),
+  columns: { p50Us: 'p50 µs', ...meterColumns('cycle') },
+  chart: { x: 'readers', y: 'µs a cycle', isLog: true, series: { p50Us: 'wall time', serverUs: 'server CPU' } },
+  reference: { name: '1 reader', columns: ['p50Us'] },
   rounds: 10,
-  size: { count: 500 },
-  quickRounds: 3,
-  quickSize: { count: 100 },
+  size: { durationMs: 600 },
+  quick: { rounds: 3, contenders: rowsOf([1, 10, 100, 1_000], 'reader', 'readers') },
 
-  open: (names, context) => openWorkers(names, context, 'reads', 'readers'),
-  measure: ({ workers }, name, { key, size }) =>
-    workers.get(name).call('reads', { key, readers: numberOf(name), ...size }),
-  targets: ({ ratio }) => [atMost('p50, 100 readers, × 1 reader', ratio('100 readers', '1 reader', 'oneUs'), 1.5)],
+  async open(names, { servers }) {
+    const redis = servers.get('redis');
+    const { workers, close } = await openRows(names, servers, async (worker, row) => {
+      await worker.call('beginReaders', { key: row, readers: sizeOf(row) });
+      await redis.learn(contender, () => worker.call('reads', { key: row, durationMs: 1_000 }));
+    });
+    // Without its record a hold is released quickly; to release thousands of readers one by one takes minutes.
+    return { workers, close: () => redis.admin.flushall().then(close) };
+  },
+  measure: ({ workers }, row, { servers, size }) => {
+    const worker = workers.get(row);
+    const work = () => worker.call('reads', { key: row, ...size });
+    return metered({ workers: [worker], server: servers.get('redis'), contender }, work);
+  },
+  goals: ({ ratio }) => [atMost('p50, 100 readers, × 1 reader', ratio('100 readers', '1 reader', 'p50Us'), 1.5)],
 };
 
+const loopsInAll = 64;
+
+export const processes = {
+  name: 'processes',
+  title: 'How the cost of a turn grows with the number of processes',
+  what:
+    '64 owners on one key, spread over so many processes, each of which queues again after its turn; no time held. The ' +
+    'machine has few cores for so many processes: what they cost each other is in the figures.',
+  isCurve: true,
+  contenders: rowsOf([1, 2, 4, 8, 16], 'process', 'processes'),
+  columns: { eachUs: 'µs a turn', ...meterColumns('turn') },
+  chart: { x: 'processes', y: 'µs a turn', base: 2, series: { eachUs: 'wall time', serverUs: 'server CPU' } },
+  reference: { name: '1 process', columns: ['eachUs'] },
+  rounds: 5,
+  size: { durationMs: 1_500 },
+  quick: { rounds: 2, size: { durationMs: 600 } },
+
+  open: async () => ({ close: async () => undefined }),
+  measure: (_, row, { servers, size, key }) => {
+    const processes = sizeOf(row);
+    const params = { contender, key, servers, server: servers.get('redis'), ...size };
+    return runHeld({ ...params, processes, loops: loopsInAll / processes, heldMs: 0 }, turnFigures);
+  },
+  goals: () => [],
+};
+
+function turnFigures({ byLoop, endUs }, { durationMs }) {
+  const holds = byLoop.flat();
+  const inTime = holds.filter(({ fromUs }) => fromUs < endUs).length;
+  return { count: holds.length, eachUs: (durationMs * 1000) / inTime };
+}
+
 /** A process for each row, warm. */
-async function openWorkers(names, { redis, size }, what, count) {
+async function openRows(names, { ports }, prepare) {
   const workers = new Map();
-  for (const name of names) {
-    const worker = await startWorker('curve', { port: redis.port });
-    await worker.call(what, { key: `warm-up:${name}`, [count]: numberOf(name), ...size });
-    workers.set(name, worker);
+  for (const row of names) {
+    const worker = await startWorker('curve', { ports });
+    await prepare(worker, row);
+    workers.set(row, worker);
   }
   return { workers, close: () => Promise.all([...workers.values()].map((worker) => worker.close())) };
+}
+
+function flat({ names, ratio }, column) {
+  const [first, last] = [names[0], names.at(-1)];
+  return atMost(`µs, ${last}, × ${first}`, ratio(last, first, column), 1.25);
 }

@@ -3,11 +3,11 @@ import { openContenders } from '../contenders/index.mjs';
 import { nowUs } from '../lib/clock.mjs';
 import { serve } from '../lib/serve.mjs';
 
-await serve(async ({ contenders: names, port }) => {
-  const contenders = await openContenders(names, { port });
+await serve(async ({ contenders: names, ports }) => {
+  const contenders = await openContenders(names, ports);
   let current;
 
-  /** Takes a key as a new owner, who lives until `release`. */
+  /** Acquires a key as a new owner, which lives until `release`. */
   function hold({ contender: name, key }) {
     const contender = contenders.get(name);
     return new Promise((held, failed) => {
@@ -24,15 +24,15 @@ await serve(async ({ contenders: names, port }) => {
     });
   }
 
-  /** Asks for another key; answers with how long that took, and with the code of the error that it ended with. */
+  /** Acquires another key for that owner; returns how long that took, and the code of the error that it ended with. */
   async function wait({ key }) {
     const { contender, owner, handles, as } = current;
-    const askedUs = nowUs();
+    const fromUs = nowUs();
     try {
       handles.push(await as(() => contender.lock(key, owner)));
-      return { waitedUs: nowUs() - askedUs };
+      return { waitedUs: nowUs() - fromUs };
     } catch ({ code }) {
-      return { waitedUs: nowUs() - askedUs, code };
+      return { waitedUs: nowUs() - fromUs, code };
     }
   }
 

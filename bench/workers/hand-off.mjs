@@ -2,12 +2,12 @@ import { openContenders } from '../contenders/index.mjs';
 import { nowUs } from '../lib/clock.mjs';
 import { serve } from '../lib/serve.mjs';
 
-await serve(async ({ contenders: names, port }) => {
-  const contenders = await openContenders(names, { port });
-  let giveBack;
+await serve(async ({ contenders: names, ports }) => {
+  const contenders = await openContenders(names, ports);
+  let releaseHold;
 
-  /** Asks for the key; answers with the time of the grant. The hold lasts until `release`. */
-  function ask({ contender: name, key }) {
+  /** Acquires the key; returns the time of the grant. The hold lasts until `release`. */
+  function acquire({ contender: name, key }) {
     const contender = contenders.get(name);
     return new Promise((granted, failed) => {
       contender
@@ -15,7 +15,7 @@ await serve(async ({ contenders: names, port }) => {
           const handle = await contender.lock(key, owner);
           const grantedUs = nowUs();
           await new Promise((over) => {
-            giveBack = async () => {
+            releaseHold = async () => {
               const releasedUs = nowUs();
               await contender.unlock(handle, owner);
               over();
@@ -28,8 +28,8 @@ await serve(async ({ contenders: names, port }) => {
     });
   }
 
-  /** Answers with the time just before the release. */
-  const release = () => giveBack();
+  /** Returns the time just before the release. */
+  const release = () => releaseHold();
 
-  return { ask, release, close: () => contenders.close() };
+  return { acquire, release, close: () => contenders.close() };
 });

@@ -30,6 +30,7 @@ async function post({ url, connections, amount }) {
   const { non2xx, errors } = await load;
   if (non2xx + errors > 0) throw new Error(`${non2xx} refused, ${errors} failed of ${amount}`);
   return {
+    count: amount,
     perSecond: (tookMs.length * 1e6) / (toUs - fromUs),
     p50Us: percentile(tookMs, 0.5) * 1000,
     p99Us: percentile(tookMs, 0.99) * 1000,

@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { connect } from './connect.mjs';
+
+/**
+ * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
+ *
+ * `store` is `redis` or `postgres`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `settings` go to `createLocks`.
+ */
+export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
+  const { createLocks, lock, runInTrace } = await loadReenlock('core/index', from);
+  const { store, end } = await stores[kind](ports, from);
+  const locks = createLocks({ store, ...settings });
+  return {
+    locks,
+    lock,
+    runInTrace,
+    async close() {
+      await locks.close();
+      await end();
+    },
+  };
+}
+
+const stores = {
+  async redis({ redis }, from) {
+    const { RedisStore } = await loadReenlock('core/redis', from);
+    const client = await connect(redis);
+    return { store: new RedisStore({ client }), end: () => client.quit() };
+  },
+  async postgres({ postgres }) {
+    const { PostgresStore } = await import('reenlock/postgres');
+    const pool = new pg.Pool({ host: '127.0.0.1', port: postgres, user: 'postgres', database: 'postgres' });
+    return { store: new PostgresStore({ pool }), end: () => pool.end() };
+  },
+};
+
+/** What users import as these subpaths; of another checkout, the files of its build. */
+const subpaths = {
+  'core/index': 'reenlock',
+  'core/redis': 'reenlock/redis',
+  'express/index': 'reenlock/express',
+};
+
+/** Loads a public module of this package, or of the build in another checkout's folder. */
+export function loadReenlock(file, from) {
+  return import(from === undefined ? subpaths[file] : pathToFileURL(join(from, 'dist', `${file}.js`)).href);
+}
