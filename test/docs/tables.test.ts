@@ -64,7 +64,7 @@ describe('the options tables', () => {
   it('give the defaults that are in force', async () => {
     const locks = createLocks();
     const { settings } = locks;
-    // Unset, `trust` is taken for 'internal', with a warning in production.
+    // The default of `trust` outside production.
     const inForce: Record<string, unknown> = { ...settings, trust: 'internal', store: undefined };
     for (const row of [...locksOptions, ...traceOptions, ...acquireOptions]) {
       const name = plain(row.name);

@@ -13,7 +13,7 @@ import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
 import type { ExposedHolds } from './exposed-holds.ts';
 import { type ResponseEvents, ResponseWatch } from './response-watch.ts';
-import { mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
+import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 import type { WorkOptions } from './work-state.ts';
 
 /** The options of `traceContext`; the defaults come from its `Locks`. */
@@ -75,6 +75,7 @@ export class Tracing {
   readonly #options: Omit<TraceContextOptions, 'trust'>;
   readonly #ownTrust: CheckedTrust | undefined;
   readonly #ownRuntime: Runtime | undefined;
+  readonly #defaultTrust = defaultTrust();
   #isUsed = false;
 
   constructor(options: TraceContextOptions | undefined) {
@@ -120,7 +121,8 @@ export class Tracing {
 
   /** The id in the request's header, if it is well formed and its sender is trusted. A bad id never fails a request. */
   #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
-    const trust = this.#ownTrust ?? runtime.settings.trust;
+    const given = this.#ownTrust ?? runtime.settings.trust;
+    const trust = given ?? this.#defaultTrust;
     if (trust === 'all' && !this.#isUsed) warnOfAll();
     this.#isUsed = true;
     const sent: unknown = req.headers[headerName.toLowerCase()];
@@ -129,8 +131,8 @@ export class Tracing {
       runtime.events.emit('headerRefused', { reason: 'malformed' });
       return undefined;
     }
-    if (trust === undefined) warnOfUnset();
-    if (mayAdopt(sent, req, trust ?? 'internal', runtime.clock.now().wallMs)) return sent;
+    if (mayAdopt(sent, req, trust, runtime.clock.now().wallMs)) return sent;
+    if (given === undefined) warnOfUnset();
     runtime.events.emit('headerRefused', { reason: 'untrusted' });
     return undefined;
   }

@@ -27,12 +27,20 @@ function isTrue(returned: MaybePromise<boolean>): boolean {
   throw new LockConfigError('Expected `trust` to return true or false, got a promise');
 }
 
-/** Tells the operator in production, once, that trace ids are adopted from peers that nobody has thought about. */
+/**
+ * The trust if none is set. In production nobody's id is adopted: behind a published container port, a tunnel or a layer-4
+ * balancer every client has a private address, and nothing in the request shows it.
+ */
+export function defaultTrust(): 'internal' | 'none' {
+  return process.env.NODE_ENV === 'production' ? 'none' : 'internal';
+}
+
+/** Warns the operator once that ids are refused because `trust` is not set. Outside production that needs no warning. */
 export function warnOfUnset(): void {
-  if (process.env.NODE_ENV !== 'production') return;
+  if (defaultTrust() === 'internal') return;
   warnOnce(
     'LOCK_TRUST',
-    "`trust` is not set: trace ids are adopted from private addresses. Set it to 'internal' where every proxy in front strips the header or names its client, else to 'none' or `{ secrets, audience }`",
+    "Expected `trust` to be set in production, got a trace header while it is not: the id was not adopted. Set `trust` to 'internal' if every proxy in front strips the header or adds its client's address, to `{ secrets, audience }` if callers sign their ids, else to 'none'",
   );
 }
 

@@ -36,7 +36,7 @@ export type CheckedTrust = Exclude<Trust, SignedTrust>;
 
 /** The options of `traceContext` that its `Locks` may set for all. */
 export interface TraceOptions {
-  /** Default `'internal'`; in production it should be set. */
+  /** Default `'internal'`; with `NODE_ENV=production` it is `'none'`. */
   readonly trust?: Trust | undefined;
   /** The request and response header of the trace id. Default `X-Trace-Id`. */
   readonly headerName?: string | undefined;

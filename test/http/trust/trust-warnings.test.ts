@@ -55,14 +55,27 @@ describeFrameworks('in production', (framework) => {
     },
   );
 
-  it('`trust` that is not set warns once, when a request brings a trace header', async () => {
+  it('`trust` that is not set adopts no id, and warns once, when the first request brings a trace header', async () => {
     const stage = await start(undefined);
+    const reasons: string[] = [];
+    stage.locks.on('headerRefused', ({ reason }) => reasons.push(reason));
     const client = (await stage.connect()).request({ path: '/x', headers: ['Connection: close'] });
     await client.closed;
     expect(codes()).toEqual([]);
-    await stage.get('/x');
-    await stage.get('/x');
+    const responses = [await stage.get('/x', 'sent'), await stage.get('/x', 'sent')];
+    const ids = responses.map(({ headers }) => headers['x-trace-id']);
+    expect(ids).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)]);
+    expect(new Set(ids).size).toBe(2);
+    expect(reasons).toEqual(['untrusted', 'untrusted']);
     expect(codes()).toEqual(['LOCK_TRUST']);
+    const [[message]] = warn.mock.calls as [[string]];
+    expect(message).toMatch(/'internal'.*\{ secrets, audience \}.*'none'/);
+  });
+
+  it('`trust` that is not set does not warn of a malformed header: that is never adopted', async () => {
+    const stage = await start(undefined);
+    await stage.get('/x', 'not an id');
+    expect(codes()).toEqual([]);
   });
 
   it.each<[string, Trust]>([
@@ -89,7 +102,9 @@ describeFrameworks('in production', (framework) => {
   it.each(['development', 'test', ''])('is where warnings are due: not with NODE_ENV=%s', async (env) => {
     process.env.NODE_ENV = env;
     await (await start('all')).get('/x');
-    await (await start(undefined)).get('/x');
+    const { headers } = await (await start(undefined)).get('/x', 'sent', { 'X-Forwarded-For': '203.0.113.9' });
+    expect(headers['x-trace-id']).not.toBe('sent');
+    expect((await (await start(undefined)).get('/x', 'sent')).headers['x-trace-id']).toBe('sent');
     expect(codes()).toEqual([]);
   });
 });
