@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
@@ -8,6 +8,7 @@ import * as redis from 'reenlock/redis';
 import { pages } from '../docs/workshop.ts';
 import { createConsumer, packPackage, root, runBinary } from './packed.ts';
 
+const boardPage = 'core/http/board/page';
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
 
 describe('the surface of the package', () => {
@@ -20,8 +21,8 @@ describe('the surface of the package', () => {
        currentTrace getLock isLockError lock runInTrace traceHeaders`,
     ],
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
-    ['reenlock/express', express, 'closeServer lockOn sendProblem traceContext'],
-    ['reenlock/koa', koa, 'closeServer lockOn sendProblem traceContext'],
+    ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
+    ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
   ])('exports these names from %s, and no others', (_, exported, names) => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
   });
@@ -76,7 +77,8 @@ describe('the published package', () => {
   it('has the build, its documents and nothing else', () => {
     const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json', ...pages()];
     const built = packed.files.filter((file) => /^dist\/(core|express|koa)\/.*\.(js|d\.ts)$/.test(file));
-    expect([...packed.files].sort()).toEqual([...documents, ...built].sort());
+    const page = readdirSync(join(root, 'src', boardPage)).map((file) => `dist/${boardPage}/${file}`);
+    expect([...packed.files].sort()).toEqual([...documents, ...built, ...page].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(
       expect.arrayContaining(['core/index', 'core/redis', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`)),
     );

@@ -29,7 +29,14 @@ export interface Packed {
 
 const cache = join(root, 'node_modules/.cache/reenlock-packed');
 const documents = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs'];
-const sources = [...documents, 'src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
+const sources = [
+  ...documents,
+  'src',
+  'scripts/copy-page.mjs',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'package-lock.json',
+];
 
 /**
  * Builds and packs the package, once for the same sources: suites share the result, side by side and from run to run.
@@ -79,6 +86,7 @@ export function runBinary(name: string, args: readonly string[], cwd: string = r
 
 function pack(folder: string): void {
   runBinary('tsc', ['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
+  execFileSync(process.execPath, [join(root, 'scripts/copy-page.mjs'), join(folder, 'dist')]);
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json'], { cwd: folder, encoding: 'utf8' });
   const [{ filename, files }] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }];
   renameSync(join(folder, filename), join(folder, 'package.tgz'));

@@ -81,6 +81,10 @@ export class StoreClient {
     return this.#store.capabilities;
   }
 
+  get canList(): boolean {
+    return this.#store.list !== undefined;
+  }
+
   /** Sends an acquire, or a poll: that is the same call again. */
   acquire(
     operation: 'acquire' | 'poll',
@@ -139,7 +143,7 @@ export class StoreClient {
 
   /** Rejects with a `LockStoreError`, and with `LockConfigError` if the store can't name its keys. */
   async list(request: ListRequest): Promise<ListReply> {
-    if (this.#store.list === undefined) {
+    if (!this.canList) {
       throw new LockConfigError('Expected a store that can list its locks, got one that lacks `list`');
     }
     return this.#run('list', undefined, () => (this.#store as Required<LockStore>).list(request));

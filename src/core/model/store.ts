@@ -259,6 +259,8 @@ export interface ListReply {
   readonly locks: readonly (InspectReply & { readonly id: string })[];
   /** Asks for the next page; absent after the last. */
   readonly cursor?: string | undefined;
+  /** About how many names a listing goes through in all; absent in a store that can't tell. */
+  readonly total?: number | undefined;
 }
 
 /** The messages to a process; any of them may get lost. */

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { join } from 'node:path';
+import { pipeline, type Readable } from 'node:stream';
+
+/** A request as every framework gives it to the board. */
+export interface BoardCall {
+  readonly req: IncomingMessage;
+  /** Its URL below the place where the board is mounted. */
+  readonly url: string;
+  /** Its URL as the server got it. */
+  readonly originalUrl: string;
+  /** What a body parser above has read, if there is one. */
+  readonly body: unknown;
+}
+
+/** What the board replies, for the framework to send. */
+export interface BoardReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Readable;
+}
+
+/** Nothing inline, nothing from elsewhere, in nobody's frame. Every reply has these, also below helmet. */
+const securityHeaders: Readonly<Record<string, string>> = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+};
+
+/** A reply of the board's, with its security headers. */
+export function boardReply(
+  status: number,
+  type: string,
+  body: string | Readable,
+  headers: Readonly<Record<string, string>> = {},
+): BoardReply {
+  return { status, headers: { ...securityHeaders, 'Content-Type': type, ...headers }, body };
+}
+
+/** A reply that scripts read. */
+export function jsonReply(body: object): BoardReply {
+  return boardReply(200, 'application/json; charset=utf-8', JSON.stringify(body));
+}
+
+/** A refusal in the form of RFC 9457. */
+export function problemReply(status: number, detail: string, headers?: Readonly<Record<string, string>>): BoardReply {
+  const body = JSON.stringify({ type: 'about:blank', title: STATUS_CODES[status], status, detail });
+  return boardReply(status, 'application/problem+json', body, headers);
+}
+
+/** A Server-Sent Events stream. `no-transform` keeps compressing middleware from holding messages back. */
+export function streamReply(events: Readable): BoardReply {
+  const headers = { 'Cache-Control': 'no-store, no-transform', 'X-Accel-Buffering': 'no' };
+  return boardReply(200, 'text/event-stream; charset=utf-8', events, headers);
+}
+
+/** Sends a reply on a response of `node:http`. If the client leaves, the stream is destroyed. */
+export function sendReply(res: ServerResponse, { status, headers, body }: BoardReply): void {
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  if (typeof body === 'string') {
+    res.end(body);
+    return;
+  }
+  res.flushHeaders();
+  pipeline(body, res, () => {});
+}
+
+const types = { html: 'text/html', css: 'text/css', mjs: 'text/javascript' } as const;
+
+/** The files of the page. `/` is the page itself. */
+const pageFiles = [
+  'index.html',
+  'board.css',
+  'controls.css',
+  'table.css',
+  'panel.css',
+  'main.mjs',
+  'feed.mjs',
+  'filters.mjs',
+  'table.mjs',
+  'line.mjs',
+  'panel.mjs',
+  'release.mjs',
+  'format.mjs',
+];
+
+/** Reads the page, as a reply for each of its paths. */
+export function loadPage(): ReadonlyMap<string, BoardReply> {
+  const replies = pageFiles.map((file) => {
+    const type = types[file.slice(file.lastIndexOf('.') + 1) as keyof typeof types];
+    const reply = boardReply(200, `${type}; charset=utf-8`, readFileSync(join(__dirname, 'page', file), 'utf8'));
+    return [file === 'index.html' ? '/' : `/${file}`, reply] as const;
+  });
+  return new Map(replies);
+}

@@ -1,0 +1,67 @@
+import { readName } from '../../model/key.ts';
+import type { InspectReply } from '../../model/store.ts';
+import type { LockMode } from '../../model/types.ts';
+
+/** One lock in the board's table. Times are milliseconds on the store's clock, so that a row changes only when the lock does. */
+export interface LockRow {
+  /** The lock's name in the store: what the page asks for it by. */
+  readonly id: string;
+  readonly key: string;
+  readonly category?: string;
+  /** Absent if nobody holds it. */
+  readonly holder?: Holder;
+  /** How many holds there are; more than one if readers share the key. */
+  readonly holds: number;
+  /** How many wait; a store tells the first 1,000. */
+  readonly waiters: number;
+  /** The first few of them, in the order of their turns. */
+  readonly next: readonly Waiter[];
+  /** Since when the one waits that has waited longest; absent if nobody does. */
+  readonly waitingSinceMs?: number;
+}
+
+/** Who has the lock: of several readers, the first. */
+export interface Holder {
+  readonly owner: string;
+  /** The process that asked for it, if it is known. */
+  readonly instance?: string;
+  readonly mode: LockMode;
+  readonly fence: number;
+  readonly sinceMs: number;
+  /** When the last lease ends. */
+  readonly endMs: number;
+}
+
+/** Who waits. */
+export interface Waiter {
+  readonly owner: string;
+  readonly instance?: string;
+}
+
+const maxNext = 10;
+
+/** The row of a lock; undefined if it is free. */
+export function lockRow(id: string, { holds, waiters }: InspectReply): LockRow | undefined {
+  if (holds.length + waiters.length === 0) return undefined;
+  const { key, category } = readName(id);
+  const [first] = holds;
+  const sinceMs = waiters.map((waiter) => Math.round(waiter.sinceMs));
+  return {
+    id,
+    key,
+    ...(category !== undefined && { category }),
+    ...(first !== undefined && {
+      holder: {
+        owner: first.owner,
+        mode: first.mode,
+        fence: first.fence,
+        sinceMs: Math.floor(first.fence / 1000),
+        endMs: Math.round(Math.max(...holds.map((hold) => hold.endMs))),
+      },
+    }),
+    holds: holds.length,
+    waiters: waiters.length,
+    next: waiters.slice(0, maxNext).map(({ owner }) => ({ owner })),
+    ...(sinceMs.length > 0 && { waitingSinceMs: Math.min(...sinceMs) }),
+  };
+}

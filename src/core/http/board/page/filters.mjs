@@ -1,0 +1,55 @@
+// What is shown of all locks: by words, by category, or only those that somebody waits for.
+
+import { counted } from './format.mjs';
+
+export class Filters {
+  #text = /** @type {HTMLInputElement} */ (document.getElementById('text'));
+  #category = /** @type {HTMLSelectElement} */ (document.getElementById('category'));
+  #contended = /** @type {HTMLInputElement} */ (document.getElementById('contended'));
+  #count = /** @type {HTMLElement} */ (document.getElementById('count'));
+  #empty = /** @type {HTMLElement} */ (document.getElementById('empty'));
+  /** @type {Set<string>} */
+  #categories = new Set();
+
+  /** @param {(filter: { text: string, category: string | undefined, isContended: boolean }) => void} onChange */
+  constructor(onChange) {
+    const form = this.#text.form;
+    form?.addEventListener('submit', (event) => event.preventDefault());
+    form?.addEventListener('input', () => {
+      const { value } = this.#category;
+      const category = value === '' ? undefined : value.slice(1);
+      onChange({ text: this.#text.value, category, isContended: this.#contended.checked });
+    });
+    document.addEventListener('keydown', (event) => {
+      // As on many pages with a list; not while something is being written.
+      if (event.key !== '/' || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      this.#text.focus();
+    });
+  }
+
+  /**
+   * Offers a category once; '' is that of the keys without one.
+   * @param {string} name
+   */
+  offer(name) {
+    if (this.#categories.has(name)) return;
+    this.#categories.add(name);
+    // All of them have the value '', so that one of an empty name needs another.
+    const option = new Option(name === '' ? 'Without' : name, `=${name}`);
+    const after = [...this.#category.options].slice(1).find(({ value }) => value > option.value);
+    this.#category.add(option, after ?? null);
+  }
+
+  /**
+   * Says how many locks there are, and why there are none.
+   * @param {number} shown
+   * @param {number} all
+   */
+  tell(shown, all) {
+    const isAll = shown === all;
+    this.#count.textContent = isAll ? counted(all, 'lock') : `${shown.toLocaleString('en')} of ${counted(all, 'lock')}`;
+    this.#empty.hidden = shown > 0;
+    this.#empty.textContent = all > 0 ? 'No lock matches.' : 'Nobody holds a lock now, and nobody waits for one.';
+  }
+}

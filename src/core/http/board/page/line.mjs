@@ -1,0 +1,88 @@
+// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
+
+import { counted, duration } from './format.mjs';
+
+/** @typedef {import('../lock-row.ts').LockRow} LockRow */
+
+const maxDots = 5;
+
+export class Line {
+  /** The `tr`. */
+  node = element('tr', 'line');
+  #button = element('button', 'key');
+  #category = element('span', 'category');
+  #owner = element('td', 'cell name');
+  #instance = element('td', 'cell name detail');
+  #held = element('td', 'cell number');
+  #lease = element('td', 'cell number detail');
+  #waiters = element('td', 'cell number queue');
+  #wait = element('td', 'cell number queue');
+
+  /** @param {string} id */
+  constructor(id) {
+    this.node.dataset.id = id;
+    this.#button.type = 'button';
+    this.#button.setAttribute('aria-controls', 'panel');
+    const key = element('th', 'cell key-cell');
+    key.scope = 'row';
+    key.append(this.#button, this.#category);
+    this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
+  }
+
+  /**
+   * Writes what does not change with time.
+   * @param {LockRow} row
+   */
+  fill({ key, category, holder, holds, waiters }) {
+    write(this.#button, key);
+    write(this.#category, category ?? '');
+    write(this.#owner, holder?.owner ?? 'nobody');
+    this.#owner.classList.toggle('note', holder?.mode === 'read');
+    this.#owner.dataset.note = holds > 1 ? counted(holds, 'reader') : 'reads';
+    write(this.#instance, holder?.instance ?? '–');
+    write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
+    this.#waiters.dataset.dots = '●'.repeat(Math.min(waiters, maxDots));
+    this.node.classList.toggle('contended', waiters > 0);
+  }
+
+  /**
+   * Writes the times.
+   * @param {LockRow} row
+   * @param {number} now The store's clock.
+   */
+  tick({ holder, waitingSinceMs }, now) {
+    write(this.#held, holder === undefined ? '–' : duration(now - holder.sinceMs));
+    write(this.#lease, holder === undefined ? '–' : duration(holder.endMs - now));
+    write(this.#wait, waitingSinceMs === undefined ? '–' : duration(now - waitingSinceMs));
+  }
+
+  /** @param {boolean} isSelected */
+  select(isSelected) {
+    this.node.classList.toggle('selected', isSelected);
+    this.#button.setAttribute('aria-expanded', String(isSelected));
+  }
+
+  focus() {
+    this.#button.focus();
+  }
+}
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {string} className
+ */
+function element(name, className) {
+  const node = document.createElement(name);
+  node.className = className;
+  return node;
+}
+
+/**
+ * A text that is the same is left alone.
+ * @param {Node} node
+ * @param {string} text
+ */
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}

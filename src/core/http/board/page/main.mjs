@@ -1,0 +1,161 @@
+// Puts the page together: what the stream brings goes into the table, what is chosen there into the panel.
+
+import { follow } from './feed.mjs';
+import { Filters } from './filters.mjs';
+import { duration } from './format.mjs';
+import { Panel } from './panel.mjs';
+import { ReleaseDialog } from './release.mjs';
+import { LockTable } from './table.mjs';
+
+/**
+ * @typedef {import('./feed.mjs').State} State
+ * @typedef {import('./feed.mjs').Status} Status
+ * @typedef {import('./feed.mjs').Update} Update
+ * @typedef {import('./feed.mjs').BoardUser} BoardUser
+ */
+
+const tickMs = 500;
+/** How often the lock in the panel is asked for, beside when it changes. */
+const lookMs = 2_000;
+
+class Page {
+  /** The store's clock less this page's. */
+  #offsetMs = 0;
+  /** The lock in the panel. @type {string | undefined} */
+  #selected;
+  #now = () => performance.now() + this.#offsetMs;
+  #table = new LockTable(/** @type {HTMLTableElement} */ (document.querySelector('table')), this.#now, (id) =>
+    this.#select(id),
+  );
+  #panel = new Panel(
+    () => this.#deselect(),
+    (lock) => this.#dialog.open(lock),
+  );
+  #dialog = new ReleaseDialog((message) => {
+    find('announcement').textContent = message;
+    this.#look();
+  });
+  #filters = new Filters((filter) => this.#table.show(filter));
+
+  constructor() {
+    this.#table.onRender = (shown, all) => {
+      this.#filters.tell(shown, all);
+      this.#tellTotals();
+    };
+    addEventListener('hashchange', () => this.#openLinked());
+    setInterval(() => this.#tick(), tickMs);
+    setInterval(() => this.#look(), lookMs);
+    this.#openLinked();
+    void follow({
+      onUser: (user) => this.#enter(user),
+      onUpdate: (update) => this.#update(update),
+      onState: tellState,
+    });
+  }
+
+  /** @param {BoardUser} user */
+  #enter({ name, mayForceRelease = false }) {
+    find('user').textContent = `${name} · ${mayForceRelease ? 'may release' : 'read-only'}`;
+    this.#panel.allowRelease(mayForceRelease);
+  }
+
+  /** @param {Update} update */
+  #update({ nowMs, isFirst, rows, gone, status }) {
+    this.#offsetMs = nowMs - performance.now();
+    // After a new connection all rows come again.
+    if (isFirst) for (const { id } of this.#table.rows) this.#table.delete(id);
+    for (const row of rows) this.#table.set(row);
+    for (const id of gone) this.#table.delete(id);
+    for (const { category } of rows) this.#filters.offer(category ?? '');
+    if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
+    tellStatus(status);
+  }
+
+  #tick() {
+    this.#table.tick();
+    this.#panel.tick();
+    this.#tellTotals();
+  }
+
+  /**
+   * Shows a lock in the panel. The address of the page names it, so that it can be sent to somebody.
+   * @param {string} id
+   */
+  #select(id) {
+    this.#selected = id;
+    this.#table.select(id);
+    history.replaceState(null, '', `#lock=${encodeURIComponent(id)}`);
+    void this.#panel.open(id);
+  }
+
+  #deselect() {
+    const id = this.#selected ?? '';
+    this.#selected = undefined;
+    this.#table.select(undefined);
+    history.replaceState(null, '', location.pathname + location.search);
+    this.#panel.close();
+    this.#table.focus(id);
+  }
+
+  #look() {
+    if (this.#selected !== undefined) void this.#panel.look(this.#selected);
+  }
+
+  #openLinked() {
+    const [, id] = /^#lock=(.+)$/.exec(location.hash) ?? [];
+    if (id !== undefined) this.#select(decodeURIComponent(id));
+  }
+
+  #tellTotals() {
+    const { rows } = this.#table;
+    const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
+    const waiting = rows.flatMap(({ waitingSinceMs }) => waitingSinceMs ?? []);
+    const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
+    const longest = (/** @type {number[]} */ since) =>
+      since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
+    find('total-held').textContent = held.length.toLocaleString('en');
+    find('total-waiting').textContent = waiters.toLocaleString('en');
+    find('longest-hold').textContent = longest(held);
+    find('longest-wait').textContent = longest(waiting);
+    find('totals').classList.toggle('contended', waiters > 0);
+  }
+}
+
+/** @param {Status} status */
+function tellStatus({ scanned, total, isFull, canList, failedMs }) {
+  const of = total === undefined ? '' : ` of ${total.toLocaleString('en')}`;
+  const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
+  find('scan').textContent = canList ? `Scanned ${done}${of} names` : '';
+  const notes = [];
+  if (failedMs !== undefined) {
+    notes.push(`The lock store has not answered for ${duration(failedMs)}. What is shown is old.`);
+  }
+  if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
+  if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
+  const notice = find('notice');
+  const words = notes.join(' ');
+  if (notice.textContent !== words) notice.textContent = words;
+  notice.hidden = words === '';
+}
+
+/** @param {State} state @param {number} [retryMs] */
+function tellState(state, retryMs = 0) {
+  const again = `trying again in ${duration(retryMs)}`;
+  const words = {
+    live: 'Live',
+    lost: `Connection lost, ${again}`,
+    denied: 'You may not see this board. Sign in, then reload the page.',
+    crowded: `Too many pages of this board are open, ${again}`,
+  };
+  const connection = find('connection');
+  connection.textContent = words[state];
+  connection.dataset.state = state;
+  document.body.classList.toggle('old', state !== 'live');
+}
+
+/** @param {string} id */
+function find(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+new Page();

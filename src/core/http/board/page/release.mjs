@@ -1,0 +1,88 @@
+// Breaking a lock: a reason, a confirmation, and the fence that was seen.
+
+import { duration } from './format.mjs';
+
+/** @typedef {import('./panel.mjs').Lock} Lock */
+
+export class ReleaseDialog {
+  #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));
+  #reason = /** @type {HTMLInputElement} */ (document.getElementById('reason'));
+  #what = /** @type {HTMLElement} */ (document.getElementById('release-what'));
+  #error = /** @type {HTMLElement} */ (document.getElementById('release-error'));
+  #confirm = /** @type {HTMLButtonElement} */ (document.getElementById('confirm-release'));
+  /** The lock as the user saw it. @type {Lock | undefined} */
+  #lock;
+  /** @type {(message: string) => void} */
+  #onDone;
+
+  /** @param {(message: string) => void} onDone Called once the lock was released. */
+  constructor(onDone) {
+    this.#onDone = onDone;
+    document.getElementById('cancel-release')?.addEventListener('click', () => this.#dialog.close());
+    document.getElementById('release-form')?.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#send();
+    });
+    this.#reason.addEventListener('input', () => this.#enable());
+  }
+
+  /** @param {Lock} lock */
+  open(lock) {
+    const [holder] = lock.holds;
+    if (holder === undefined) return;
+    this.#lock = lock;
+    const others = lock.holds.length === 1 ? '' : ` and ${lock.holds.length - 1} more`;
+    const where = holder.instance === undefined ? '' : ` on ${holder.instance}`;
+    this.#what.replaceChildren(
+      'Takes ',
+      code(lock.key),
+      ' from ',
+      code(holder.owner),
+      `${others}${where}, held for ${duration(holder.heldMs)}.`,
+    );
+    this.#reason.value = '';
+    this.#error.textContent = '';
+    this.#enable();
+    this.#dialog.showModal();
+    this.#reason.focus();
+  }
+
+  #enable() {
+    this.#confirm.disabled = this.#reason.value.trim() === '';
+  }
+
+  async #send() {
+    const lock = this.#lock;
+    if (lock === undefined) return;
+    this.#confirm.disabled = true;
+    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not answer. Try again.');
+    if (refusal === undefined) {
+      this.#dialog.close();
+      this.#onDone(`${lock.key} was released`);
+      return;
+    }
+    this.#error.textContent = refusal;
+    this.#enable();
+  }
+}
+
+/**
+ * Resolves with why it was refused; with nothing once the lock is released.
+ * @param {Lock} lock
+ * @param {string} reason
+ * @returns {Promise<string | undefined>}
+ */
+async function release({ id, holds }, reason) {
+  const body = JSON.stringify({ id, fence: holds[0]?.fence, reason });
+  const response = await fetch('release', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+  if (response.ok) return undefined;
+  const { detail } = await response.json();
+  return `${detail}.`;
+}
+
+/** @param {string} text */
+function code(text) {
+  const node = document.createElement('code');
+  node.textContent = text;
+  return node;
+}

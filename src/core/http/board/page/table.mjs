@@ -1,0 +1,242 @@
+// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
+// those that are seen.
+
+import { Line } from './line.mjs';
+
+/**
+ * @typedef {import('../lock-row.ts').LockRow} LockRow
+ * @typedef {'key' | 'owner' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
+ * @typedef {object} Entry
+ * @property {LockRow} row
+ * @property {string} words What the filter looks through.
+ * @property {Line | undefined} line
+ * @property {boolean} isSeen
+ */
+
+/** More would be scrolled through by nobody. */
+const maxLines = 1000;
+/** How many lines one frame makes: all together they would hold the page up. */
+const linesPerFrame = 100;
+
+/**
+ * What a column is sorted by, the longest time as the greatest; undefined comes last.
+ * @type {Record<Column, (row: LockRow) => string | number | undefined>}
+ */
+const values = {
+  key: (row) => row.key,
+  owner: (row) => row.holder?.owner,
+  instance: (row) => row.holder?.instance,
+  held: (row) => row.holder && -row.holder.sinceMs,
+  lease: (row) => row.holder?.endMs,
+  waiters: (row) => row.waiters,
+  wait: (row) => (row.waitingSinceMs === undefined ? undefined : -row.waitingSinceMs),
+};
+const texts = new Set(['key', 'owner', 'instance']);
+
+export class LockTable {
+  /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
+  onRender = () => {};
+  /** @type {Map<string, Entry>} */
+  #entries = new Map();
+  #body = document.createElement('tbody');
+  /** @type {HTMLTableCellElement[]} */
+  #heads;
+  #now;
+  /** @type {string | undefined} */
+  #selected;
+  /** @type {{ column: Column, isDescending: boolean }} */
+  #order = { column: 'wait', isDescending: true };
+  /** @type {(entry: Entry) => boolean} */
+  #filter = () => true;
+  #isDue = false;
+  #watcher = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
+  });
+
+  /**
+   * @param {HTMLTableElement} table
+   * @param {() => number} now The store's clock.
+   * @param {(id: string) => void} onSelect
+   */
+  constructor(table, now, onSelect) {
+    this.#now = now;
+    this.#heads = [...table.querySelectorAll('th')];
+    table.tBodies[0]?.replaceWith(this.#body);
+    this.#body.addEventListener('click', ({ target }) => {
+      const id = target instanceof Element && target.closest('tr')?.dataset.id;
+      // Not at the end of a drag that marks an owner to copy it.
+      if (id && getSelection()?.isCollapsed !== false) onSelect(id);
+    });
+    this.#body.addEventListener('keydown', moveFocus);
+    table.tHead?.addEventListener('click', ({ target }) => {
+      const { sort } = target instanceof HTMLElement ? target.dataset : {};
+      if (sort !== undefined) this.#sort(/** @type {Column} */ (sort));
+    });
+    this.#markOrder();
+  }
+
+  get rows() {
+    return [...this.#entries.values()].map(({ row }) => row);
+  }
+
+  /** @param {LockRow} row */
+  set(row) {
+    const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
+    const words = [row.key, row.category, ...owners].join('\n').toLowerCase();
+    const known = this.#entries.get(row.id);
+    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false };
+    this.#entries.set(row.id, entry);
+    this.#tell(entry);
+    this.#renderSoon();
+  }
+
+  /** @param {string} id */
+  delete(id) {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) this.#take(entry);
+    this.#entries.delete(id);
+    this.#renderSoon();
+  }
+
+  /**
+   * Shows only what matches.
+   * @param {{ text: string, category: string | undefined, isContended: boolean }} filter
+   */
+  show({ text, category, isContended }) {
+    const wanted = text.trim().toLowerCase();
+    this.#filter = ({ row, words }) =>
+      words.includes(wanted) &&
+      (category === undefined || (row.category ?? '') === category) &&
+      (!isContended || row.waiters > 0);
+    this.#renderSoon();
+  }
+
+  /** @param {string | undefined} id */
+  select(id) {
+    this.#entries.get(this.#selected ?? '')?.line?.select(false);
+    this.#entries.get(id ?? '')?.line?.select(true);
+    this.#selected = id;
+  }
+
+  /** @param {string} id */
+  focus(id) {
+    this.#entries.get(id)?.line?.focus();
+  }
+
+  /** Lets the times go on in the lines that are seen. */
+  tick() {
+    const now = this.#now();
+    for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
+  }
+
+  #renderSoon() {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    requestAnimationFrame(() => this.#render());
+  }
+
+  /** Puts the lines in order, moving as few as possible, and makes some of those that are missing. */
+  #render() {
+    this.#isDue = false;
+    const matching = [...this.#entries.values()].filter(this.#filter).sort((a, b) => this.#compare(a.row, b.row));
+    const shown = new Set(matching.slice(0, maxLines));
+    for (const entry of this.#entries.values()) if (!shown.has(entry)) this.#take(entry);
+    let made = 0;
+    let next = this.#body.firstElementChild;
+    for (const entry of shown) {
+      if (entry.line === undefined) {
+        if (made === linesPerFrame) continue;
+        made += 1;
+        this.#make(entry);
+      }
+      const node = entry.line?.node ?? null;
+      if (node === next) next = next?.nextElementSibling ?? null;
+      else if (node !== null) this.#body.insertBefore(node, next);
+    }
+    if (made === linesPerFrame) this.#renderSoon();
+    this.onRender(shown.size, this.#entries.size);
+  }
+
+  /** @param {LockRow} a @param {LockRow} b */
+  #compare(a, b) {
+    const { column, isDescending } = this.#order;
+    const byColumn = compare(values[column](a), values[column](b), isDescending);
+    // The longest hold first, then by name: a line stays where it is while nothing happens to its lock.
+    return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
+  }
+
+  /** @param {Column} column */
+  #sort(column) {
+    const isSame = this.#order.column === column;
+    this.#order = { column, isDescending: isSame ? !this.#order.isDescending : !texts.has(column) };
+    this.#markOrder();
+    this.#renderSoon();
+  }
+
+  #markOrder() {
+    for (const head of this.#heads) {
+      const isSorted = head.querySelector('button')?.dataset.sort === this.#order.column;
+      if (isSorted) head.ariaSort = this.#order.isDescending ? 'descending' : 'ascending';
+      else head.removeAttribute('aria-sort');
+    }
+  }
+
+  /** @param {Entry} entry */
+  #make(entry) {
+    entry.line = new Line(entry.row.id);
+    entry.line.select(entry.row.id === this.#selected);
+    this.#tell(entry);
+    this.#watcher.observe(entry.line.node);
+  }
+
+  /** @param {Entry} entry */
+  #tell({ line, row }) {
+    line?.fill(row);
+    line?.tick(row, this.#now());
+  }
+
+  /** @param {Entry} entry */
+  #take(entry) {
+    if (entry.line === undefined) return;
+    this.#watcher.unobserve(entry.line.node);
+    entry.line.node.remove();
+    entry.line = undefined;
+    entry.isSeen = false;
+  }
+
+  /** @param {Element} node @param {boolean} isSeen */
+  #see(node, isSeen) {
+    const entry = this.#entries.get(/** @type {HTMLElement} */ (node).dataset.id ?? '');
+    if (entry?.line?.node !== node) return;
+    entry.isSeen = isSeen;
+    if (isSeen) entry.line.tick(entry.row, this.#now());
+  }
+}
+
+/**
+ * The arrow keys go from line to line.
+ * @param {KeyboardEvent} event
+ */
+function moveFocus(event) {
+  const line = event.target instanceof Element ? event.target.closest('tr') : undefined;
+  const lines = new Map([
+    ['ArrowDown', line?.nextElementSibling],
+    ['ArrowUp', line?.previousElementSibling],
+  ]);
+  const to = lines.get(event.key);
+  if (!to) return;
+  event.preventDefault();
+  to.querySelector('button')?.focus();
+}
+
+/**
+ * @param {string | number | undefined} a
+ * @param {string | number | undefined} b
+ * @param {boolean} isDescending
+ */
+function compare(a, b, isDescending) {
+  if (a === b) return 0;
+  if (a === undefined) return 1;
+  if (b === undefined) return -1;
+  return a < b === isDescending ? 1 : -1;
+}

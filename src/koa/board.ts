@@ -1,0 +1,28 @@
+import type { Context, Next } from 'koa';
+import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
+import { checkCall } from '../core/http/warnings.ts';
+import type { Guard } from './middleware.ts';
+
+/**
+ * A page of who holds and who waits for which lock, and for how long: `app.use(mount('/locks', lockBoard({ authorize })))`,
+ * with koa-mount. Whoever `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws
+ * `LockConfigError` for bad options.
+ */
+export function lockBoard(options: LockBoardOptions<Context>): Guard {
+  const board = new LockBoard(options);
+  async function serve(ctx: Context, next: Next): Promise<void> {
+    const { req, url, originalUrl } = ctx;
+    const { body } = ctx.request as { body?: unknown };
+    const reply = await board.reply({ req, url, originalUrl, body }, ctx);
+    if (reply === undefined) return next();
+    ctx.status = reply.status;
+    ctx.set(reply.headers);
+    ctx.body = reply.body;
+  }
+
+  return function lockBoard(ctx, next) {
+    // Thrown, not rejected: Express 4 looks at no promise.
+    checkCall('koa', ctx.res, next);
+    return serve(ctx as Context, next);
+  };
+}
