@@ -72,6 +72,23 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     },
   );
 
+  it('a copy of `ctx.state` for a view, a log or an answer has no holds in it', async () => {
+    const show: Middleware = (ctx) => {
+      ctx.state.user = 'ada';
+      const { lock, locks } = ctx.state;
+      ctx.body = {
+        seen: [lock?.key, locks?.size],
+        copy: { ...ctx.state },
+        sent: JSON.parse(JSON.stringify(ctx.state)),
+      };
+    };
+    const stage = await Stage.start(framework, (app) =>
+      app.use(compose([lockOn('k'), lockOn('k'), show] as Middleware[])),
+    );
+    const { body } = await stage.get('/');
+    expect(body).toEqual({ seen: ['k', 1], copy: { user: 'ada' }, sent: { user: 'ada' } });
+  });
+
   it('a guard puts its holds where an application has something else in `ctx.state`', async () => {
     const rivals = await Rivals.start(framework, (app, work) => {
       const own: Middleware = async (ctx, next) => {

@@ -19,9 +19,14 @@ export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
   const all = new Map(target.locks instanceof Map ? target.locks : undefined);
   for (const hold of holds) {
     all.set(hold.key, hold);
-    target.lock = hold;
   }
-  target.locks = all;
+  show(target, 'lock', holds.at(-1));
+  show(target, 'locks', all);
+}
+
+/** Not enumerable: copies for views, logs and responses must not contain holds. */
+function show(target: Exposing, name: keyof Exposing, value: unknown): void {
+  Object.defineProperty(target, name, { value, configurable: true, enumerable: false, writable: true });
 }
 
 /** The same for one request, with a map that is only built when it is read. */

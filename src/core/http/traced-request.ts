@@ -109,7 +109,7 @@ export class Tracing {
     const adopted = this.#adopt(req, headerName, runtime);
     const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
       isAdopted: adopted !== undefined,
-      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+      traceparent: isTraceparent(traceparent) ? traceparent : undefined,
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
@@ -137,6 +137,17 @@ export class Tracing {
     return undefined;
   }
 }
+
+/**
+ * Whether a header is a `traceparent` as W3C Trace Context describes it; one of a later version may have more at its end. A
+ * malformed one is not sent on.
+ */
+function isTraceparent(header: unknown): header is string {
+  return typeof header === 'string' && traceparentPattern.test(header);
+}
+
+const traceparentPattern =
+  /^(?!ff)(?!00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{1,200})?$/;
 
 /** Finds the traced request, also when a library has lost the async context. */
 export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {

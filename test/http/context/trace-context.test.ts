@@ -80,6 +80,28 @@ describeFrameworks('traceContext', (framework) => {
     expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
   });
 
+  it('sends no malformed traceparent on to called services, and one of a later version unchanged', async () => {
+    const stage = await Stage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
+    const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
+    const send = async (traceparent: string) => (await stage.get('/x', 'one', { traceparent })).body.traceparent;
+    for (const later of [`01-${trace}-${parent}-00`, `cc-${trace}-${parent}-01-what-comes-later`]) {
+      expect(await send(later)).toBe(later);
+    }
+    for (const malformed of [
+      'garbage',
+      `00-${trace}-${parent}`,
+      `00-${trace}-${parent}-01-more`,
+      `00-${trace}-${parent}-01, 00-${trace}-${parent}-01`,
+      `00-${trace.toUpperCase()}-${parent}-01`,
+      `00-${'0'.repeat(32)}-${parent}-01`,
+      `00-${trace}-${'0'.repeat(16)}-01`,
+      `ff-${trace}-${parent}-01`,
+      `01-${trace}-${parent}-01-${'x'.repeat(1_000)}`,
+    ]) {
+      expect([malformed, await send(malformed)]).toEqual([malformed, undefined]);
+    }
+  });
+
   it('has jobs within its request send on what it was told: header, signature and traceparent', async () => {
     const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
     const stage = await Stage.start(
