@@ -20,7 +20,7 @@ export async function serve(app: RequestListener): Promise<void> {
   const locks = configureLocks({
     store: new RedisStore({ client }),
     // What a crashed service leaves behind is held for as long as this.
-    leaseMs: Number(process.env.LEASE_MS ?? 30_000),
+    leaseMs: Number(process.env.LEASE_MS ?? 10_000),
     pollMs: Number(process.env.POLL_MS ?? 1_000),
   });
   locks.on('waiting', ({ owner, key }) => console.log(`${owner} waits for ${key}`));

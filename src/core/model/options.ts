@@ -154,8 +154,9 @@ const locksRules: Rules<LocksOptions> = {
 };
 
 const defaults = {
-  waitMs: 10_000,
-  leaseMs: 30_000,
+  // A waiter outlives a holder whose process died.
+  waitMs: 15_000,
+  leaseMs: 10_000,
   renew: true,
   maxHoldMs: 300_000,
   claimMs: 3_000,

@@ -64,7 +64,7 @@ const failed = (promise: Promise<unknown>): Promise<unknown> => promise.catch((e
 const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unknown>][] = [
   [
     'an acquire that has waited',
-    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 100, retryAfterMs: 30_000 },
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 100, retryAfterMs: 10_000 },
     async (setup) => {
       await taken(setup);
       return (await acquired(setup, { waitMs: 100 }, { ms: 100 })).error;
@@ -72,7 +72,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
   ],
   [
     'an acquire that does not wait',
-    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 0, retryAfterMs: 30_000 },
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 0, retryAfterMs: 10_000 },
     async (setup) => {
       await taken(setup);
       return (await acquired(setup, { waitMs: 0 })).error;
@@ -80,7 +80,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
   ],
   [
     'a batch, by the key that was not free',
-    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 200, retryAfterMs: 30_000 },
+    { code: 'ERR_LOCK_TIMEOUT', waitedMs: 200, retryAfterMs: 10_000 },
     async (setup) => {
       await taken(setup);
       const outcome = outcomeOf(jobOf(setup).in(() => lock.acquireAll(['another', key], { waitMs: 200 })));

@@ -129,7 +129,7 @@ describe('a locked method', () => {
     const holder = await setup.job().in(() => lock.acquire('b'));
     const begun = jest.fn();
     const outcome = outcomeOf(setup.job().in(() => new Orders().all(['a', 'b', 'c'], begun)));
-    await setup.clock.advance(10_000);
+    await setup.clock.advance(15_000);
     expect(outcome.error).toBeInstanceOf(LockTimeoutError);
     expect(begun).not.toHaveBeenCalled();
     expect([await isFree(setup, 'a'), await isFree(setup, 'c')]).toEqual([true, true]);

@@ -147,8 +147,8 @@ describe('createLocks', () => {
 
   it('has the documented defaults', () => {
     expect(build(undefined).settings).toEqual({
-      waitMs: 10_000,
-      leaseMs: 30_000,
+      waitMs: 15_000,
+      leaseMs: 10_000,
       renew: true,
       maxHoldMs: 300_000,
       claimMs: 3_000,

@@ -602,7 +602,7 @@ describe('who can be in no ring pays nothing', () => {
     await jobs[0]!.in(() => lock.acquire('k0'));
     await jobs[1]!.in(() => lock.acquire('k1'));
     const waits = [await asked(without, jobs[0]!, 'k1'), await asked(without, jobs[1]!, 'k0')];
-    await setup.clock.advance(10_000);
+    await setup.clock.advance(15_000);
     expect(waits.map(({ error }) => error)).toEqual(
       waits.map(() => expect.objectContaining({ code: 'ERR_LOCK_TIMEOUT' })),
     );

@@ -1,4 +1,5 @@
 import { LockLimitError, LockTimeoutError, lock } from '../../../src/core/index.ts';
+import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -85,6 +86,25 @@ it('an acquire is sent in the turn in which it is asked for, once its process ha
 });
 
 describe('waitMs', () => {
+  it('is longer by default than the lease: a waiter gets the key of a holder whose process died', async () => {
+    const setup = setUp();
+    const { leaseMs } = setup.locks.settings;
+    const dead = {
+      id: 'key',
+      holdId: 'dead',
+      owner: 'dead',
+      process: 'dead',
+      claimMs: 100,
+      mode: 'write',
+      priority: 0,
+    };
+    const terms = { leaseMs, queue: false, maxWaiters: 1, livenessMs: 1_000 };
+    await setup.store.acquire(dead as HoldRequest, terms);
+    const waiter = await queued(setup);
+    await setup.clock.advance(leaseMs + 100);
+    expect(waiter.value?.isHeld()).toBe(true);
+  });
+
   it('0 answers at once and leaves nothing in the queue', async () => {
     const setup = setUp();
     const hold = await taken(setup);
