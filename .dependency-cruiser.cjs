@@ -101,7 +101,7 @@ module.exports = {
       comment:
         'A framework’s folder imports core/http and the public names of the core; never a store or another framework’s folder.',
       severity: 'error',
-      from: { path: '^src/(?!core/)([^/]+)/' },
+      from: { path: '^src/(?!core/|testing/)([^/]+)/' },
       to: { path: '^src/', pathNot: '^src/($1/|core/(http|base|model)/|core/index\\.ts$)' },
     },
     {

@@ -23,6 +23,7 @@ module.exports = {
     '^reenlock/redis$': '<rootDir>/src/core/redis.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
+    '^reenlock/testing$': '<rootDir>/src/testing/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
   testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',

@@ -73,7 +73,10 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   warning: true,
 };
 
-const name = oneOf(...Object.keys(all));
+/** The names of all events. */
+export const lockEventNames: readonly (keyof LockEvents)[] = Object.keys(all) as (keyof LockEvents)[];
+
+const name = oneOf(...lockEventNames);
 
 /** A listener of one event. */
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;

@@ -63,11 +63,21 @@ export function createLocks(options?: LocksOptions): Locks {
  * As `createLocks`, and makes it the default of this process, even after it is closed. A second call replaces it.
  */
 export function configureLocks(options?: LocksOptions): Locks {
-  const locks = createLocks(options);
+  return configure(createLocks(options));
+}
+
+/** Makes a `Locks` the default of this process. */
+export function configure(locks: Locks): Locks {
   const state = processState();
   state.configured = locks;
   state.created.clear();
   return locks;
+}
+
+/** Takes that back, if it is still the default. */
+export function unconfigure(locks: Locks): void {
+  const state = processState();
+  if (state.configured === locks) state.configured = undefined;
 }
 
 /** As `createLocks`, on a clock of the caller's. */

@@ -1,0 +1,112 @@
+import type { Clock } from '../core/base/clock.ts';
+import { pause } from '../core/base/clock.ts';
+import type { MaybePromise } from '../core/base/maybe-promise.ts';
+import type {
+  AcquireReply,
+  AcquireTerms,
+  EdgeStore,
+  HoldRequest,
+  InspectReply,
+  ListReply,
+  ListRequest,
+  LockStore,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreCapabilities,
+  StoreListener,
+  SubscribeOptions,
+  Unsubscribe,
+} from '../core/model/store.ts';
+import { MemoryStore } from '../core/stores/memory/memory-store.ts';
+
+/** The store calls that can be made to fail. */
+export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'list';
+
+/**
+ * How a store call fails:
+ * - an `Error`: the call does not reach the store, and rejects with this error.
+ * - `'lost-call'`: the call does not reach the store, and no reply comes. It times out after `storeTimeoutMs`.
+ * - `'lost-reply'`: the store executes the call, and no reply comes. It times out after `storeTimeoutMs`.
+ * - `'late'`: the store executes the call, and its reply comes after `storeTimeoutMs`.
+ */
+export type StoreFault = Error | 'lost-call' | 'lost-reply' | 'late';
+
+/** A store in memory whose calls fail when a test says so. */
+export class FaultyStore implements LockStore {
+  readonly capabilities: StoreCapabilities;
+  readonly edges: EdgeStore;
+  readonly #memory: MemoryStore;
+  readonly #clock: Clock;
+  readonly #lateMs: number;
+  readonly #faults = new Map<StoreOperation, StoreFault[]>();
+
+  /** A late reply comes after `lateMs`. */
+  constructor(clock: Clock, lateMs: number) {
+    this.#memory = new MemoryStore({ clock });
+    this.#clock = clock;
+    this.#lateMs = lateMs;
+    this.capabilities = this.#memory.capabilities;
+    this.edges = this.#memory.edges;
+  }
+
+  failNext(operation: StoreOperation, fault: StoreFault): void {
+    this.#faults.set(operation, [...(this.#faults.get(operation) ?? []), fault]);
+  }
+
+  heal(): void {
+    this.#faults.clear();
+  }
+
+  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply> {
+    return this.#call('acquire', () => this.#memory.acquire(request, terms));
+  }
+
+  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply> {
+    return this.#call('renew', () => this.#memory.renew(request, terms));
+  }
+
+  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
+    return this.#call('release', () => this.#memory.release(request, terms));
+  }
+
+  async inspect(id: string): Promise<InspectReply> {
+    return this.#call('inspect', () => this.#memory.inspect(id));
+  }
+
+  async forceRelease(id: string, fence: number): Promise<boolean> {
+    return this.#call('forceRelease', () => this.#memory.forceRelease(id, fence));
+  }
+
+  async list(request: ListRequest): Promise<ListReply> {
+    return this.#call('list', () => this.#memory.list(request));
+  }
+
+  subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
+    return this.#memory.subscribe(process, listener, options);
+  }
+
+  /** As `list` and `inspect`, for the test kit itself: never fails. */
+  get inside(): Pick<MemoryStore, 'list' | 'inspect'> {
+    return this.#memory;
+  }
+
+  #call<T>(operation: StoreOperation, call: () => MaybePromise<T>): MaybePromise<T> {
+    const fault = this.#faults.get(operation)?.shift();
+    return fault === undefined ? call() : this.#fail(fault, call);
+  }
+
+  async #fail<T>(fault: StoreFault, call: () => MaybePromise<T>): Promise<T> {
+    if (fault instanceof Error) throw fault;
+    if (fault === 'lost-call') return never();
+    const reply = await call();
+    if (fault === 'lost-reply') return never();
+    await pause(this.#clock, this.#lateMs);
+    return reply;
+  }
+}
+
+function never<T>(): Promise<T> {
+  return new Promise(() => {});
+}

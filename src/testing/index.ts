@@ -1,0 +1,11 @@
+/** For the tests of an application: `reenlock/testing`. */
+
+export type { StoreFault, StoreOperation } from './faulty-store.ts';
+export {
+  configureTestLocks,
+  createTestLocks,
+  type HistoryEntry,
+  type TestClock,
+  type TestLocks,
+  type TestLocksOptions,
+} from './test-locks.ts';

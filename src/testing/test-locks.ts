@@ -1,0 +1,158 @@
+import { type Clock, systemClock } from '../core/base/clock.ts';
+import type { AcquireOptions, Hold, LockEvents, LockKey, Locks, LocksOptions } from '../core/index.ts';
+import { acquire } from '../core/lock/acquire.ts';
+import { LockConfigError } from '../core/model/errors.ts';
+import { lockEventNames } from '../core/model/events.ts';
+import { checkedName, readName } from '../core/model/key.ts';
+import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';
+import { checkOptions, checkValue, oneOf, wholeNumber } from '../core/model/validate.ts';
+import { buildLocks, configure, runtimeOf, unconfigure } from '../core/runtime/locks.ts';
+import { Scope } from '../core/scope/scope.ts';
+import { FaultyStore, type StoreFault, type StoreOperation } from './faulty-store.ts';
+import { ManualClock, settle } from './manual-clock.ts';
+
+/** The options of `createTestLocks`: those of `createLocks`, without a store. */
+export interface TestLocksOptions extends Omit<LocksOptions, 'store'> {
+  /** `'real'` (default): time passes by itself. `'manual'`: time stands still until `clock.advance`. */
+  readonly clock?: 'real' | 'manual' | undefined;
+}
+
+/** The clock of a `TestLocks`. */
+export interface TestClock {
+  /** Lets `ms` milliseconds pass. Rejects with `LockConfigError` if the clock is `'real'`. */
+  advance(ms: number): Promise<void>;
+}
+
+/** One event of a `TestLocks`. */
+export interface HistoryEntry<E extends keyof LockEvents = keyof LockEvents> {
+  readonly event: E;
+  /** Milliseconds since the `TestLocks` was created, on its clock. */
+  readonly atMs: number;
+  readonly details: LockEvents[E];
+}
+
+/** A `Locks` in memory, with what a test needs to play other requests, faults and time. */
+export interface TestLocks extends Locks {
+  readonly clock: TestClock;
+  /** Acquires a key for another trace, as another request would. `end` releases the hold, if the test does not. */
+  holdAs(traceId: string, key: LockKey, options?: AcquireOptions): Promise<Hold>;
+  /** Resolves when at least `count` acquires wait for the key; default 1. */
+  whenWaiting(key: LockKey, count?: number, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
+  /** Takes the key from its holder, as if its lease had ended: the hold is lost. Returns false if no one holds it. */
+  loseLock(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<boolean>;
+  /** Makes the next store call of this kind fail. More calls of `failNext` are for the calls after that. */
+  failNext(operation: StoreOperation, fault: StoreFault): void;
+  /** Removes the faults that have not happened. */
+  heal(): void;
+  /** All events since it was created, or since the last `history({ clear: true })`, in order. */
+  history(options?: { readonly clear?: boolean | undefined }): readonly HistoryEntry[];
+  /**
+   * Ends the test: releases the holds of `holdAs`, and closes the `Locks`. Rejects with an error that names each lock that
+   * the tested code left held or waited for.
+   */
+  end(): Promise<void>;
+}
+
+/** Creates a `Locks` for a test. Pass it as `{ locks }`. Throws `LockConfigError` for bad options. */
+export function createTestLocks(options: TestLocksOptions = {}): TestLocks {
+  const { clock = 'real', ...others } = options;
+  checkValue('`clock`', clock, oneOf('real', 'manual'));
+  return buildTestLocks(clock === 'manual' ? new ManualClock() : systemClock, others);
+}
+
+/** As `createTestLocks`, and makes it the configured `Locks` of this process until its `end`. */
+export function configureTestLocks(options: TestLocksOptions = {}): TestLocks {
+  const locks = createTestLocks(options);
+  configure(locks);
+  return locks;
+}
+
+const defaultTimeoutMs = 2_000;
+/** Work that is not awaited may release a lock right after the test has its response. */
+const settleRounds = 20;
+/** Longer than any lease that a test asks for without saying so: releases that met a fault are repeated for that long. */
+const closingMs = 60_000;
+
+function buildTestLocks(clock: Clock, options: LocksOptions): TestLocks {
+  const store = new FaultyStore(clock, 1.5 * (options.storeTimeoutMs ?? defaultTimeoutMs));
+  const locks = buildLocks({ ...options, store }, clock);
+  const runtime = runtimeOf(locks);
+  const scopes: Scope[] = [];
+  const entries: HistoryEntry[] = [];
+  const startMs = clock.now().monoMs;
+  for (const event of lockEventNames) {
+    locks.on(event, (details) => void entries.push({ event, atMs: Math.round(clock.now().monoMs - startMs), details }));
+  }
+
+  const test: Omit<TestLocks, keyof Locks> = {
+    clock: { advance: (ms) => advance(clock, ms) },
+    async holdAs(traceId, key, acquireOptions) {
+      const checked = checkAcquireOptions(acquireOptions, 'holdAs');
+      const scope = new Scope(runtime, traceId, { isAdopted: true });
+      scopes.push(scope);
+      return acquire(scope, checkedName(key, checked.category), checked, 'code');
+    },
+    async whenWaiting(key, count = 1, ofKey) {
+      checkValue('the number of waiters', count, wholeNumber(1));
+      const { id } = checkedName(key, checkCategory(ofKey, 'whenWaiting'));
+      const areWaiting = async (): Promise<boolean> => (await store.inside.inspect(id)).waiters.length >= count;
+      while (!(await areWaiting())) await nextWaiting(locks);
+    },
+    async loseLock(key, ofKey) {
+      const category = checkCategory(ofKey, 'loseLock');
+      const isLost = await locks.forceRelease(key, { category });
+      await settle();
+      return isLost;
+    },
+    failNext: (operation, fault) => store.failNext(operation, fault),
+    heal: () => store.heal(),
+    history: ({ clear = false } = {}) => (clear ? entries.splice(0) : [...entries]),
+    async end() {
+      store.heal();
+      for (const scope of scopes.splice(0)) scope.end();
+      const left = await leftIn(store);
+      const closing = locks.close({ drainMs: 0 });
+      if (clock instanceof ManualClock) await clock.advance(closingMs);
+      await closing;
+      unconfigure(locks);
+      if (left.length > 0) throw new Error(`Expected no lock at the end of the test, got ${left.join('; ')}`);
+    },
+  };
+  return Object.assign(locks, test);
+}
+
+async function advance(clock: Clock, ms: number): Promise<void> {
+  if (clock instanceof ManualClock) return clock.advance(ms);
+  throw new LockConfigError("Expected `createTestLocks({ clock: 'manual' })` for `clock.advance`, got the real clock");
+}
+
+function checkCategory(options: Pick<AcquireOptions, 'category'> | undefined, where: string): string | undefined {
+  return checkOptions(options, { category: acquireRules.category }, where).category;
+}
+
+function nextWaiting(locks: Locks): Promise<void> {
+  return new Promise((resolve) => {
+    const unsubscribe = locks.on('waiting', () => {
+      unsubscribe();
+      resolve();
+    });
+  });
+}
+
+/** What is still held or waited for, once work that needs no time has settled. */
+async function leftIn(store: FaultyStore): Promise<readonly string[]> {
+  let left: readonly string[] = [];
+  for (let round = 0; round < settleRounds; round++) {
+    await settle();
+    const { locks } = await store.inside.list({ idPrefix: '', limit: Number.MAX_SAFE_INTEGER });
+    left = locks.map(({ id, holds, waiters }) => {
+      const { key, category } = readName(id);
+      const name = category === undefined ? `\`${key}\`` : `\`${key}\` of category \`${category}\``;
+      const held = holds.map(({ owner }) => `held by ${owner}`);
+      const waited = waiters.map(({ owner }) => `waited for by ${owner}`);
+      return `${name} ${[...held, ...waited].join(', ')}`;
+    });
+    if (left.length === 0) break;
+  }
+  return left;
+}

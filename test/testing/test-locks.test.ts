@@ -1,0 +1,167 @@
+import express from 'express';
+import { getLock, isLockError, type LockEvents, lock, runInTrace } from 'reenlock';
+import { lockOn, traceContext } from 'reenlock/express';
+import { configureTestLocks, createTestLocks, type TestLocks } from 'reenlock/testing';
+import request from 'supertest';
+import { watchLeaks } from '../support/processes/leaks.ts';
+
+watchLeaks();
+
+/** The code under test, as an application would have it. */
+async function ship(id: string): Promise<number> {
+  return getLock(`order:${id}`).run(async (hold) => hold.fence);
+}
+
+describe('configureTestLocks', () => {
+  let locks: TestLocks;
+  beforeEach(() => {
+    locks = configureTestLocks();
+  });
+  afterEach(() => locks.end());
+
+  it('is used by code that names no Locks, until its end', async () => {
+    await runInTrace(() => ship('42'));
+    expect(locks.history().map(({ event }) => event)).toEqual(['granted', 'released']);
+    expect(locks.history({ clear: true })[0]?.details).toMatchObject({ key: 'order:42' });
+    expect(locks.history()).toEqual([]);
+  });
+
+  it('lets a test be another request that holds the key', async () => {
+    const hold = await locks.holdAs('other', 'order:42');
+    const shipped = runInTrace(() => ship('42'));
+    await locks.whenWaiting('order:42');
+    await hold.release();
+    expect(await shipped).toBeGreaterThan(hold.fence);
+  });
+
+  it('waits for as many waiters as asked for, in the category asked for', async () => {
+    const hold = await locks.holdAs('other', 7, { category: 'seats' });
+    const take = (): Promise<unknown> => runInTrace(() => lock.run(7, () => 1, { category: 'seats' }));
+    const both = Promise.all([take(), take()]);
+    await locks.whenWaiting(7, 2, { category: 'seats' });
+    await hold.release();
+    expect(await both).toEqual([1, 1]);
+  });
+
+  it('takes a lock from its holder, who is told', async () => {
+    await runInTrace(async () => {
+      const hold = await lock.acquire('order:42');
+      expect(await locks.loseLock('order:42')).toBe(true);
+      expect([hold.isHeld(), hold.signal.aborted]).toEqual([false, true]);
+      await expect(hold.release()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+    });
+    expect(await locks.loseLock('order:42')).toBe(false);
+  });
+
+  it('serves a guarded route, which answers 423 while another request holds the key', async () => {
+    const app = express();
+    app.use(traceContext());
+    app.post(
+      '/orders/:id',
+      lockOn((req) => `order:${req.params.id}`, { waitMs: 0 }),
+      (_req, res) => void res.json({}),
+    );
+    const hold = await locks.holdAs('other', 'order:42');
+    expect((await request(app).post('/orders/42')).status).toBe(423);
+    await hold.release();
+    expect((await request(app).post('/orders/42')).status).toBe(200);
+  });
+
+  it('fails the next calls with the errors and losses that a test asks for, in order', async () => {
+    const code = (error: unknown): unknown => (isLockError(error) ? error.code : error);
+    locks.failNext('acquire', new Error('down'));
+    expect(await runInTrace(() => ship('42')).catch(code)).toBe('ERR_LOCK_STORE');
+    locks.failNext('acquire', new Error('down'));
+    locks.heal();
+    expect(await runInTrace(() => ship('42')).catch(code)).toEqual(expect.any(Number));
+  });
+});
+
+describe('a manual clock', () => {
+  let locks: TestLocks;
+  beforeEach(() => {
+    locks = createTestLocks({ clock: 'manual' });
+  });
+  afterEach(() => locks.end());
+
+  it('ends a wait when the test says so', async () => {
+    await locks.holdAs('other', 'k');
+    const refused = runInTrace(() => lock.acquire('k', { waitMs: 5_000 }), { locks }).catch((error: unknown) => error);
+    await locks.whenWaiting('k');
+    await locks.clock.advance(4_999);
+    expect(locks.history().map(({ event }) => event)).not.toContain('timeout');
+    await locks.clock.advance(1);
+    expect(await refused).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: 5_000 });
+    expect(locks.history().find(({ event }) => event === 'timeout')?.atMs).toBe(5_000);
+  });
+
+  it.each(['lost-call', 'lost-reply', 'late'] as const)('lets a %s time out', async (fault) => {
+    locks.failNext('acquire', fault);
+    const failed = runInTrace(() => lock.acquire('k'), { locks }).catch((error: unknown) => error);
+    await locks.clock.advance(3_000);
+    expect(await failed).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it('loses a lock whose renewals fail', async () => {
+    const lost: LockEvents['lost'][] = [];
+    locks.on('lost', (event) => void lost.push(event));
+    await locks.holdAs('other', 'k', { leaseMs: 3_000 });
+    for (let n = 0; n < 100; n++) locks.failNext('renew', new Error('down'));
+    await locks.clock.advance(3_000);
+    expect(lost).toMatchObject([{ key: 'k' }]);
+  });
+});
+
+describe('end', () => {
+  it('names what the code under test left behind', async () => {
+    const locks = createTestLocks();
+    let finish = (): void => {};
+    const job = runInTrace(
+      async () => {
+        await lock.acquire('left', { category: 'orders' });
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+      },
+      { locks, traceId: 'mine' },
+    );
+    await expect(locks.end()).rejects.toThrow(
+      'Expected no lock at the end of the test, got `left` of category `orders` held by mine',
+    );
+    finish();
+    await job;
+  });
+
+  it('releases the holds of holdAs, and frees the default for the next test', async () => {
+    const first = configureTestLocks();
+    await first.holdAs('other', 'k');
+    await first.end();
+    const second = configureTestLocks();
+    await runInTrace(() => lock.run('k', () => undefined));
+    expect(second.history()).toHaveLength(2);
+    await second.end();
+  });
+});
+
+describe('createTestLocks', () => {
+  it.each([
+    [
+      'an unknown clock',
+      () => createTestLocks({ clock: 'slow' as never }),
+      "Expected `clock` to be 'real' or 'manual'",
+    ],
+    [
+      'an option of createLocks with a bad value',
+      () => createTestLocks({ storeTimeoutMs: -1 }),
+      'Expected `storeTimeoutMs`',
+    ],
+  ])('refuses %s', (_, create, message) => {
+    expect(create).toThrow(message);
+  });
+
+  it('refuses to advance a real clock, and says which one to ask for', async () => {
+    const locks = createTestLocks();
+    await expect(locks.clock.advance(1)).rejects.toThrow("Expected `createTestLocks({ clock: 'manual' })`");
+    await locks.end();
+  });
+});
