@@ -5,6 +5,7 @@ import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
 import * as redis from 'reenlock/redis';
+import * as testing from 'reenlock/testing';
 import { pages } from '../docs/workshop.ts';
 import { createConsumer, packPackage, root, runBinary } from './packed.ts';
 
@@ -23,12 +24,20 @@ describe('the surface of the package', () => {
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
+    ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
   ])('exports these names from %s, and no others', (_, exported, names) => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
   });
 
   it('can be imported by these paths, and by no others', () => {
-    expect(Object.keys(manifest.exports as object)).toEqual(['.', './redis', './express', './koa', './package.json']);
+    expect(Object.keys(manifest.exports as object)).toEqual([
+      '.',
+      './redis',
+      './express',
+      './koa',
+      './testing',
+      './package.json',
+    ]);
   });
 
   it('names the same types to a compiler that knows no `exports`', () => {
@@ -76,7 +85,10 @@ describe('the published package', () => {
 
   it('has the build, its documents and nothing else', () => {
     const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json', ...pages()];
-    const built = packed.files.filter((file) => /^dist\/(core|express|koa)\/.*\.(js|d\.ts)$/.test(file));
+    const rooms = readdirSync(join(root, 'src')).map((folder) => `dist/${folder}/`);
+    const built = packed.files.filter(
+      (file) => rooms.some((room) => file.startsWith(room)) && /\.(js|d\.ts)$/.test(file),
+    );
     const page = readdirSync(join(root, 'src', boardPage)).map((file) => `dist/${boardPage}/${file}`);
     expect([...packed.files].sort()).toEqual([...documents, ...built, ...page].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(

@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Packed, packPackage, root } from './packed.ts';
+import { createConsumer, packPackage, root } from './packed.ts';
 
 describe('The test kit of the published package', () => {
-  let packed: Packed;
+  let consumer: ReturnType<typeof createConsumer>;
   beforeAll(() => {
-    packed = packPackage();
-    cpSync(join(__dirname, 'consumers/testing'), packed.consumer, { recursive: true });
-    symlinkSync(join(root, 'node_modules/vitest'), join(packed.consumer, 'node_modules/vitest'));
+    consumer = createConsumer(packPackage());
+    cpSync(join(__dirname, 'consumers/testing'), consumer.folder, { recursive: true });
+    symlinkSync(join(root, 'node_modules/vitest'), join(consumer.folder, 'node_modules/vitest'));
   });
-  afterAll(() => packed?.remove());
+  afterAll(() => consumer?.remove());
 
   const bin = (name: string): string => join(root, 'node_modules/.bin', name);
 
@@ -24,7 +24,7 @@ describe('The test kit of the published package', () => {
     ['vitest', bin('vitest'), ['run', 'vitest.test.mjs'], /Tests +2 passed \(2\)/],
     ['node:test', process.execPath, ['--test', 'node.test.mjs'], /pass 2\n.*fail 0/],
   ])('works under %s, and under its fake timers', (_, command, args, passed) => {
-    expect(run(command, args, packed.consumer)).toMatch(passed);
+    expect(run(command, args, consumer.folder)).toMatch(passed);
   });
 });
 
