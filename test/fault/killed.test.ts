@@ -44,14 +44,14 @@ describe('when processes are killed or stopped', () => {
 
   const rising = (fences: readonly number[]) => [...fences].sort((a, b) => a - b);
 
-  it('nothing happens without a fault: waiters of three processes are served in order, none needs more than two polls', async () => {
+  it('[killed-01] nothing happens without a fault: waiters of three processes are served in order, none needs more than two polls', async () => {
     const all = await lab.clients(3);
     const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 4, 800, seed + n)));
     expect(Math.min(...counts)).toBeGreaterThan(0);
     await lab.end({ maxPolls: 2 });
   });
 
-  it('a killed holder costs the others its lease, and no more: they are served then, in order', async () => {
+  it('[killed-02] a killed holder costs the others its lease, and no more: they are served then, in order', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const waiters = await queue(b, 3);
@@ -62,7 +62,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('a killed waiter is passed over at once: who waits behind it needs no two polls', async () => {
+  it('[killed-03] a killed waiter is passed over at once: who waits behind it needs no two polls', async () => {
     const [a, b, c] = (await lab.clients(3)) as [Client, Client, Client];
     const first = await a.acquire(key);
     const dead = await queue(b, 2);
@@ -78,7 +78,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end({ maxPolls: 1 });
   });
 
-  it('a waiter that is killed between its grant and its first renewal costs the others its claim, not its lease', async () => {
+  it('[killed-04] a waiter that is killed between its grant and its first renewal costs the others its claim, not its lease', async () => {
     const [a, b, c] = (await lab.clients(3, { ...claims, claimMs: 4_000 })) as [Client, Client, Client];
     const first = await a.acquire(key);
     const [granted] = await queue(b, 1);
@@ -96,7 +96,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end({ maxPolls: 100 });
   });
 
-  it('when half of the waiters are killed, the other half is served, each once and in order', async () => {
+  it('[killed-05] when half of the waiters are killed, the other half is served, each once and in order', async () => {
     const each = isLong ? 250 : 50;
     const [holder, ...others] = (await lab.clients(5, claims)) as [Client, ...Client[]];
     const first = await holder.acquire(key);
@@ -118,7 +118,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   }, 120_000);
 
-  it('a holder that is stopped for twice its lease has lost the hold when it goes on, and its fence is the smaller one', async () => {
+  it('[killed-06] a holder that is stopped for twice its lease has lost the hold when it goes on, and its fence is the smaller one', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];
@@ -137,7 +137,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('an event loop that is blocked past the lease finds the hold lost before it sends anything', async () => {
+  it('[killed-07] an event loop that is blocked past the lease finds the hold lost before it sends anything', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];
@@ -152,7 +152,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('an event loop that is blocked past the lease while acquiring gets an error, and leaves nothing held', async () => {
+  it('[killed-08] an event loop that is blocked past the lease while acquiring gets an error, and leaves nothing held', async () => {
     const [a, b] = await Promise.all([lab.client({ leaseMs: shortMs }), lab.client({ pollMs: 100 })]);
     // From here on the server knows the script.
     await (await b.acquire('order:43')).release();
@@ -170,7 +170,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('an exception that nobody catches in the critical section ends the process, and the lease ends with it', async () => {
+  it('[killed-09] an exception that nobody catches in the critical section ends the process, and the lease ends with it', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];

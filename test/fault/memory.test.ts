@@ -28,7 +28,7 @@ describe('the memory that locks take', () => {
     return Number(figure);
   }
 
-  it('is below 20 MB of heap for 10,000 waiters, beside the jobs that wait, and the heap is as before when all are over', async () => {
+  it('[memory-01] is below 20 MB of heap for 10,000 waiters, beside the jobs that wait, and the heap is as before when all are over', async () => {
     const { before, idle, waiting, after } = await measure<WaitersResult>('waiters', 10_000);
     const each = (bytes: number) => Math.round(bytes / 10_000);
     process.stdout.write(`memory: ${each(waiting - idle)} bytes a waiter, ${each(idle - before)} its job\n`);
@@ -39,7 +39,7 @@ describe('the memory that locks take', () => {
 
   const count = isLong ? 1_000_000 : 20_000;
 
-  it('is the same before and after as many keys were used once as there may be: what the server keeps has an end', async () => {
+  it('[memory-02] is the same before and after as many keys were used once as there may be: what the server keeps has an end', async () => {
     const usedBefore = await info('memory', 'used_memory');
     const { early, late } = await measure<KeysResult>('keys', count);
     const perKey = ((await info('memory', 'used_memory')) - usedBefore) / count;

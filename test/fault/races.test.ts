@@ -74,7 +74,7 @@ describe('when things happen at the same time', () => {
     return { busy, other, refused };
   }
 
-  it('SIGTERM, with close and its drain: every hold is given back, every waiter refused, and the process ends by itself', async () => {
+  it('[races-01] SIGTERM, with close and its drain: every hold is given back, every waiter refused, and the process ends by itself', async () => {
     const { busy, other, refused } = await crowd();
     const { code, stderr } = await busy.kill('SIGTERM');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -86,7 +86,7 @@ describe('when things happen at the same time', () => {
     await lab.end();
   });
 
-  it('close declares lost, and gives back, what is still held after drainMs', async () => {
+  it('[races-02] close declares lost, and gives back, what is still held after drainMs', async () => {
     const { busy, other, refused } = await crowd();
     await busy.close(200);
     expect(new Set(await refused)).toEqual(new Set(['ERR_LOCK_CLOSED']));

@@ -37,7 +37,7 @@ const isServed = (client: Client): Promise<boolean> =>
 const waiting = (lab: Lab, count: number) => until(async () => (await lab.waiters(key)).length === count);
 
 describe('when the server is killed and starts again', () => {
-  it('with appendfsync always it knows every hold: one owner at a time throughout', () =>
+  it('[server-01] with appendfsync always it knows every hold: one owner at a time throughout', () =>
     inLab(['--appendonly', 'yes', '--appendfsync', 'always'], async (lab) => {
       const all = await lab.clients(2, { pollMs: 100 });
       for (const client of all) client.disturbed();
@@ -49,7 +49,7 @@ describe('when the server is killed and starts again', () => {
       await lab.end({ fifo: false });
     }));
 
-  it('without persistence it has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
+  it('[server-02] without persistence it has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 5_000 });
@@ -68,7 +68,7 @@ describe('when the server is killed and starts again', () => {
       expect(violationsOf(lab.history).filter(({ rule }) => rule !== 'overlap')).toEqual([]);
     }));
 
-  it('without persistence every waiter is queued again, and served', () =>
+  it('[server-03] without persistence every waiter is queued again, and served', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       for (const client of [a, b]) client.disturbed();
@@ -91,7 +91,7 @@ describe('when the server is killed and starts again', () => {
     }));
 });
 
-describe('when the server does not answer', () => {
+describe('[server-04] when the server does not answer', () => {
   it('stopped for longer than the lease, it lets nobody in: the holder loses the key by its own clock', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 200, storeTimeoutMs: 2_000 })) as [Client, Client];
@@ -198,7 +198,7 @@ async function childOf(pid: number): Promise<number> {
   return child;
 }
 
-describe('when the server refuses', () => {
+describe('[server-05] when the server refuses', () => {
   it.each(refusing)('with $code, nobody is let in, and all goes on when it is over', ({ spoil, releases }) =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
@@ -255,7 +255,7 @@ describe('when the server refuses', () => {
     120_000,
   );
 
-  it('SCRIPT FLUSH costs one more round trip, and nothing else', () =>
+  it('[server-06] SCRIPT FLUSH costs one more round trip, and nothing else', () =>
     inLab([], async (lab) => {
       const all = await lab.clients(2);
       let flushes = 0;
@@ -270,7 +270,7 @@ describe('when the server refuses', () => {
 });
 
 describe('when the server is not what locks need', () => {
-  it('it evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
+  it('[server-07] it evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
     inLab(['--maxmemory-policy', 'allkeys-lru'], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 1_200 });
@@ -289,7 +289,7 @@ describe('when the server is not what locks need', () => {
       await second.release();
     }));
 
-  it('its clock is set back: the fence rises all the same, from what was written last', () =>
+  it('[server-08] its clock is set back: the fence rises all the same, from what was written last', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2)) as [Client, Client];
       const first = await a.acquire(key);
@@ -305,7 +305,7 @@ describe('when the server is not what locks need', () => {
       await lab.end();
     }));
 
-  it('its clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
+  it('[server-09] its clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 6_000 });

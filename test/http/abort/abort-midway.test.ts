@@ -27,7 +27,7 @@ async function readBody(call: Call, stage: Stage): Promise<void> {
 describeFrameworks('a client that hangs up in the middle of its request', (framework) => {
   afterEach(Stage.endAll);
 
-  it('leaves the hold to the handler that reads it, until that has undone its work and failed', async () => {
+  it('[abort-midway-01] leaves the hold to the handler that reads it, until that has undone its work and failed', async () => {
     const undone = gate();
     const contest = await Contest.opened(
       framework,
@@ -53,7 +53,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
     await contest.expectHandedOn();
   });
 
-  it('leaves the hold to the handler that does not read it, until that has answered', async () => {
+  it('[abort-midway-02] leaves the hold to the handler that does not read it, until that has answered', async () => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
@@ -75,7 +75,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
     await contest.expectHandedOn();
   });
 
-  it('and is given up by the server’s requestTimeout leaves the hold to its handler, too', async () => {
+  it('[abort-midway-03] and is given up by the server’s requestTimeout leaves the hold to its handler, too', async () => {
     const work = gate();
     const server = createServer({ requestTimeout: 50, connectionsCheckingInterval: 10 });
     const contest = await Contest.opened(
@@ -100,7 +100,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
 describeFrameworks('a client that hangs up, with releaseOn `close`', (framework) => {
   afterEach(Stage.endAll);
 
-  it('leaves the hold to its handler all the same: the lock is kept until that has answered', async () => {
+  it('[abort-midway-04] leaves the hold to its handler all the same: the lock is kept until that has answered', async () => {
     const work = gate();
     const contest = await Contest.start(
       framework,
@@ -126,7 +126,7 @@ describeFrameworks('a client that hangs up, with releaseOn `close`', (framework)
 describeFrameworks('a client that has hung up before traceContext saw its request', (framework) => {
   afterEach(Stage.endAll);
 
-  it.each(['FIN', 'RST'] as const)('gets no lock, and its handler never runs (%s)', async (how) => {
+  it.each(['FIN', 'RST'] as const)('[abort-midway-05] gets no lock, and its handler never runs (%s)', async (how) => {
     const slow = gate();
     const stage = await Stage.start(
       framework,

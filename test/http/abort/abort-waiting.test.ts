@@ -39,26 +39,29 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     return { stage, go };
   }
 
-  it.each(hangups)('leaves the queue, gives back its outer hold, and its handler never runs (%s)', async (how) => {
-    const { stage, go } = await waiting();
-    const first = stage.get('/first', 'first');
-    await stage.until('first in');
-    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
-    await stage.until('waiting second k');
-    const third = stage.get('/third', 'third');
-    await stage.until('waiting third k');
-    expect([await stage.waiters('k'), await stage.holder('outer')]).toEqual([['second', 'third'], 'second']);
+  it.each(hangups)(
+    '[abort-waiting-01] leaves the queue, gives back its outer hold, and its handler never runs (%s)',
+    async (how) => {
+      const { stage, go } = await waiting();
+      const first = stage.get('/first', 'first');
+      await stage.until('first in');
+      const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+      await stage.until('waiting second k');
+      const third = stage.get('/third', 'third');
+      await stage.until('waiting third k');
+      expect([await stage.waiters('k'), await stage.holder('outer')]).toEqual([['second', 'third'], 'second']);
 
-    await second.hangUp(how);
-    await stage.until('aborted second k');
-    await stage.free('outer');
-    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
+      await second.hangUp(how);
+      await stage.until('aborted second k');
+      await stage.free('outer');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['third']]);
 
-    go.open();
-    expect([(await first).status, (await third).status]).toEqual([200, 200]);
-    expect(stage.journal).not.toContain('second in');
-    expect(stage.journal).not.toContain('granted second k');
-  });
+      go.open();
+      expect([(await first).status, (await third).status]).toEqual([200, 200]);
+      expect(stage.journal).not.toContain('second in');
+      expect(stage.journal).not.toContain('granted second k');
+    },
+  );
 
   it('has its request fail as an aborted one: nobody reads its status, but logs do', async () => {
     const go = gate();
@@ -85,7 +88,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('second in');
   });
 
-  it('hands on a grant that comes in the very moment in which it leaves', async () => {
+  it('[abort-waiting-02] hands on a grant that comes in the very moment in which it leaves', async () => {
     const { stage, go } = await waiting();
     const first = stage.get('/first', 'first');
     await stage.until('first in');
@@ -100,7 +103,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     await stage.free('k', 'outer');
   });
 
-  it('has its queue entry gone, too, when the key function was still at work as it left', async () => {
+  it('[abort-waiting-03] has its queue entry gone, too, when the key function was still at work as it left', async () => {
     const key = gate();
     const stage = await Stage.start(framework, (app, stage) =>
       app.route(
@@ -124,7 +127,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('granted first k');
   });
 
-  it.each(hangups)('hands on a grant that is on its way to it, in no time (%s)', async (how) => {
+  it.each(hangups)('[abort-waiting-04] hands on a grant that is on its way to it, in no time (%s)', async (how) => {
     const clock = new ManualClock();
     const store = new FakeStore(clock);
     const { stage, go } = await waiting({ clock, store });
@@ -151,7 +154,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('second in');
   });
 
-  it.each(hangups)('for one of several keys gives back those that it had (%s)', async (how) => {
+  it.each(hangups)('[abort-waiting-05] for one of several keys gives back those that it had (%s)', async (how) => {
     const go = gate();
     const stage = await Stage.start(framework, (app, stage) =>
       app

@@ -15,7 +15,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   afterEach(Stage.endAll);
 
   it.each(hangups)(
-    'only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s)',
+    '[abort-01] only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s)',
     async (how) => {
       const clock = new ManualClock();
       const work = gate();
@@ -60,7 +60,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     ['end', 'RST'],
     ['destroy', 'FIN'],
     ['destroy', 'RST'],
-  ] as const)('leaves a late res.%s() to end the work (%s)', async (method, how) => {
+  ] as const)('[abort-02] leaves a late res.%s() to end the work (%s)', async (method, how) => {
     const later = gate();
     const contest = await Contest.start(framework, (call) => {
       call.detach();
@@ -74,7 +74,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     await contest.expectHandedOn();
   });
 
-  it('leaves the hold, too, where the handler’s first res.end() had thrown', async () => {
+  it('[abort-03] leaves the hold, too, where the handler’s first res.end() had thrown', async () => {
     const later = gate();
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
@@ -96,7 +96,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   ];
   if (framework.answersRejections) failures.push(['rejects', () => Promise.reject(new Error('too late'))]);
 
-  it.each(failures)('ends its hold when the handler then %s', async (_, fail) => {
+  it.each(failures)('[abort-04] ends its hold when the handler then %s', async (_, fail) => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -112,7 +112,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   });
 
   it.each(hangups)(
-    `${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} when the handler then returns unanswered (%s)`,
+    `[abort-05] ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} when the handler then returns unanswered (%s)`,
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {
@@ -132,7 +132,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     },
   );
 
-  it('loses its hold after abortGraceMs when the handler never ends', async () => {
+  it('[abort-06] loses its hold after abortGraceMs when the handler never ends', async () => {
     const clock = new ManualClock();
     const contest = await Contest.start(
       framework,
@@ -156,7 +156,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     contest.stage.expectOrder('first hears', 'ERR_LOCK_LOST', 'lost first k', 'second in');
   });
 
-  it('does not end the work of waitUntil, which keeps the hold after the answer', async () => {
+  it('[abort-07] does not end the work of waitUntil, which keeps the hold after the answer', async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) => {
       call.lock?.waitUntil(work);
@@ -174,7 +174,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
 describeFrameworks('a connection that ends without its client', (framework) => {
   afterEach(Stage.endAll);
 
-  it('by a timeout leaves the hold to its handler', async () => {
+  it('[abort-08] by a timeout leaves the hold to its handler', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       call.req.socket.setTimeout(20);
@@ -190,7 +190,7 @@ describeFrameworks('a connection that ends without its client', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('by the server’s end leaves the hold to its handler, and takes those who wait out of the queue', async () => {
+  it('[abort-09] by the server’s end leaves the hold to its handler, and takes those who wait out of the queue', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -227,7 +227,7 @@ describeFrameworks('server code that destroys the connection ends the work', (fr
         call.res.destroy();
       },
     ],
-  ])('with %s', async (_, destroy) => {
+  ])('[abort-10] with %s', async (_, destroy) => {
     const contest = await Contest.start(framework, destroy);
     await contest.expectHeld();
     contest.go();

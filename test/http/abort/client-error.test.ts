@@ -9,7 +9,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 watchLeaks();
 
 describe('an application that destroys connections on which clients send garbage', () => {
-  it('keeps the lock of a handler that works on: a client can’t end it that way', async () => {
+  it('[client-error-01] keeps the lock of a handler that works on: a client can’t end it that way', async () => {
     const locks = createLocks();
     let answer = (): void => {};
     const started = gate();

@@ -10,7 +10,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
   const { lockOn } = framework;
   afterEach(Stage.endAll);
 
-  it('has left for Node, which can’t answer it: the handler keeps the lock until its end', async () => {
+  it('[half-closed-01] has left for Node, which can’t answer it: the handler keeps the lock until its end', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -27,7 +27,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
     expect(contest.first.received).toBe('');
   });
 
-  it('has not left where the server has httpAllowHalfOpen: it is answered, and the lock is kept until then', async () => {
+  it('[half-closed-02] has not left where the server has httpAllowHalfOpen: it is answered, and the lock is kept until then', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });
@@ -46,7 +46,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
     await contest.first.receives(/to its reader$/);
   });
 
-  it('keeps its place in the queue where the server has httpAllowHalfOpen', async () => {
+  it('[half-closed-03] keeps its place in the queue where the server has httpAllowHalfOpen', async () => {
     const work = gate();
     const stage = await Stage.start(framework, (app, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });

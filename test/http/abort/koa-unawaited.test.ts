@@ -48,7 +48,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     const timeLimit = (limit: Promise<void>) =>
       framework.middleware((call: Call, next) => Promise.race([next(), limit.then(() => call.send('too slow', 504))]));
 
-    it('since a time limit answers in its place: the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
+    it('[koa-unawaited-01] since a time limit answers in its place: the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
       const clock = new ManualClock();
       const limit = gate();
       const options = { clock, waitMs: Number.POSITIVE_INFINITY };
@@ -62,7 +62,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
     });
 
-    it('since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
+    it('[koa-unawaited-02] since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
       const forget = (stage: Stage): Middleware =>
         framework.middleware(async (call, next) => {
           void next();
@@ -101,7 +101,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       },
     );
 
-    it('since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
+    it('[koa-unawaited-03] since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
       const stage = await Stage.start(framework, (app, stage) => {
         const forgetful = framework.middleware((_, next) => {
           (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
@@ -114,7 +114,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       expect(stage.journal).not.toContain('first in');
     });
 
-    it('while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
+    it('[koa-unawaited-04] while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
       const limit = gate();
       const work = gate();
       const stage = await Stage.start(framework, (app, stage) => {

@@ -75,7 +75,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     );
   }
 
-  it.each(endings)('by %s leaves it its hold until its end', async (_, bytes) => {
+  it.each(endings)('[others-destroy-01] by %s leaves it its hold until its end', async (_, bytes) => {
     const stage = await start();
     const client = await stage.connect();
     client.request({ path: '/work/first', trace: 'first' });
@@ -91,7 +91,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   it.each([
     ['that fails', '/answered/traced'],
     ['below no traceContext', '/answered/stranger'],
-  ])('by a handler %s long after its answer leaves it its hold until its end', async (_, path) => {
+  ])('[others-destroy-02] by a handler %s long after its answer leaves it its hold until its end', async (_, path) => {
     const stage = await start();
     const client = await stage.connect();
     client.request({ path });
@@ -117,7 +117,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it(`by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
+  it(`[others-destroy-03] by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
     const stage = await start({ abortGraceMs });
     const client = await stage.connect();
     client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
@@ -128,7 +128,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   });
 
   it.each(['request', 'response'])(
-    'with its own %s by itself gives the lock back at once, also where the connection was used before',
+    '[others-destroy-04] with its own %s by itself gives the lock back at once, also where the connection was used before',
     async (how) => {
       const stage = await start();
       const client = await stage.connect();

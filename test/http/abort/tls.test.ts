@@ -29,27 +29,30 @@ describeFrameworks('over TLS', (framework) => {
     await contest.stage.unheard();
   });
 
-  it.each(['FIN', 'RST'] as const)('a client that hangs up (%s) leaves the hold to its handler', async (how) => {
-    const work = gate();
-    const contest = await Contest.start(
-      framework,
-      async (call, stage) => {
-        await clientLeaves(stage);
-        await work;
-        call.send('late');
-      },
-      { locks: { protocol: 'HTTPS' } },
-    );
-    contest.go();
-    await contest.expectStillHeld();
-    await contest.first.hangUp(how);
-    await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
-  });
+  it.each(['FIN', 'RST'] as const)(
+    '[tls-01] a client that hangs up (%s) leaves the hold to its handler',
+    async (how) => {
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          await clientLeaves(stage);
+          await work;
+          call.send('late');
+        },
+        { locks: { protocol: 'HTTPS' } },
+      );
+      contest.go();
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.stage.until('first hears');
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+    },
+  );
 
-  it('a handler that destroys its connection gives the lock back', async () => {
+  it('[tls-02] a handler that destroys its connection gives the lock back', async () => {
     const contest = await Contest.start(framework, (call) => call.req.destroy(), { locks: { protocol: 'HTTPS' } });
     contest.go();
     await contest.expectHandedOn();

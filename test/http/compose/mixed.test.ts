@@ -49,7 +49,7 @@ describe('an application of the one framework within one of the other', () => {
     await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
-  it('Express in Koa: one scope, held until the answer, and not until the client has left', async () => {
+  it('[mixed-01] Express in Koa: one scope, held until the answer, and not until the client has left', async () => {
     const answer = gate();
     const rivals = await Rivals.start(koa3, (app, work, stage) => {
       const inner = express();
@@ -73,7 +73,7 @@ describe('an application of the one framework within one of the other', () => {
     await rivals.expectHandedOn();
   });
 
-  it('Koa waits for a `next` that Express’s middleware never calls: the lock is lost after maxHoldMs, though it has answered', async () => {
+  it('[mixed-02] Koa waits for a `next` that Express’s middleware never calls: the lock is lost after maxHoldMs, though it has answered', async () => {
     const clock = new ManualClock();
     const answering: RequestHandler = (_, res) => void res.end('answered');
     const rivals = await Rivals.start(

@@ -22,7 +22,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
   );
 
   it.each(ofMethods)(
-    'takes a client that hangs up by %s out of the queue; its handler never runs (%s)',
+    '[http2-gone-01] takes a client that hangs up by %s out of the queue; its handler never runs (%s)',
     async (_, method, hangUp) => {
       const work = gate();
       const stage = await answering(framework, protocol, work);
@@ -42,7 +42,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
     },
   );
 
-  it('gives no lock to a request whose stream was gone before traceContext saw it', async () => {
+  it('[http2-gone-02] gives no lock to a request whose stream was gone before traceContext saw it', async () => {
     const slow = gate();
     const stage = await Stage.start(
       framework,
@@ -80,7 +80,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
     ['its stream', (call) => streamOf(call).destroy()],
     ['its session', (call) => streamOf(call).session?.destroy()],
   ])(
-    `${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that destroys %s itself`,
+    `[http2-gone-03] ${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that destroys %s itself`,
     async (_, destroy) => {
       const clock = new ManualClock();
       const contest = await startHttp2(framework, protocol, (call) => void destroy(call), {
@@ -120,7 +120,7 @@ describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
 describe.each(onHttp2)('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
   afterEach(Stage.endAll);
 
-  it.each(['FIN', 'RST'] as const)('that hangs up (%s) leaves the hold to its handler', async (how) => {
+  it.each(['FIN', 'RST'] as const)('[http2-gone-04] that hangs up (%s) leaves the hold to its handler', async (how) => {
     const work = gate();
     const contest = await Contest.start(
       framework,

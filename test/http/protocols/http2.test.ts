@@ -19,7 +19,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   const start = (handler: (call: Call, stage: Stage) => unknown, options: ContestOptions = {}) =>
     startHttp2(framework, protocol, handler, options);
 
-  it('gives the lock to the next request when the handler answers, not earlier', async () => {
+  it('[http2-01] gives the lock to the next request when the handler answers, not earlier', async () => {
     const work = gate();
     const contest = await start(async (call, stage) => {
       stage.note('first works');
@@ -36,7 +36,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
 
-  it('answers requests for one key on one connection one after the other', async () => {
+  it('[http2-02] answers requests for one key on one connection one after the other', async () => {
     const stage = await answering(framework, protocol);
     const client = await stage.connectHttp2();
     const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));
@@ -72,7 +72,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   });
 
   it.each(hangups)(
-    'leaves the hold to the handler when the client hangs up by %s: told, it may acquire, until its late answer',
+    '[http2-03] leaves the hold to the handler when the client hangs up by %s: told, it may acquire, until its late answer',
     async (_, hangUp) => {
       const clock = new ManualClock();
       const work = gate();
@@ -99,7 +99,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it(`${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that returns unanswered after its client has left`, async () => {
+  it(`[http2-04] ${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that returns unanswered after its client has left`, async () => {
     const clock = new ManualClock();
     const contest = await start((_, stage) => clientLeaves(stage), {
       locks: { clock, waitMs: Number.POSITIVE_INFINITY },
@@ -116,7 +116,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
   });
 
-  it('is not left by a client that only says that it will send no more requests (GOAWAY)', async () => {
+  it('[http2-05] is not left by a client that only says that it will send no more requests (GOAWAY)', async () => {
     const work = gate();
     const contest = await start(async (call, stage) => {
       stage.note('first works');
@@ -140,18 +140,21 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['pipeline', (call) => void pipeline(endless(), call.res, () => {})],
   ];
 
-  it.each(streams)('gives the lock back when the client hangs up in the middle of %s', async (name, answer) => {
-    const contest = await start((call) => {
-      if (!name.startsWith('a ')) call.detach();
-      answer(call);
-    });
-    contest.go();
-    await contest.first.receives(/./);
-    contest.first.stream.pause();
-    await contest.expectStillHeld();
-    contest.first.stream.close(NGHTTP2_CANCEL);
-    await contest.expectHandedOn();
-  });
+  it.each(streams)(
+    '[http2-06] gives the lock back when the client hangs up in the middle of %s',
+    async (name, answer) => {
+      const contest = await start((call) => {
+        if (!name.startsWith('a ')) call.detach();
+        answer(call);
+      });
+      contest.go();
+      await contest.first.receives(/./);
+      contest.first.stream.pause();
+      await contest.expectStillHeld();
+      contest.first.stream.close(NGHTTP2_CANCEL);
+      await contest.expectHandedOn();
+    },
+  );
 
   const pastTheResponse: [string, (stream: ServerHttp2Stream) => void][] = [
     [
@@ -165,7 +168,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   ];
 
   it.each(pastTheResponse)(
-    'gives the lock back when the handler has answered by its stream’s %s',
+    '[http2-07] gives the lock back when the handler has answered by its stream’s %s',
     async (_, answer) => {
       const contest = await start((call) => {
         call.detach();
@@ -183,7 +186,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['GET', 205],
     ['GET', 304],
   ])(
-    'keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
+    '[http2-08] keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
     async (method, status) => {
       const work = gate();
       const stage = await Stage.start(
@@ -210,7 +213,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['HEAD', 200],
     ['GET', 204],
   ])(
-    'loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
+    '[http2-09] loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
     async (method, status) => {
       const clock = new ManualClock();
       const stage = await Stage.start(
@@ -231,7 +234,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it('keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
+  it('[http2-10] keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
     for (const releaseOn of ['close', 'end'] as const) {
       const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
       contest.first.stream.pause();

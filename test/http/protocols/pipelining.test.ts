@@ -12,7 +12,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   const { lockOn } = framework;
   afterEach(Stage.endAll);
 
-  it('on one key are answered one after the other, without a deadlock', async () => {
+  it('[pipelining-01] on one key are answered one after the other, without a deadlock', async () => {
     const stage = await Stage.start(framework, (app, stage) =>
       app.route('/:id', lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
@@ -30,7 +30,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     await stage.unheard();
   });
 
-  it('whose first one waits for the key of the second one still get through', async () => {
+  it('[pipelining-02] whose first one waits for the key of the second one still get through', async () => {
     const stage = await Stage.start(framework, (app, stage) =>
       app
         .route(
@@ -55,7 +55,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   });
 
   it.each(hangups)(
-    'and aborted (%s): who runs keeps its hold until its end, who waits leaves the queue',
+    '[pipelining-03] and aborted (%s): who runs keeps its hold until its end, who waits leaves the queue',
     async (how) => {
       const work = gate();
       const stage = await Stage.start(framework, (app, stage) =>
@@ -82,36 +82,39 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     },
   );
 
-  it.each(hangups)('and aborted (%s) while all of them run: each keeps its own hold until its own end', async (how) => {
-    const ends = { one: gate(), two: gate() };
-    const stage = await Stage.start(framework, (app, stage) =>
-      app.route(
-        '/:id',
-        lockOn((call) => call.params.id),
-        async (call) => {
-          const id = call.params.id as 'one' | 'two';
-          stage.note(`${id} in`);
-          await ends[id];
-          call.send('late');
-        },
-      ),
-    );
-    const client = await stage.connect();
-    client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
-    await Promise.all([stage.until('one in'), stage.until('two in')]);
-    await client.hangUp(how);
-    await stage.get('/nowhere/else');
-    expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
-    ends.two.open();
-    await stage.free('two');
-    expect(await stage.holder('one')).toBe('one');
-    ends.one.open();
-    await stage.free('one');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
-  });
+  it.each(hangups)(
+    '[pipelining-04] and aborted (%s) while all of them run: each keeps its own hold until its own end',
+    async (how) => {
+      const ends = { one: gate(), two: gate() };
+      const stage = await Stage.start(framework, (app, stage) =>
+        app.route(
+          '/:id',
+          lockOn((call) => call.params.id),
+          async (call) => {
+            const id = call.params.id as 'one' | 'two';
+            stage.note(`${id} in`);
+            await ends[id];
+            call.send('late');
+          },
+        ),
+      );
+      const client = await stage.connect();
+      client.request({ path: '/one', trace: 'one' }, { path: '/two', trace: 'two' });
+      await Promise.all([stage.until('one in'), stage.until('two in')]);
+      await client.hangUp(how);
+      await stage.get('/nowhere/else');
+      expect([await stage.holder('one'), await stage.holder('two')]).toEqual(['one', 'two']);
+      ends.two.open();
+      await stage.free('two');
+      expect(await stage.holder('one')).toBe('one');
+      ends.one.open();
+      await stage.free('one');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
 
   it.each(hangups)(
-    'and aborted (%s) after an answer that is still queued behind another: nothing is kept',
+    '[pipelining-05] and aborted (%s) after an answer that is still queued behind another: nothing is kept',
     async (how) => {
       const work = gate();
       const stage = await Stage.start(framework, (app, stage) =>
@@ -138,7 +141,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     },
   );
 
-  it('and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
+  it('[pipelining-06] and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
     const work = gate();
     const stage = await Stage.start(framework, (app, stage) =>
       app.route(
@@ -168,7 +171,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     await stage.free('one', 'two');
   });
 
-  it('and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
+  it('[pipelining-07] and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
     const ends = { one: gate(), two: gate() };
     const stage = await Stage.start(framework, (app, stage) =>
       app.route(
@@ -208,7 +211,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it('and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
+  it('[pipelining-08] and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
     const work = gate();
     const stage = await Stage.start(framework, (app, stage) =>
       app

@@ -82,7 +82,7 @@ describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInT
       { locks: stage.locks, traceId: 'first' },
     );
 
-  it('keeps its lock while the connection lasts, and gives it back when the client hangs up', async () => {
+  it('[upgrade-01] keeps its lock while the connection lasts, and gives it back when the client hangs up', async () => {
     for (const how of ['FIN', 'RST'] as const) {
       const tunnel = await Tunnel.start(event, takes);
       await tunnel.expectHeld();
@@ -113,7 +113,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     };
   }
 
-  it('gives the lock back when it ends the response that it made, though nothing is sent of it', async () => {
+  it('[upgrade-02] gives the lock back when it ends the response that it made, though nothing is sent of it', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -124,7 +124,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('gives the lock back when it destroys the connection', async () => {
+  it('[upgrade-03] gives the lock back when it destroys the connection', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -151,7 +151,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('keeps the lock until abortGraceMs after its client has left, if it does neither', async () => {
+  it('[upgrade-04] keeps the lock until abortGraceMs after its client has left, if it does neither', async () => {
     const clock = new ManualClock();
     const options = { clock, waitMs: Number.POSITIVE_INFINITY };
     const tunnel = await Tunnel.start(
@@ -171,7 +171,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     tunnel.stage.expectOrder('first in', 'lost first k', 'second in');
   });
 
-  it('leaves the queue when its client leaves', async () => {
+  it('[upgrade-05] leaves the queue when its client leaves', async () => {
     const work = gate();
     const stage = await Stage.start(bare, (app, stage) => {
       stage.server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
@@ -200,7 +200,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
 describeFrameworks('a guarded route', (framework) => {
   afterEach(Stage.endAll);
 
-  it('that nobody upgrades answers a request with an Upgrade header as any other, and gives its lock back then', async () => {
+  it('[upgrade-06] that nobody upgrades answers a request with an Upgrade header as any other, and gives its lock back then', async () => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
@@ -216,7 +216,7 @@ describeFrameworks('a guarded route', (framework) => {
   });
 
   it.each(['by Node', 'by a listener for `checkContinue`'])(
-    'whose client expects `100 Continue`, said %s, keeps its lock until the answer',
+    '[upgrade-07] whose client expects `100 Continue`, said %s, keeps its lock until the answer',
     async (how) => {
       const contest = await Contest.opened(
         framework,

@@ -12,7 +12,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 watchLeaks();
 
 describe.each(expresses)('a request that is answered while its guard waits (%s)', (_, express) => {
-  it('keeps its whole answer, and its handler never runs', async () => {
+  it('[answered-meanwhile-01] keeps its whole answer, and its handler never runs', async () => {
     const locks = createLocks();
     const answered = gate();
     const holder = runInTrace(
@@ -44,7 +44,7 @@ describe.each(expresses)('a request that is answered while its guard waits (%s)'
     await locks.close();
   });
 
-  it('leaves the queue also where work was handed to waitUntil: nobody would work under what it gets', async () => {
+  it('[answered-meanwhile-02] leaves the queue also where work was handed to waitUntil: nobody would work under what it gets', async () => {
     const store = new MemoryStore();
     const locks = createLocks({ store });
     const work = gate();

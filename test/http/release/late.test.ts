@@ -21,7 +21,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     ['of a generator by pipeline', (call) => void pipeline(endlessly, call.res, () => {})],
   ];
 
-  it.each(unended)('%s, keeps the lock until abortGraceMs after its client has left', async (_, answer) => {
+  it.each(unended)('[late-01] %s, keeps the lock until abortGraceMs after its client has left', async (_, answer) => {
     const clock = new ManualClock();
     const contest = await Contest.start(
       framework,
@@ -45,7 +45,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     contest.stage.expectOrder('lost first k', 'second in');
   });
 
-  it('since its source fails, and nobody hears of it, keeps the lock until its client has left', async () => {
+  it('[late-02] since its source fails, and nobody hears of it, keeps the lock until its client has left', async () => {
     const clock = new ManualClock();
     const source = new PassThrough().on('error', () => {});
     const contest = await Contest.start(
@@ -67,7 +67,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     expect(contest.stage.journal).not.toContain('lost first k');
   });
 
-  it('of server-sent events, gives the lock back at once where the trace’s signal is what ends them', async () => {
+  it('[late-03] of server-sent events, gives the lock back at once where the trace’s signal is what ends them', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.detach();
       call.res.write('data: one\n\n');
@@ -82,7 +82,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
   });
 
   if (framework.family === 'express') {
-    it('since it fails in the middle, when its client has left, keeps the lock until abortGraceMs after that', async () => {
+    it('[late-04] since it fails in the middle, when its client has left, keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
@@ -104,7 +104,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
       await contest.expectHandedOn();
     });
 
-    it('since its compression never gets to its end, when its client leaves, keeps the lock until abortGraceMs after that', async () => {
+    it('[late-05] since its compression never gets to its end, when its client leaves, keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const compress = compression({ level: 0 });
       const contest = await Contest.opened(

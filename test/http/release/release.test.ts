@@ -13,7 +13,7 @@ const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 }
 describeFrameworks('a guard gives its lock to the next request', (framework) => {
   afterEach(Stage.endAll);
 
-  it('when the handler answers, not earlier', async () => {
+  it('[release-01] when the handler answers, not earlier', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       stage.note('first works');
@@ -31,7 +31,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
 
-  it('in the round of the event loop in which it ends the response, before the response closes', async () => {
+  it('[release-02] in the round of the event loop in which it ends the response, before the response closes', async () => {
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
       call.res.once('close', () => stage.note('first closes'));
@@ -58,7 +58,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
   ];
   if (framework.answersRejections) failures.push(['rejects', 409, () => Promise.reject(trouble())]);
 
-  it.each(failures)('when the handler %s', async (_, status, handler) => {
+  it.each(failures)('[release-03] when the handler %s', async (_, status, handler) => {
     const contest = await Contest.start(framework, handler);
     await contest.expectHeld();
     contest.go();
@@ -66,7 +66,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  it('when the handler fails after a part of its answer was sent', async () => {
+  it('[release-04] when the handler fails after a part of its answer was sent', async () => {
     const fail = gate();
     const contest = await Contest.start(framework, async (call) => {
       call.detach();
@@ -82,7 +82,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
   });
 
   if (!framework.answersRejections) {
-    it('once the client has left and abortGraceMs are over, when the handler rejects and nobody answers', async () => {
+    it('[release-05] once the client has left and abortGraceMs are over, when the handler rejects and nobody answers', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
@@ -106,7 +106,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     });
   }
 
-  it('once, when the handler answers twice', async () => {
+  it('[release-06] once, when the handler answers twice', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.detach();
       call.res.end('once');
@@ -131,7 +131,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     expect(answered).toBe(response);
   });
 
-  it('when it is answered twice in the framework’s way', async () => {
+  it('[release-07] when it is answered twice in the framework’s way', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.send('once');
       call.send('twice');
@@ -141,7 +141,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     expect(contest.stage.count('released first k')).toBe(1);
   });
 
-  it('when the response ends in a later tick, long after the handler has returned', async () => {
+  it('[release-08] when the response ends in a later tick, long after the handler has returned', async () => {
     const later = gate();
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
@@ -156,7 +156,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.first.receives(/late/);
   });
 
-  it('after maxHoldMs, when the handler does not answer: it is told by its signal, and by the event `lost`', async () => {
+  it('[release-09] after maxHoldMs, when the handler does not answer: it is told by its signal, and by the event `lost`', async () => {
     const clock = new ManualClock();
     const end = gate();
     const contest = await Contest.start(
@@ -186,14 +186,14 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     ['HEAD', 200, 'HEAD'],
     ['GET', 204, 'a 204'],
     ['GET', 304, 'a 304'],
-  ])('when a %s is answered %i, without a body', async (method, status) => {
+  ])('[release-10] when a %s is answered %i, without a body', async (method, status) => {
     const contest = await Contest.start(framework, (call) => call.send('no body', status), { method });
     contest.go();
     await contest.expectHandedOn();
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  it('with every request of a connection that is kept alive', async () => {
+  it('[release-11] with every request of a connection that is kept alive', async () => {
     const contest = await Contest.start(framework, (call) => call.send('again'));
     contest.go();
     await contest.expectHandedOn();
@@ -207,7 +207,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.stage.unheard();
   });
 
-  it('together with what it acquired inside and did not give back', async () => {
+  it('[release-12] together with what it acquired inside and did not give back', async () => {
     const contest = await Contest.start(framework, async (call, stage) => {
       await lock.acquire('other');
       await getLock('k').acquire();
@@ -222,7 +222,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     contest.stage.expectOrder('released first brief', 'first answers', 'released first other', 'released first k');
   });
 
-  it('when no handler answers, with the 404', async () => {
+  it('[release-13] when no handler answers, with the 404', async () => {
     const contest = await Contest.start(framework, (call) => {
       if (framework.family === 'express') call.fail(undefined);
     });

@@ -23,7 +23,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   afterAll(() => rmSync(dir, { recursive: true }));
   afterEach(Stage.endAll);
 
-  it('that is piped keeps the lock until its source has ended', async () => {
+  it('[streams-01] that is piped keeps the lock until its source has ended', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => call.stream(source));
     contest.go();
@@ -35,7 +35,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.first.receives(/two\./);
   });
 
-  it('that is written by hand keeps the lock until it is ended', async () => {
+  it('[streams-02] that is written by hand keeps the lock until it is ended', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call) => {
       call.detach();
@@ -49,7 +49,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('does not keep the lock while a slow client reads it', async () => {
+  it('[streams-03] does not keep the lock while a slow client reads it', async () => {
     const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)));
     contest.first.pause();
     contest.go();
@@ -57,7 +57,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     expect(contest.first.received.length).toBeLessThan(largeBytes);
   });
 
-  it('keeps the lock while a slow client reads it, with releaseOn `close`', async () => {
+  it('[streams-04] keeps the lock while a slow client reads it, with releaseOn `close`', async () => {
     const contest = await Contest.start(
       framework,
       (call, stage) => {
@@ -76,7 +76,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('first answers', 'first is sent', 'second in');
   });
 
-  it('gives the lock back when a client that reads slowly leaves, with releaseOn `close`', async () => {
+  it('[streams-05] gives the lock back when a client that reads slowly leaves, with releaseOn `close`', async () => {
     const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)), {
       guard: { releaseOn: 'close' },
     });
@@ -109,33 +109,39 @@ describeFrameworks('a large or streamed answer', (framework) => {
   ];
   const cases = piped.flatMap(([name, handler]) => hangups.map((how) => [name, how, handler] as const));
 
-  it.each(cases)('by %s gives the lock back when the client hangs up in the middle (%s)', async (_, how, handler) => {
-    const contest = await Contest.start(framework, handler);
-    contest.go();
-    await contest.first.receives(/\r\n\r\n/);
-    contest.first.pause();
-    await contest.expectStillHeld();
-    await contest.first.hangUp(how);
-    await contest.expectHandedOn();
-  });
+  it.each(cases)(
+    '[streams-06] by %s gives the lock back when the client hangs up in the middle (%s)',
+    async (_, how, handler) => {
+      const contest = await Contest.start(framework, handler);
+      contest.go();
+      await contest.first.receives(/\r\n\r\n/);
+      contest.first.pause();
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.expectHandedOn();
+    },
+  );
 
-  it.each(piped)('by %s, begun when the client has left already, gives the lock back', async (_, handler) => {
-    const contest = await Contest.start(framework, async (call, stage) => {
-      await clientLeaves(stage);
-      try {
-        await handler(call);
-      } catch (error) {
-        // From Node 24 on, `pipeline` throws; Express 4 has to be told.
-        call.fail(error);
-      }
-    });
-    contest.go();
-    await contest.expectStillHeld();
-    await contest.first.hangUp();
-    await contest.expectHandedOn();
-  });
+  it.each(piped)(
+    '[streams-07] by %s, begun when the client has left already, gives the lock back',
+    async (_, handler) => {
+      const contest = await Contest.start(framework, async (call, stage) => {
+        await clientLeaves(stage);
+        try {
+          await handler(call);
+        } catch (error) {
+          // From Node 24 on, `pipeline` throws; Express 4 has to be told.
+          call.fail(error);
+        }
+      });
+      contest.go();
+      await contest.expectStillHeld();
+      await contest.first.hangUp();
+      await contest.expectHandedOn();
+    },
+  );
 
-  it('that is piped in part keeps the lock until its end, though the client has left', async () => {
+  it('[streams-08] that is piped in part keeps the lock until its end, though the client has left', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call, stage) =>
       detached(call, async () => {
@@ -181,7 +187,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('source ends', 'first is cut off', 'second in');
   });
 
-  it(`that is piped ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler, once the client has left`, async () => {
+  it(`[streams-09] that is piped ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler, once the client has left`, async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) =>
       detached(call, async () => {
@@ -200,7 +206,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('that is piped, and then unpiped, keeps the lock until its end, though the client has left', async () => {
+  it('[streams-10] that is piped, and then unpiped, keeps the lock until its end, though the client has left', async () => {
     const stage = await Stage.start(framework, (app, stage) =>
       app.route('/:id', framework.lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
@@ -227,19 +233,22 @@ describeFrameworks('a large or streamed answer', (framework) => {
     stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
   });
 
-  it.each(hangups)('whose source is idle gives the lock back when the client hangs up (%s)', async (how) => {
-    const source = new PassThrough();
-    const contest = await Contest.start(framework, (call) => call.stream(source));
-    contest.go();
-    source.write('one,');
-    await contest.first.receives(/one,/);
-    await contest.expectStillHeld();
-    await contest.first.hangUp(how);
-    await contest.expectHandedOn();
-    source.destroy();
-  });
+  it.each(hangups)(
+    '[streams-11] whose source is idle gives the lock back when the client hangs up (%s)',
+    async (how) => {
+      const source = new PassThrough();
+      const contest = await Contest.start(framework, (call) => call.stream(source));
+      contest.go();
+      source.write('one,');
+      await contest.first.receives(/one,/);
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.expectHandedOn();
+      source.destroy();
+    },
+  );
 
-  it('whose source fails in the middle gives the lock back', async () => {
+  it('[streams-12] whose source fails in the middle gives the lock back', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => {
       source.on('error', (error) => {

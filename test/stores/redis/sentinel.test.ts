@@ -64,7 +64,7 @@ describe('behind Sentinel', () => {
     await until(async () => String(await group.call(primary, 'INFO', 'replication')).includes('connected_slaves:0'));
   }
 
-  it('a hold that the new primary does not know is lost, and told: by signal, event and run; waiters queue anew, and fences rise', async () => {
+  it('[sentinel-01] a hold that the new primary does not know is lost, and told: by signal, event and run; waiters queue anew, and fences rise', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
     const primary = await group.primary();
     const before = await runInTrace(() => getLock('k').run(({ fence }) => fence), { locks: two });
