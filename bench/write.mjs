@@ -1,33 +1,62 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { fill } from './report/markers.mjs';
 import { resultsFile } from './report/results.mjs';
-import { goalSection, scenarioSection } from './report/sections.mjs';
+import { goalSection, headlineSection, scenarioSection } from './report/sections.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
-const readme = new URL('README.md', import.meta.url);
-const curves = new URL('curves/', import.meta.url);
-const begin = '<!-- results: written by write.mjs -->';
-const end = '<!-- /results -->';
+const bench = import.meta.dirname;
+const root = dirname(bench);
+const curves = join(bench, 'curves');
 
-/** Keeps the results, and writes the tables between the markers of the README and the pictures of the curves. */
+/**
+ * Keeps the results, draws the curves, and writes into the README of the benchmarks, that of the package and the guide what
+ * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, one line a scenario; and
+ * `<!-- bench:curves -->`, the pictures. Each ends with a marker like `<!-- /bench:results -->`.
+ */
 export async function write(results) {
-  writeFileSync(resultsFile, `${JSON.stringify(results, null, 2)}\n`);
+  writeFileSync(resultsFile, `${JSON.stringify(results, shorter, 2)}\n`);
+  const measured = scenarios.filter(({ name }) => results.scenarios[name] !== undefined);
+  const drawn = measured.filter(({ chart }) => chart !== undefined);
+  await draw(drawn, results);
+  const contents = {
+    results: (document) => resultsFor(document, measured, results),
+    headlines: () => headlineSection(scenarios, results.scenarios),
+    curves: (document) => curvesFor(document, drawn),
+  };
+  const guide = readdirSync(join(root, 'docs'), { recursive: true }).filter((file) => file.endsWith('.md'));
+  for (const document of ['README.md', 'bench/README.md', ...guide.map((file) => join('docs', file))]) {
+    const before = readFileSync(join(root, document), 'utf8');
+    const after = fill(before, (name) => contents[name](document));
+    if (after !== before) writeFileSync(join(root, document), after);
+  }
+}
+
+function resultsFor(document, measured, results) {
+  const sections = measured.map((scenario) => {
+    const section = scenarioSection(scenario, results.scenarios[scenario.name]);
+    return scenario.chart === undefined ? section : `${section}\n\n${picture(scenario, document)}`;
+  });
+  const when = `Measured on ${dates(results)}: ${results.machine}.`;
+  return [when, '### Goals', goalSection(scenarios, results.scenarios), ...sections].join('\n\n');
+}
+
+function curvesFor(document, drawn) {
+  const pictures = drawn.map((scenario) => picture(scenario, document));
+  return ['These are the curves of the last measurement.', ...pictures].join('\n\n');
+}
+
+async function draw(drawn, results) {
   const { drawCurve } = await import('./report/charts.mjs');
   mkdirSync(curves, { recursive: true });
-  const measured = scenarios.filter(({ name }) => results.scenarios[name] !== undefined);
-  const sections = measured.map((scenario) => {
-    const { name, chart, title } = scenario;
-    const section = scenarioSection(scenario, results.scenarios[name]);
-    if (chart === undefined) return section;
-    writeFileSync(new URL(`${name}.svg`, curves), drawCurve(scenario, results.scenarios[name]));
-    return `${section}\n\n![${title}](curves/${name}.svg)`;
-  });
-  const text = [
-    `Measured on ${dates(results)}: ${results.machine}.`,
-    '### Goals',
-    goalSection(scenarios, results.scenarios),
-  ];
-  writeFileSync(readme, between(readFileSync(readme, 'utf8'), [...text, ...sections].join('\n\n')));
+  for (const scenario of drawn) {
+    writeFileSync(join(curves, `${scenario.name}.svg`), drawCurve(scenario, results.scenarios[scenario.name]));
+  }
+}
+
+function picture({ title, name }, document) {
+  return `![${title}](${relative(join(root, dirname(document)), join(curves, `${name}.svg`))})`;
 }
 
 function dates({ scenarios: all }) {
@@ -35,11 +64,9 @@ function dates({ scenarios: all }) {
   return days.length === 1 ? days[0] : `${days[0]} to ${days.at(-1)}`;
 }
 
-function between(text, content) {
-  const from = text.indexOf(begin);
-  const to = text.indexOf(end);
-  if (from === -1 || to < from) throw new Error(`README.md has no ${begin} … ${end}`);
-  return `${text.slice(0, from + begin.length)}\n\n${content}\n\n${text.slice(to)}`;
+/** More digits than these say nothing. */
+function shorter(_key, value) {
+  return typeof value === 'number' ? Number(value.toPrecision(5)) : value;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -30,8 +30,17 @@ export function atLeast(what, value, limit) {
   return goal(what, value, `≥ ${limit.toLocaleString('en')}`, (measured) => measured >= limit);
 }
 
+/** A line for the table of the package's README: `what`, the figure with its unit, and what it is compared with. */
+export function headline(what, value, unit, than) {
+  return { what, measured: measuredOf(value), unit, than };
+}
+
+function measuredOf(value) {
+  return typeof value === 'number' ? { value } : value;
+}
+
 function goal(what, value, limit, isMetBy) {
-  const measured = typeof value === 'number' ? { value } : value;
+  const measured = measuredOf(value);
   return { what, measured, limit, isMet: isMetBy(measured.value) };
 }
 

@@ -5,7 +5,7 @@ export const resultsFile = new URL('../results.json', import.meta.url);
 
 /**
  * What is kept of a scenario's rounds: for each row the medians and quartiles of its figures, its quiet rounds and its
- * ratios; and the goals, unless some of the rows that they are about were not measured.
+ * ratios; and the goals and headlines, unless some of the rows that they are about were not measured.
  */
 export function summarize(scenario, comparison, { isComplete }) {
   const { columns, quietColumns = {}, reference } = scenario;
@@ -17,7 +17,8 @@ export function summarize(scenario, comparison, { isComplete }) {
   }));
   const date = new Date().toISOString().slice(0, 10);
   const goals = isComplete ? scenario.goals(comparison) : [];
-  return { date, rounds: comparison.rounds, seconds: comparison.seconds, rows, goals };
+  const headlines = isComplete ? (scenario.headlines?.(comparison) ?? []) : [];
+  return { date, rounds: comparison.rounds, seconds: comparison.seconds, rows, goals, headlines };
 }
 
 /** Adds results to those in the file. Throws if those were measured on another machine or with other versions. */

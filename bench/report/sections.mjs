@@ -20,6 +20,18 @@ export function scenarioSection(scenario, { rounds, seconds, rows }) {
   return `### ${scenario.title}: \`${scenario.name}\`\n\n${scenario.what}${duration}\n\n${table(head, cells)}`;
 }
 
+/** The headlines of the scenarios that have results, for the README of the package. */
+export function headlineSection(scenarios, results) {
+  const rows = scenarios.flatMap(({ name }) =>
+    (results[name]?.headlines ?? []).map(({ what, measured, unit, than }) => [
+      what,
+      `${figure(measured.value)} ${unit}`,
+      than,
+    ]),
+  );
+  return table(['what', 'reenlock', 'compared with'], rows);
+}
+
 /** All goals of the scenarios that have results, with what was measured. */
 export function goalSection(scenarios, results) {
   const rows = scenarios.flatMap(({ name }) =>

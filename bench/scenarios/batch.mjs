@@ -1,4 +1,4 @@
-import { atMost } from '../lib/compare.mjs';
+import { atMost, headline } from '../lib/compare.mjs';
 import { hostTogether } from '../lib/hosts.mjs';
 import { meterColumns } from '../lib/meter.mjs';
 
@@ -34,4 +34,12 @@ export const batch = {
     return { of1Us, of10Us, of100Us, ...used };
   },
   goals: ({ ratio }) => [atMost('100 keys, × one by one', ratio('reenlock', 'reenlock one by one', 'of100Us'), 0.5)],
+  headlines: ({ ratio }) => [
+    headline(
+      '100 free keys in one call',
+      ratio('reenlock', 'reenlock one by one', 'of100Us'),
+      '×',
+      'the time to acquire them one by one',
+    ),
+  ],
 };

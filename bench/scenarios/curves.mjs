@@ -1,4 +1,4 @@
-import { atMost } from '../lib/compare.mjs';
+import { atMost, headline } from '../lib/compare.mjs';
 import { runHeld } from '../lib/held.mjs';
 import { meterColumns, metered } from '../lib/meter.mjs';
 import { startWorker } from '../lib/workers.mjs';
@@ -49,6 +49,14 @@ export const keys = {
     return { ...wide, p50Us, wallMs: wallMs + wide.wallMs };
   },
   goals: (comparison) => [flat(comparison, 'eachUs')],
+  headlines: ({ ratio }) => [
+    headline(
+      'a lock after a million keys',
+      ratio('1,000,000 keys', '1,000 keys', 'eachUs'),
+      '×',
+      'the time after a thousand',
+    ),
+  ],
 };
 
 export const waiters = {
@@ -76,6 +84,9 @@ export const waiters = {
     return metered({ workers: [worker], server: servers.get('redis'), contender }, () => worker.call('turns', size));
   },
   goals: (comparison) => [flat(comparison, 'eachUs')],
+  headlines: ({ ratio }) => [
+    headline('a turn among 10,000 waiters', ratio('10,000 waiters', '2 waiters', 'eachUs'), '×', 'the time among two'),
+  ],
 };
 
 export const readers = {
@@ -106,6 +117,9 @@ export const readers = {
     return metered({ workers: [worker], server: servers.get('redis'), contender }, work);
   },
   goals: ({ ratio }) => [atMost('p50, 100 readers, × 1 reader', ratio('100 readers', '1 reader', 'p50Us'), 1.5)],
+  headlines: ({ ratio }) => [
+    headline('a hold to read beside 100 others', ratio('100 readers', '1 reader', 'p50Us'), '×', 'the time beside one'),
+  ],
 };
 
 const loopsInAll = 64;

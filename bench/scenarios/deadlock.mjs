@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverOf } from '../contenders/index.mjs';
+import { headline } from '../lib/compare.mjs';
 import { meterColumns, metered } from '../lib/meter.mjs';
 import { median } from '../lib/stats.mjs';
 import { startWorker } from '../lib/workers.mjs';
@@ -37,6 +38,14 @@ export const deadlock = {
   },
 
   goals: () => [],
+  headlines: ({ median }) => [
+    headline(
+      'a deadlock',
+      median('reenlock', 'p50Us') / 1_000,
+      'ms',
+      'from the call that closes the cycle to its `DeadlockError`',
+    ),
+  ],
 };
 
 /** Closes cycles, each on keys of its own; returns how long it took to find each. */

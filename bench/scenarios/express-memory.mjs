@@ -1,4 +1,4 @@
-import { atLeast } from '../lib/compare.mjs';
+import { atLeast, headline } from '../lib/compare.mjs';
 import { startApps } from '../lib/express-apps.mjs';
 import { metered } from '../lib/meter.mjs';
 
@@ -29,5 +29,13 @@ export const expressMemory = {
 
   goals: ({ ratio }) => [
     atLeast('requests/s, × cls-rtracer alone', ratio('reenlock guard', 'cls-rtracer alone', 'perSecond'), 0.95),
+  ],
+  headlines: ({ ratio }) => [
+    headline(
+      'a guarded Express route, locks in memory',
+      ratio('reenlock guard', 'cls-rtracer alone', 'perSecond'),
+      '×',
+      'the requests a second of cls-rtracer alone',
+    ),
   ],
 };

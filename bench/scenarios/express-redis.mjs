@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { atMost } from '../lib/compare.mjs';
+import { atMost, headline } from '../lib/compare.mjs';
 import { startApps } from '../lib/express-apps.mjs';
 import { metered } from '../lib/meter.mjs';
 import { callsOf } from '../servers/redis.mjs';
@@ -58,5 +58,13 @@ export const expressRedis = {
   goals: ({ max, median }) => [
     atMost('commands before the handler, the most of all rounds', max('reenlock guard', 'commandsBefore'), 1),
     atMost('response while Redis pauses for 100 ms, ms', median('reenlock guard', 'pausedMs'), 50),
+  ],
+  headlines: ({ max }) => [
+    headline(
+      'a guarded Express route, locks in Redis',
+      max('reenlock guard', 'commandsBefore'),
+      'command before the handler',
+      'the response waits for none after the handler',
+    ),
   ],
 };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serverOf } from '../contenders/index.mjs';
 import { nowUs } from '../lib/clock.mjs';
-import { atMost } from '../lib/compare.mjs';
+import { atMost, headline } from '../lib/compare.mjs';
 import { meterColumns, metered } from '../lib/meter.mjs';
 import { median } from '../lib/stats.mjs';
 import { startWorker } from '../lib/workers.mjs';
@@ -52,6 +52,9 @@ export const handOff = {
   goals: ({ ratio }) => [
     atMost('p50, × bare publish', ratio('reenlock', 'bare publish', 'p50Us'), 1.25),
     atMost('p50, × subscribe-and-retry', ratio('reenlock', 'subscribe-and-retry', 'p50Us'), 0.8),
+  ],
+  headlines: ({ ratio }) => [
+    headline('hand-off from process to process', ratio('reenlock', 'bare publish', 'p50Us'), '×', 'a bare `PUBLISH`'),
   ],
 };
 

@@ -1,5 +1,5 @@
 import { serverOf } from '../contenders/index.mjs';
-import { atLeast, atMost } from '../lib/compare.mjs';
+import { atLeast, atMost, headline } from '../lib/compare.mjs';
 import { runHeld } from '../lib/held.mjs';
 import { meterColumns } from '../lib/meter.mjs';
 import { jain, overlaps, percentile } from '../lib/stats.mjs';
@@ -37,6 +37,19 @@ export const hotKeyProcesses = {
       atMost('wait p99 / p50', median('reenlock', 'waitSpread'), 1.5),
       atLeast('Jain', median('reenlock', 'jain'), 0.99),
       atMost('violations, the most of all rounds', max('reenlock', 'violations'), 0),
+    ];
+  },
+  headlines({ best, ratio, spread, has }) {
+    const poller = best(pollers.filter(has), 'holdsPerSecond');
+    return [
+      headline(
+        'a hot key over four processes, each hold 1 ms',
+        ratio('reenlock', poller, 'holdsPerSecond'),
+        '×',
+        `the holds a second of the best poller, ${poller}, which is unfair`,
+      ),
+      headline('the p99 of the waits for it', spread('reenlock', 'waitSpread'), '×', 'their p50'),
+      headline("Jain's fairness index of its 32 callers", spread('reenlock', 'jain'), '', '1 is equal shares'),
     ];
   },
 };

@@ -1,5 +1,5 @@
 import { serverOf } from '../contenders/index.mjs';
-import { atLeast, atMost } from '../lib/compare.mjs';
+import { atLeast, atMost, headline } from '../lib/compare.mjs';
 import { hostApart } from '../lib/hosts.mjs';
 import { meterColumns } from '../lib/meter.mjs';
 import { startWorker } from '../lib/workers.mjs';
@@ -45,6 +45,14 @@ export const hotKey = {
     atMost('overtakes, the most of all rounds', max('reenlock', 'overtakes'), 0),
     atMost('commands a grant, at last × at first, the most of all rounds', max('reenlock', 'growth'), 1.1),
   ],
+  headlines: ({ ratio }) => [
+    headline(
+      'a hot key in one process, no overtaking',
+      ratio('reenlock', 'subscribe-and-retry', 'perSecond'),
+      '×',
+      'the grants a second of subscribe-and-retry, where later callers overtake earlier ones',
+    ),
+  ],
 };
 
 export const hotKeyFar = {
@@ -67,6 +75,14 @@ export const hotKeyFar = {
   },
   goals: ({ ratio }) => [
     atLeast('grants/s, × subscribe-and-retry', ratio('reenlock', 'subscribe-and-retry', 'perSecond'), 1.5),
+  ],
+  headlines: ({ ratio }) => [
+    headline(
+      'the same, the server a millisecond away',
+      ratio('reenlock', 'subscribe-and-retry', 'perSecond'),
+      '×',
+      'the same',
+    ),
   ],
 };
 

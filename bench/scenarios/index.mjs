@@ -21,6 +21,7 @@ import { wide } from './wide.mjs';
  *   how                         `open(names, context)` → session with `close()`, all warm;
  *                               `measure(session, name, context)` → the figures of one round
  *   what this package promises  `goals(comparison)`
+ *   what its README says        `headlines(comparison)`
  *
  * `isCurve`: the rows are sizes, and `chart` says how they are drawn. `isCount`: the figures are counts, not times.
  */

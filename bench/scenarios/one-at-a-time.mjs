@@ -1,4 +1,4 @@
-import { atMost } from '../lib/compare.mjs';
+import { atMost, headline } from '../lib/compare.mjs';
 import { hostTogether } from '../lib/hosts.mjs';
 import { meterColumns } from '../lib/meter.mjs';
 
@@ -34,5 +34,13 @@ export const oneAtATime = {
     atMost('p50, × bare pair', ratio('reenlock', 'bare pair', 'p50Us'), 1.05),
     atMost('p50, × bare pair, quiet rounds', quiet('reenlock', 'p50Us') / quiet('bare pair', 'p50Us'), 1.05),
     atMost('server CPU, × bare pair', ratio('reenlock', 'bare pair', 'serverUs'), 1.15),
+  ],
+  headlines: ({ ratio }) => [
+    headline(
+      'acquire and release a free key, one at a time',
+      ratio('reenlock', 'bare pair', 'p50Us'),
+      '×',
+      'the time of a bare `SET NX` and compare-and-delete',
+    ),
   ],
 };

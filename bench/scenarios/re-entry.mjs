@@ -1,4 +1,4 @@
-import { atLeast, atMost } from '../lib/compare.mjs';
+import { atLeast, atMost, headline } from '../lib/compare.mjs';
 import { hostApart } from '../lib/hosts.mjs';
 
 export const reEntry = {
@@ -28,4 +28,5 @@ export const reEntry = {
     atMost('Redis commands, the most of all rounds', max('reenlock', 'commands'), 0),
     atLeast('re-entries/s', spread('reenlock', 'perSecond'), 1_200_000),
   ],
+  headlines: ({ spread }) => [headline('re-entry', spread('reenlock', 'perSecond'), 'a second', 'no Redis command')],
 };

@@ -1,4 +1,4 @@
-import { atLeast } from '../lib/compare.mjs';
+import { atLeast, headline } from '../lib/compare.mjs';
 import { hostTogether } from '../lib/hosts.mjs';
 import { meterColumns } from '../lib/meter.mjs';
 
@@ -28,4 +28,12 @@ export const wide = {
   },
   measure: (host, name, { key, size }) => host.run(name, { key, ...size }),
   goals: ({ ratio }) => [atLeast('cycles/s, × bare pair', ratio('reenlock', 'bare pair', 'perSecond'), 1.05)],
+  headlines: ({ ratio }) => [
+    headline(
+      '64 free keys at the same time',
+      ratio('reenlock', 'bare pair', 'perSecond'),
+      '×',
+      'the cycles a second of that bare pair',
+    ),
+  ],
 };
