@@ -108,7 +108,7 @@ export class MemoryStore implements LockStore {
     const nowMs = this.#nowMs();
     const replies = ids.map((id) => ({ id, ...inspect(this.#lock(id), nowMs) }));
     const locks = replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0);
-    return { locks, cursor: after.length > limit ? ids.at(-1) : undefined };
+    return { locks, cursor: after.length > limit ? ids.at(-1) : undefined, total: this.#locks.size };
   }
 
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
