@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { sendReply } from '../core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
 import { failureOf } from '../core/http/guard.ts';
-import { checkCall } from '../core/http/warnings.ts';
+import { checkCall } from '../core/http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**
@@ -13,7 +13,7 @@ import type { Guard } from './middleware.ts';
 export function lockBoard(options: LockBoardOptions<Request>): Guard {
   const board = new LockBoard(options);
   return function lockBoard(rawReq, res, next) {
-    checkCall('express', res, next);
+    checkCall('express', rawReq, res, res, next);
     const req = rawReq as Request;
     const { url, originalUrl, body } = req;
     const replied = board.reply({ req, url, originalUrl, body }, req);

@@ -4,6 +4,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { chain, type MaybePromise, settle, toNative } from '../core/base/maybe-promise.ts';
 import { patchListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
+import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import {
   isOver,
@@ -13,7 +14,7 @@ import {
   Tracing,
   traceIdOf,
 } from '../core/http/traced-request.ts';
-import { checkCall, checkRTracer } from '../core/http/warnings.ts';
+import { checkRTracer } from '../core/http/warnings.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 
@@ -53,12 +54,13 @@ export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends Co
  * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
+  checkFactoryCall('traceContext()', options);
   const tracing = new Tracing(options);
   checkRTracer();
   // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
-    checkCall('express', res, next);
+    checkCall('express', req, res, res, next);
     const request = tracing.open(req, res, watchOptions);
     const { traceId } = request.scope;
     runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
@@ -76,6 +78,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   key: string | KeyFunction<R>,
   options?: GuardOptions<NoInfer<R>>,
 ): Guard {
+  checkFactoryCall('lockOn(key)', key);
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};
 
@@ -89,7 +92,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
   }
 
   return function lockGuard(rawReq, rawRes, next) {
-    checkCall('express', rawRes, next);
+    checkCall('express', rawReq, rawRes, rawRes, next);
     const req = rawReq as R;
     const res = rawRes as Response;
     const entered = (holds: Entered | undefined): void => {

@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
-import { checkCall } from '../core/http/warnings.ts';
+import { checkCall } from '../core/http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**
@@ -21,8 +21,8 @@ export function lockBoard(options: LockBoardOptions<Context>): Guard {
   }
 
   return function lockBoard(ctx, next) {
-    // Thrown, not rejected: Express 4 looks at no promise.
-    checkCall('koa', ctx.res, next);
+    // Thrown, not rejected: Express 4 ignores promises.
+    checkCall('koa', ctx, next, ctx.res, next);
     return serve(ctx as Context, next);
   };
 }

@@ -2,6 +2,7 @@ import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
+import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
 import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
 import type { ResponseWatch } from '../core/http/response-watch.ts';
 import {
@@ -12,7 +13,7 @@ import {
   tracedRequest,
   traceIdOf,
 } from '../core/http/traced-request.ts';
-import { checkCall, checkRTracer } from '../core/http/warnings.ts';
+import { checkRTracer } from '../core/http/warnings.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 
 declare module 'koa' {
@@ -52,12 +53,13 @@ export interface GuardOptions<C extends ExtendableContext = KeyContext> extends 
  * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
+  checkFactoryCall('traceContext()', options);
   const tracing = new Tracing(options);
   checkRTracer();
   // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {
-    checkCall('koa', ctx.res, next);
+    checkCall('koa', ctx, next, ctx.res, next);
     const isDetached = (): boolean => ctx.respond === false;
     const request = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
     return runTraced(request, () => within(request.watch, () => trace(ctx as unknown as RawContext, next)));
@@ -75,6 +77,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
   key: string | KeyFunction<C>,
   options?: GuardOptions<NoInfer<C>>,
 ): Guard {
+  checkFactoryCall('lockOn(key)', key);
   const guard = new RequestGuard(key, options);
   const { skip, handler } = options ?? {};
 
@@ -101,7 +104,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
 
   return function lockGuard(ctx, next) {
     // Thrown, not rejected: Express 4 ignores promises.
-    checkCall('koa', ctx.res, next);
+    checkCall('koa', ctx, next, ctx.res, next);
     return runInRequest(ctx.req, () => pass(ctx as C, next));
   };
 }

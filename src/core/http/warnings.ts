@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { warnOnce } from '../base/process-state.ts';
-import { LockConfigError } from '../model/errors.ts';
-import { describe } from '../model/validate.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 
 /**
@@ -23,26 +21,6 @@ export function checkRTracer(): void {
 }
 
 const oldestRTracer = [2, 6, 4];
-
-/**
- * Throws `LockConfigError` if a middleware was not called by its framework. The other framework may have called it, because
- * both adapters export the same names: then `next` is undefined, or a response. A WebSocket library may have called it: then
- * there is no response, or a request in its place.
- */
-export function checkCall(own: 'express' | 'koa', res: unknown, next: unknown): void {
-  const expected = `Expected a middleware of \`reenlock/${own}\` to be called with`;
-  if (typeof next !== 'function') {
-    const [called, other] = own === 'express' ? ['(req, res, next)', 'koa'] : ['(ctx, next)', 'express'];
-    throw new LockConfigError(
-      `${expected} \`${called}\`, got ${describe(next)} as \`next\`: take it from \`reenlock/${other}\` there`,
-    );
-  }
-  if (typeof (res as Partial<ServerResponse> | null | undefined)?.setHeader === 'function') return;
-  const name = own === 'express' ? 'res' : 'ctx.res';
-  throw new LockConfigError(
-    `${expected} a response of \`node:http\`, got ${describe(res)} as \`${name}\`: for a WebSocket, lock in \`runInTrace\``,
-  );
-}
 
 /**
  * Warns once if an event stream was sent under a lock: waiters wait for as long as the client listens. Called when a guarded

@@ -41,7 +41,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
     app.use(tell);
     expect(await ask(app)).toEqual({
       status: 500,
-      text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called with `(ctx, next)`, got a value of type object as `next`: take it from `reenlock/express` there',
+      text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called by Koa, got a call by Express: import it from `reenlock/express` instead',
     });
   });
 
@@ -55,9 +55,66 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
     expect((await ask(app.callback())).status).toBe(500);
     expect(errors).toEqual([
       new LockConfigError(
-        'Expected a middleware of `reenlock/express` to be called with `(req, res, next)`, got `undefined` (undefined) as `next`: take it from `reenlock/koa` there',
+        'Expected a middleware of `reenlock/express` to be called by Express, got a call by Koa: import it from `reenlock/koa` instead',
       ),
     ]);
+  });
+});
+
+describe.each(['traceContext', 'lockOn'] as const)(
+  '%s of Express or Koa in a framework that has an adapter of its own',
+  (name) => {
+    const next = jest.fn();
+    const raw = new IncomingMessage(new Socket());
+    const response = new ServerResponse(raw);
+    const hono = {
+      req: { raw: new Request('http://localhost/') },
+      get res() {
+        return new Response();
+      },
+    };
+
+    it.each<[string, string, unknown[]]>([
+      ['a Fastify hook', 'Fastify', [{ raw }, { raw: response }, next]],
+      ['an async Fastify hook', 'Fastify', [{ raw }, { raw: response }]],
+      ['a Fastify plugin', 'Fastify', [{ addHook: next }, {}, next]],
+      ['a Hono middleware', 'Hono', [hono, next]],
+    ])('names the import to use when it is called as %s', (_, caller, args) => {
+      for (const [own, middleware] of [
+        ['Express', forExpress[name]],
+        ['Koa', forKoa[name]],
+      ] as const) {
+        expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
+          new LockConfigError(
+            `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: import it from \`reenlock/${caller.toLowerCase()}\` instead`,
+          ),
+        );
+      }
+      expect(next).not.toHaveBeenCalled();
+    });
+  },
+);
+
+describe.each([
+  ['traceContext', 'traceContext()', ofExpress.traceContext, ofKoa.traceContext],
+  ['lockOn', 'lockOn(key)', ofExpress.lockOn, ofKoa.lockOn],
+] as const)('%s that is mounted without being called', (name, call, expressFactory, koaFactory) => {
+  const message = `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`;
+
+  it.each(expresses)('fails each request in %s with an error that says so', async (_, make) => {
+    const app = make();
+    app.use(expressFactory as unknown as RequestHandler, (_req, res) => void res.send('in'));
+    app.use(tell);
+    expect(await ask(app)).toEqual({ status: 500, text: `ERR_LOCK_CONFIG: ${message}` });
+  });
+
+  it('fails each request in Koa with an error that says so', async () => {
+    const app = new Koa();
+    const errors: Error[] = [];
+    app.on('error', (error) => errors.push(error));
+    app.use(koaFactory as unknown as Middleware);
+    expect((await ask(app.callback())).status).toBe(500);
+    expect(errors).toEqual([new LockConfigError(message)]);
   });
 });
 

@@ -1,0 +1,81 @@
+import type { ServerResponse } from 'node:http';
+import { LockConfigError } from '../model/errors.ts';
+import { describe } from '../model/validate.ts';
+
+/** The frameworks whose calls can be told apart. Each has an adapter, `reenlock/<name>`. */
+type Framework = 'express' | 'koa' | 'fastify' | 'hono';
+
+const names: Readonly<Record<Framework, string>> = {
+  express: 'Express',
+  koa: 'Koa',
+  fastify: 'Fastify',
+  hono: 'Hono',
+};
+
+/** How the framework of an adapter calls middleware. */
+const parameters = { express: '(req, res, next)', koa: '(ctx, next)' };
+
+/**
+ * Throws `LockConfigError` if a middleware was not called by its framework: `response` is no response of `node:http`, or
+ * `next` no function. Another framework may have called it, because all adapters export the same names. A WebSocket library
+ * may have called it: then there is no response, or a request in its place. `first` and `second` are the first arguments.
+ */
+export function checkCall(
+  own: 'express' | 'koa',
+  first: unknown,
+  second: unknown,
+  response: unknown,
+  next: unknown,
+): void {
+  if (typeof next === 'function' && isResponse(response)) return;
+  const expected = `Expected a middleware of \`reenlock/${own}\` to be called`;
+  const caller = callerOf(first, second);
+  if (caller !== undefined && caller !== own) {
+    throw new LockConfigError(
+      `${expected} by ${names[own]}, got a call by ${names[caller]}: import it from \`reenlock/${caller}\` instead`,
+    );
+  }
+  if (typeof next !== 'function') {
+    throw new LockConfigError(
+      `${expected} with \`${parameters[own]}\`, got ${describe(next)} as \`next\`: mount it with \`app.use\``,
+    );
+  }
+  throw new LockConfigError(
+    `${expected} with a response of \`node:http\`, got ${describe(response)} as \`${own === 'express' ? 'res' : 'ctx.res'}\`: for a WebSocket, lock in \`runInTrace\``,
+  );
+}
+
+/**
+ * Throws `LockConfigError` if a factory was mounted itself, in place of the middleware that it returns: then its first
+ * argument is a request, or a context that has one.
+ */
+export function checkFactoryCall(call: string, first: unknown): void {
+  if (!isObject(first)) return;
+  const isRequest = isObject(first.headers) && typeof first.method === 'string';
+  const isContext = isObject(first.req) && 'res' in first;
+  if (!isRequest && !isContext) return;
+  const name = call.replace(/\(.*/, '');
+  throw new LockConfigError(
+    `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`,
+  );
+}
+
+function callerOf(first: unknown, second: unknown): Framework | undefined {
+  if (!isObject(first)) return undefined;
+  // A hook of Fastify gets its request and reply, a plugin its instance. Its request is not Node's: it has that in `raw`.
+  if (isFunction(first.addHook) || (isObject(first.raw) && isObject(second) && isObject(second.raw))) return 'fastify';
+  if (isObject(first.req)) return isObject(first.req.raw) ? 'hono' : 'koa';
+  return isResponse(second) ? 'express' : undefined;
+}
+
+function isResponse(value: unknown): boolean {
+  return typeof (value as Partial<ServerResponse> | null | undefined)?.setHeader === 'function';
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
