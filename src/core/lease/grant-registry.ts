@@ -43,7 +43,10 @@ export class GrantRegistry {
     const isLonger = leaseMs > grant.leaseMs;
     const startsRenewal = renew && !grant.wantsRenewal;
     grant.addHold(leaseMs, renew);
-    if (isLonger || startsRenewal) this.#watchdog.replan(grant, isLonger);
+    if (!renew) grant.addFixedEnd(leaseMs);
+    if (isLonger) this.#watchdog.renewSoon(grant);
+    else if (startsRenewal) this.#watchdog.startRenewal(grant);
+    else if (grant.wantsLonger) this.#watchdog.renewSoon(grant, grant.remainingMs - (2 / 3) * leaseMs);
   }
 
   /** Throws `LockConfigError` for a lease that the store does not grant. */

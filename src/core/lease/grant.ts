@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../base/clock.ts';
+import { type Clock, elapsedMs, type Instant } from '../base/clock.ts';
 import { type Deadline, laterDeadline, remainingMs } from '../base/deadline.ts';
 import type { Listed } from '../base/swap-list.ts';
 import type { Granted } from '../client/granted.ts';
@@ -45,7 +45,7 @@ export class Grant implements Listed {
   unansweredRenewal: Instant | undefined;
   /** Whether it was released when it was lost. */
   wasReleasedAsLost = false;
-  /** Whether a re-entry asked for a longer lease that the store was not asked for yet. */
+  /** Whether a hold needs a later lease end than the store was asked for. */
   wantsLonger = false;
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
   isFinal: boolean;
@@ -55,6 +55,9 @@ export class Grant implements Listed {
   readonly maxHold: Deadline;
   readonly #clock: Clock;
   readonly #createController: () => Controller;
+  readonly #firstLeaseMs: number;
+  /** The latest end of the fixed leases that re-entries asked for. */
+  #fixedEnd: Deadline | undefined;
   #deadline: Deadline;
   #holds = 0;
   #renewingHolds = 0;
@@ -70,6 +73,7 @@ export class Grant implements Listed {
     this.ownerKind = settings.owner;
     this.fence = granted.fence;
     this.isClaim = granted.isClaim;
+    this.#firstLeaseMs = settings.leaseMs;
     this.leaseMs = settings.leaseMs;
     this.longestMs = settings.leaseMs;
     this.isFinal = !granted.isClaim && settings.leaseMs >= settings.maxHoldMs;
@@ -132,11 +136,30 @@ export class Grant implements Listed {
     this.leaseMs = Math.max(this.leaseMs, leaseMs);
   }
 
+  /** Keeps the lease of a hold that is not renewed until `leaseMs` from now: what counts is which lease ends last. */
+  addFixedEnd(leaseMs: number): void {
+    const now = this.#clock.now();
+    const end = { start: now, spanMs: leaseMs };
+    this.#fixedEnd = this.#fixedEnd === undefined ? end : laterDeadline(now, this.#fixedEnd, end);
+    if (!this.wantsRenewal) this.wantsLonger ||= this.remainingAt(now) < leaseMs;
+  }
+
   /** One hold less. Returns whether it was the last. */
   removeHold(renew: boolean): boolean {
     this.#holds -= 1;
-    if (renew) this.#renewingHolds -= 1;
+    if (renew) {
+      this.#renewingHolds -= 1;
+      // So far the renewals reached further than any fixed lease.
+      if (!this.wantsRenewal && this.#fixedEnd !== undefined) this.wantsLonger = true;
+    }
     return this.#holds === 0;
+  }
+
+  /** How long the lease must last from now on, for all of its holds. */
+  wantedMs(now: Instant): number {
+    if (this.wantsRenewal) return this.leaseMs;
+    const firstMs = this.#firstLeaseMs - elapsedMs(now, this.grantedAt);
+    return this.#fixedEnd === undefined ? firstMs : Math.max(firstMs, remainingMs(now, this.#fixedEnd));
   }
 
   /** Takes over a lease end that the store confirmed, if it is later. */

@@ -1,4 +1,4 @@
-import { type Clock, elapsedMs, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
+import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { SwapList } from '../base/swap-list.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -33,12 +33,17 @@ export class Watchdog {
     this.#schedule(grant, grant.remainingAt(grant.grantedAt) / 3, grant.grantedAt);
   }
 
-  /** Call it after a hold was added that wants a longer lease, or is the first that wants renewal. */
-  replan(grant: Grant, isLonger: boolean): void {
+  /** Call it after a hold was added that is the first to want renewal. */
+  startRenewal(grant: Grant): void {
     // A renewal on its way schedules the next one when it ends; one that is due stays due.
+    if (!grant.isRenewing && grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
+  }
+
+  /** Call it after a hold was added that needs a later lease end: renews after `delayMs` at the latest. */
+  renewSoon(grant: Grant, delayMs = 0): void {
     if (grant.isRenewing) return;
-    if (isLonger) this.#schedule(grant, 0);
-    else if (grant.renewAtMs === Number.POSITIVE_INFINITY) this.#schedule(grant, grant.remainingMs / 3);
+    const now = this.#access.clock.now();
+    this.#schedule(grant, Math.max(0, Math.min(delayMs, grant.renewAtMs - now.monoMs)), now);
   }
 
   /** Returns whether it was watched. */
@@ -81,11 +86,10 @@ export class Watchdog {
     this.#arm(this.#access.clock.now().monoMs + leftMs);
     const isLonger = grant.wantsLonger;
     grant.wantsLonger = false;
-    // A fixed lease ends `leaseMs` after its grant, though a claim's first renewal comes later.
-    const agedMs = grant.wantsRenewal || isLonger ? 0 : elapsedMs(this.#access.clock.now(), grant.grantedAt);
     let retryMs: number | undefined;
     try {
-      await this.renew(grant, grant.leaseMs - agedMs, Math.min(this.#access.settings.storeTimeoutMs, leftMs / 3));
+      const leaseMs = grant.wantedMs(this.#access.clock.now());
+      await this.renew(grant, leaseMs, Math.min(this.#access.settings.storeTimeoutMs, leftMs / 3));
     } catch {
       grant.wantsLonger ||= isLonger;
       retryMs = Math.min(maxRetryMs, grant.remainingMs / 6) * (0.5 + this.#access.clock.jitter());

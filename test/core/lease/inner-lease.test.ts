@@ -100,6 +100,54 @@ describe('the lease of an inner hold', () => {
     expect(outer.remainingMs()).toBe(19_798);
   });
 
+  it.each([1_000, 600])(
+    'of a fixed one of 1 000 ms that ends later makes the outer one longer: %d ms',
+    async (leaseMs) => {
+      const { job, clock } = setUp();
+      const { in: inJob } = job();
+      await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+      await clock.advance(700);
+      const inner = await inJob(() => lock.acquire('key', { leaseMs, renew: false }));
+      await clock.advance(1);
+      const localMs = leaseMs - leaseMs / 100 - 2;
+      expect(inner.remainingMs()).toBeCloseTo(localMs - 1);
+      await clock.advance(localMs - 2);
+      expect(inner.isHeld()).toBe(true);
+      await clock.advance(1);
+      expect(inner.isHeld()).toBe(false);
+    },
+  );
+
+  it('of a fixed one asks the store for more only when a third of what it wants has gone', async () => {
+    const { job, clock, store } = setUp();
+    const { in: inJob } = job();
+    await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    await clock.advance(10);
+    const inner = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+    await clock.advance(900);
+    expect(store.count('renew')).toBe(0);
+    await clock.advance(200);
+    expect(store.count('renew')).toBe(1);
+    await clock.advance(1_850);
+    expect([inner.isHeld(), store.count('renew')]).toEqual([true, 1]);
+    await clock.advance(50);
+    expect([inner.isHeld(), store.count('renew')]).toEqual([false, 1]);
+  });
+
+  it('of a fixed one lasts as long as it was asked for after the hold that was renewed is released', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob } = job();
+    const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
+    await clock.advance(900);
+    const inner = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    await outer.release();
+    await clock.advance(2_960);
+    expect(inner.isHeld()).toBe(true);
+    await clock.advance(20);
+    expect(inner.isHeld()).toBe(false);
+  });
+
   it('never stops the outer one from being renewed, held or released', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
