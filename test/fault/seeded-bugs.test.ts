@@ -135,7 +135,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
     await rig.clock.advance(1);
     rig.fake.isMute = true;
     await first.release();
-    await rig.clock.advance(10_000);
+    await rig.clock.advance(20_000);
     await waiter.held?.release();
     return rig.end({ wakeMs: 1_300 });
   }

@@ -140,20 +140,22 @@ export class PlainCounter extends PassThrough {
   }
 }
 
-/** A change to a script: `from` must be in it. */
+/** A change to a script: what one of its functions does first. */
 export interface ScriptBug {
   readonly script: 'acquire' | 'release' | 'renew';
-  readonly from: string | RegExp;
-  readonly to: string;
+  /** The name of the function, which is all that the bug knows of the right code. */
+  readonly before: string;
+  readonly lua: string;
 }
 
 const scripts = { acquire, release, renew };
 
 /** A client that sends a script with a bug in place of the right one. */
-export function withScriptBug(client: Redis, { script, from, to }: ScriptBug): Redis {
+export function withScriptBug(client: Redis, { script, before, lua }: ScriptBug): Redis {
   const { sha1, source } = scripts[script];
-  const spoilt = source.replaceAll(from, to);
-  if (spoilt === source) throw new Error(`The script ${script} has no ${from}`);
+  const head = new RegExp(`^local function ${before}\\(.*\\)$`, 'm');
+  if (!head.test(source)) throw new Error(`The script ${script} has no function ${before}`);
+  const spoilt = source.replace(head, (line) => `${line}\n${lua}`);
   return new Proxy(client, {
     get(target, name) {
       if (name === 'evalsha') {
@@ -168,20 +170,22 @@ export function withScriptBug(client: Redis, { script, from, to }: ScriptBug): R
 
 export const releaseWithoutOwnerCheck: ScriptBug = {
   script: 'release',
-  from: 'if hold.names == names then\ntable.remove(holds, i)',
-  to: 'if true then\ntable.remove(holds, i)',
+  before: 'remove',
+  lua: "if table.remove(holds) then return 'released' end",
 };
 
 export const renewalThatRecreates: ScriptBug = {
   script: 'renew',
-  from: "return {'lost', nowMs}",
-  to: `holds = {{id = holdId, ends = nowMs + leaseMs, mode = 'w', isClaim = false, owner = owner, process = caller}}
-writeRecord()
-return {'renewed', nowMs, nowMs + leaseMs}`,
+  before: 'extend',
+  lua: `if not holds[1] or holds[1].names ~= names then
+  holds = {{names = names, ends = nowMs + tonumber(amount), mode = 'w', isClaim = false}}
+  writeRecord()
+  return holds[1].ends
+end`,
 };
 
 export const handOffToTheDead: ScriptBug = {
   script: 'release',
-  from: /redis\.call\('PUBSUB', 'NUMSUB', [^\n]*?\)\[2\] > 0/g,
-  to: 'true',
+  before: 'judge',
+  lua: "do return 'live' end",
 };

@@ -1167,7 +1167,7 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '28a9389bebb6cfd1e95378aff93c0b1ee6098d9b',
+  sha1: '79a2c5be26147b2d3d02045b144075e2bd3fd4d6',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local from, to
@@ -1429,16 +1429,19 @@ end
 end
 return reply
 end
-local leaseMs = tonumber(amount)
-for _, hold in ipairs(holds) do
+local function extend()
 local fence = tonumber(ARGV[3])
+for _, hold in ipairs(holds) do
 if hold.names == names and (fence == last or hold.mode == 's' and fence < last) then
-hold.ends = math.max(hold.ends, nowMs + leaseMs)
+hold.ends = math.max(hold.ends, nowMs + tonumber(amount))
 hold.isClaim = false
 writeRecord()
-return {'renewed', nowMs, hold.ends}
+return hold.ends
 end
 end
+end
+local ends = extend()
+if ends then return {'renewed', nowMs, ends} end
 return {'lost', nowMs}`,
 };
 

@@ -9,14 +9,19 @@ local text = redis.call('GET', KEYS[1])
 --@include quick/renew-beside-readers
 --@include parts/general
 
-local leaseMs = tonumber(amount)
-for _, hold in ipairs(holds) do
+-- Returns the end of the caller's hold, which is moved away; or nil if the hold is gone, or its fence is another.
+local function extend()
   local fence = tonumber(ARGV[3])
-  if hold.names == names and (fence == last or hold.mode == 's' and fence < last) then
-    hold.ends = math.max(hold.ends, nowMs + leaseMs)
-    hold.isClaim = false
-    writeRecord()
-    return {'renewed', nowMs, hold.ends}
+  for _, hold in ipairs(holds) do
+    if hold.names == names and (fence == last or hold.mode == 's' and fence < last) then
+      hold.ends = math.max(hold.ends, nowMs + tonumber(amount))
+      hold.isClaim = false
+      writeRecord()
+      return hold.ends
+    end
   end
 end
+
+local ends = extend()
+if ends then return {'renewed', nowMs, ends} end
 return {'lost', nowMs}
