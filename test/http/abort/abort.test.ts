@@ -2,6 +2,7 @@ import { currentTrace, getLock, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import type { Protocol } from '../../support/http/protocols.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { clientLeaves, Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -14,9 +15,14 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 describeFrameworks('a client that hangs up while its handler runs', (framework) => {
   afterEach(Stage.endAll);
 
-  it.each(hangups)(
-    '[abort-01] only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s)',
-    async (how) => {
+  it.each<[Hangup, Protocol]>([
+    ['FIN', 'HTTP/1.1'],
+    ['RST', 'HTTP/1.1'],
+    ['FIN', 'HTTPS'],
+    ['RST', 'HTTPS'],
+  ])(
+    '[abort-01] only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s, %s)',
+    async (how, protocol) => {
       const clock = new ManualClock();
       const work = gate();
       const contest = await Contest.start(
@@ -31,7 +37,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
           call.send('late');
           stage.note('first answers');
         },
-        { guard: { leaseMs: 5_000 }, locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
+        { guard: { leaseMs: 5_000 }, locks: { clock, waitMs: Number.POSITIVE_INFINITY, protocol } },
       );
       contest.go();
       await contest.expectStillHeld();
@@ -215,8 +221,9 @@ describeFrameworks('a connection that ends without its client', (framework) => {
 describeFrameworks('server code that destroys the connection ends the work', (framework) => {
   afterEach(Stage.endAll);
 
-  it.each<[string, (call: Call) => unknown]>([
+  it.each<[string, (call: Call) => unknown, Protocol?]>([
     ['req.destroy()', (call) => call.req.destroy()],
+    ['req.destroy() over TLS', (call) => call.req.destroy(), 'HTTPS'],
     ['res.destroy()', (call) => call.res.destroy()],
     ['req.socket.destroy()', (call) => call.req.socket.destroy()],
     [
@@ -227,8 +234,8 @@ describeFrameworks('server code that destroys the connection ends the work', (fr
         call.res.destroy();
       },
     ],
-  ])('[abort-10] with %s', async (_, destroy) => {
-    const contest = await Contest.start(framework, destroy);
+  ])('[abort-10] with %s', async (_, destroy, protocol = 'HTTP/1.1') => {
+    const contest = await Contest.start(framework, destroy, { locks: { protocol } });
     await contest.expectHeld();
     contest.go();
     await contest.expectHandedOn();

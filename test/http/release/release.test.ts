@@ -2,6 +2,7 @@ import { getLock, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import type { Protocol } from '../../support/http/protocols.ts';
 import { Stage } from '../../support/http/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { Contest } from '../../support/stores/contest.ts';
@@ -13,23 +14,31 @@ const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 }
 describeFrameworks('a guard gives its lock to the next request', (framework) => {
   afterEach(Stage.endAll);
 
-  it('[release-01] when the handler answers, not earlier', async () => {
-    const work = gate();
-    const contest = await Contest.start(framework, async (call, stage) => {
-      stage.note('first works');
-      await work;
-      stage.note('first answers');
-      call.send('first');
-    });
-    await contest.expectHeld();
-    contest.go();
-    await contest.stage.until('first works');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
-    await contest.first.receives(/200 OK[\s\S]*first$/);
-    contest.stage.expectOrder('first answers', 'released first k', 'second in');
-  });
+  it.each<Protocol>(['HTTP/1.1', 'HTTPS'])(
+    '[release-01] when the handler answers, not earlier (%s)',
+    async (protocol) => {
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          stage.note('first works');
+          await work;
+          stage.note('first answers');
+          call.send('first');
+        },
+        { locks: { protocol } },
+      );
+      await contest.expectHeld();
+      contest.go();
+      await contest.stage.until('first works');
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+      await contest.first.receives(/200 OK[\s\S]*first$/);
+      contest.stage.expectOrder('first answers', 'released first k', 'second in');
+      await contest.stage.unheard();
+    },
+  );
 
   it('[release-02] in the round of the event loop in which it ends the response, before the response closes', async () => {
     const contest = await Contest.start(framework, (call, stage) => {
