@@ -1,6 +1,5 @@
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { aptInstall } from '../processes/apt.ts';
+import { isExecutable, onPath } from '../processes/executable.ts';
 
 const missing =
   'The tests need a real Redis server, and none was found. Any one of these helps: ' +
@@ -22,20 +21,6 @@ export function redisBinary(): string {
   const binary = onPath('redis-server') ?? onPath('valkey-server') ?? install();
   if (!binary) throw new Error(missing);
   return binary;
-}
-
-function onPath(name: string): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
-  return folders.map((folder) => join(folder, name)).find(isExecutable);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }
 
 function install(): string | undefined {

@@ -1,0 +1,413 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import compression from 'compression';
+import helmet from 'helmet';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { createLocks, type Hold, type LockEvents, type Locks, lock, MemoryStore } from 'reenlock';
+import { type Above, type BoardHost, type BoardOptions, BoardServer, boardHosts } from '../../support/http/boards.ts';
+import { installMs, launchBrowser } from '../../support/http/browser.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { type Job, startJob } from '../../support/stores/set-up.ts';
+import { until } from '../../support/until.ts';
+
+// A browser on a machine that others use, too, takes seconds for what it does in milliseconds.
+jest.setTimeout(60_000);
+watchLeaks();
+
+let browser: Browser;
+
+/** A server with a board, and a browser that looks at it. */
+class Scene {
+  readonly locks: Locks;
+  readonly forced: LockEvents['forced'][] = [];
+  /** What the browser complained of. */
+  readonly complaints: string[] = [];
+  readonly #host: BoardHost;
+  readonly #options: BoardOptions;
+  readonly #above: readonly Above[];
+  readonly #jobs: Job[] = [];
+  readonly #contexts: BrowserContext[] = [];
+  server!: BoardServer;
+
+  private constructor(host: BoardHost, options: Partial<BoardOptions>, above: readonly Above[]) {
+    this.locks = createLocks({ store: new MemoryStore() });
+    this.locks.on('forced', (event) => void this.forced.push(event));
+    this.#host = host;
+    this.#options = { locks: this.locks, authorize: () => ({ name: 'ann', mayForceRelease: true }), ...options };
+    this.#above = above;
+  }
+
+  static async start(host: BoardHost, options: Partial<BoardOptions> = {}, ...above: Above[]): Promise<Scene> {
+    const scene = new Scene(host, options, above);
+    scenes.push(scene);
+    await scene.serve();
+    return scene;
+  }
+
+  async serve(port = 0): Promise<void> {
+    this.server = await BoardServer.start(this.#host.listener(this.#options, ...this.#above), port);
+  }
+
+  async visit(options: Parameters<Browser['newContext']>[0] = {}, path = '/ops/locks'): Promise<Page> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    this.#contexts.push(context);
+    const page = await context.newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => void this.complaints.push(String(error)));
+    page.on('dialog', (dialog) => void this.complaints.push(`dialog ${dialog.message()}`));
+    await page.goto(this.server.url(path));
+    return page;
+  }
+
+  job(traceId: string): Job {
+    const job = startJob(this.locks, traceId);
+    this.#jobs.push(job);
+    return job;
+  }
+
+  hold(traceId: string, key: string, options = {}): Promise<Hold> {
+    return this.job(traceId).in(() => lock.acquire(key, options));
+  }
+
+  /** Resolves once the request stands in the queue. */
+  async wait(traceId: string, key: string): Promise<void> {
+    const stands = new Promise<void>((resolve) => {
+      const off = this.locks.on('waiting', () => {
+        off();
+        resolve();
+      });
+    });
+    // At the end of its job or test it is refused.
+    this.hold(traceId, key).catch(() => {});
+    await stands;
+  }
+
+  async end(): Promise<void> {
+    for (const context of this.#contexts) await context.close();
+    await this.server.stop();
+    const closed = this.locks.close({ drainMs: 0 });
+    for (const job of this.#jobs) await job.end();
+    await closed;
+  }
+}
+
+const scenes: Scene[] = [];
+
+const row = (page: Page, key: string) => page.getByRole('row').filter({ has: page.getByText(key, { exact: true }) });
+const panel = (page: Page) => page.locator('#panel');
+const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor();
+
+describe('the board in a browser', () => {
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  }, installMs);
+  afterAll(() => browser?.close());
+  afterEach(async () => {
+    for (const scene of scenes.splice(0)) await scene.end();
+  });
+
+  describe.each(boardHosts)('on $name', (host) => {
+    it('tells who holds order 42 and for how long, and who waits behind it, in the order of their turns', async () => {
+      const scene = await Scene.start(host);
+      await scene.hold('the-holder', 'order:42', { category: 'shop' });
+      const page = await scene.visit();
+      await row(page, 'order:42').getByText('the-holder').waitFor();
+      expect(await row(page, 'order:42').textContent()).toMatch(/^order:42shopthe-holder.*\d s/);
+      await scene.hold('other', 'order:43');
+      await scene.wait('first-waiter', 'order:43');
+      await scene.wait('second-waiter', 'order:43');
+      await page.getByRole('button', { name: 'order:43' }).click();
+      await panel(page).getByText('2 requests wait for it').waitFor();
+      expect(await panel(page).locator('#holders').textContent()).toMatch(/^Ownerother.*Held for\d/);
+      expect(await panel(page).getByRole('listitem').allTextContents()).toEqual([
+        expect.stringMatching(/^first-waiter.*\d s$/),
+        expect.stringMatching(/^second-waiter.*\d s$/),
+      ]);
+      expect(scene.complaints).toEqual([]);
+    });
+
+    it('releases a lock for a reason, in two clicks, and says so', async () => {
+      const scene = await Scene.start(host);
+      const { fence } = await scene.hold('the-holder', 'order:42');
+      await scene.wait('the-waiter', 'order:42');
+      const page = await scene.visit();
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await page.getByRole('button', { name: 'Force release…' }).click();
+      const release = page.getByRole('button', { name: 'Release the lock' });
+      expect(await release.isDisabled()).toBe(true);
+      await page.getByLabel('Reason').fill('stuck for an hour');
+      await release.click();
+      await panel(page).locator('#holders').getByText('the-waiter').waitFor();
+      await row(page, 'order:42').getByText('the-waiter').waitFor();
+      expect(scene.forced).toEqual([
+        { key: 'order:42', category: undefined, fence, by: 'ann', reason: 'stuck for an hour' },
+      ]);
+      expect(await page.locator('#announcement').textContent()).toBe('order:42 was released');
+      expect(scene.complaints).toEqual([]);
+    });
+
+    it('does not release a lock that changed hands between the look and the click', async () => {
+      const scene = await Scene.start(host);
+      const job = scene.job('the-holder');
+      await job.in(() => lock.acquire('order:42'));
+      await scene.wait('the-waiter', 'order:42');
+      const page = await scene.visit();
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await page.getByRole('button', { name: 'Force release…' }).click();
+      await job.in(() => lock.release('order:42'));
+      await page.getByLabel('Reason').fill('stuck');
+      const reply = page.waitForResponse(/\/release$/);
+      await page.getByRole('button', { name: 'Release the lock' }).click();
+      expect((await reply).status()).toBe(409);
+      await page.getByText('The lock has changed hands since you looked. Nothing was released.').waitFor();
+      expect((await scene.locks.inspect('order:42')).holds).toMatchObject([{ owner: 'the-waiter' }]);
+      expect(scene.forced).toEqual([]);
+    });
+
+    it('offers no release to a user who may only look', async () => {
+      const scene = await Scene.start(host, { authorize: () => ({ name: 'bob' }) });
+      await scene.hold('the-holder', 'order:42');
+      const page = await scene.visit();
+      await page.getByText('bob · read-only').waitFor();
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await page.getByText('You may look, but not release.').waitFor();
+      expect(await page.getByRole('button', { name: 'Force release…' }).isVisible()).toBe(false);
+    });
+
+    it('works below helmet and compression', async () => {
+      const above = [helmet() as Above, compression({ threshold: 0 }) as Above];
+      const scene = await Scene.start(host, {}, ...above);
+      await scene.hold('the-holder', 'order:42');
+      const page = await scene.visit();
+      await row(page, 'order:42').getByText('the-holder').waitFor();
+      expect(scene.complaints).toEqual([]);
+    });
+
+    it('connects again after a restart of the server, and shows what is then', async () => {
+      const scene = await Scene.start(host);
+      const held = await scene.hold('the-holder', 'order:42');
+      const page = await scene.visit();
+      await row(page, 'order:42').waitFor();
+      const { port } = scene.server;
+      await scene.server.stop();
+      await page.getByText(/^Connection lost, trying again/).waitFor();
+      await held.release();
+      await scene.hold('later', 'order:43');
+      await scene.serve(port);
+      await live(page);
+      await row(page, 'order:43').getByText('later').waitFor();
+      expect(await row(page, 'order:42').count()).toBe(0);
+    });
+  });
+
+  const host = boardHosts[0] as BoardHost;
+
+  it('takes whatever a key, a category or an owner says for text', async () => {
+    const scene = await Scene.start(host, {
+      authorize: () => ({ name: '<b onmouseover="window.isHacked=1">ann</b>', mayForceRelease: true }),
+    });
+    const evil = [
+      '<img src=x onerror="window.isHacked=1">',
+      '"><script>window.isHacked=1</script>',
+      'javascript:window.isHacked=1//\'"`${window.isHacked=1}',
+      '</td><td onclick=window.isHacked=1>',
+      '\u202eevil\u0000\n<svg/onload=window.isHacked=1>',
+    ];
+    for (const key of evil) await scene.hold('holder', key, { category: `${key}!` });
+    const page = await scene.visit();
+    await until(async () => (await page.locator('tbody tr').count()) === evil.length);
+    const keys = await page.locator('.key').allTextContents();
+    expect(keys.sort()).toEqual([...evil].sort());
+    expect((await page.locator('#category option').allTextContents()).sort()).toEqual(
+      ['All', ...evil.map((key) => `${key}!`)].sort(),
+    );
+    for (const key of evil) {
+      await page.locator('.key').nth(keys.indexOf(key)).click();
+      await panel(page).locator('h2').waitFor();
+      await page.getByRole('button', { name: 'Force release…' }).click();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+    expect(await page.evaluate('window.isHacked')).toBeUndefined();
+    expect(await page.locator('img, td script, svg, [onclick], [onmouseover]').count()).toBe(0);
+    expect(scene.complaints).toEqual([]);
+  });
+
+  it('refuses what a page of another site sends, whatever way it takes', async () => {
+    const scene = await Scene.start(host);
+    const held = await scene.hold('the-holder', 'k');
+    const page = await scene.visit();
+    // Another site in the sense of browsers: the name differs, and cookies would be sent along.
+    const url = scene.server.url('/ops/locks/release');
+    await page.goto(url.replace('127.0.0.1', 'localhost').replace('/ops/locks/release', '/elsewhere'));
+    const statuses: number[] = [];
+    page.on('response', (response) => {
+      if (response.url() === url && response.request().method() === 'POST') statuses.push(response.status());
+    });
+    const body = JSON.stringify({ id: 'k', fence: held.fence, reason: 'evil' });
+    const attempts = [
+      `fetch(${JSON.stringify(url)}, { method: 'POST', mode: 'no-cors', body: ${JSON.stringify(body)} })`,
+      `fetch(${JSON.stringify(url)}, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: ${JSON.stringify(body)} })`,
+      `navigator.sendBeacon(${JSON.stringify(url)}, ${JSON.stringify(body)})`,
+    ];
+    for (const attempt of attempts) await page.evaluate(`Promise.resolve(${attempt}).catch(() => {})`);
+    await page.evaluate(`(() => {
+      const form = document.createElement('form');
+      Object.assign(form, { method: 'POST', action: ${JSON.stringify(url)}, enctype: 'text/plain' });
+      const field = document.createElement('input');
+      field.name = ${JSON.stringify(body.slice(0, -1))};
+      field.value = '}';
+      form.append(field);
+      document.body.append(form);
+      form.submit();
+    })()`);
+    await page.waitForURL(url);
+    expect(statuses.length).toBeGreaterThanOrEqual(2);
+    expect(new Set(statuses)).toEqual(new Set([403]));
+    expect([held.isHeld(), scene.forced]).toEqual([true, []]);
+  });
+
+  it.each(['light', 'dark'] as const)('has nothing that axe-core finds fault with, in the %s', async (colorScheme) => {
+    const scene = await Scene.start(host);
+    await scene.hold('the-holder', 'order:42', { category: 'shop' });
+    await scene.hold('a-reader', 'order:43', { mode: 'read' });
+    await scene.wait('the-waiter', 'order:43');
+    // What checks the page is a script of its own.
+    const page = await scene.visit({ colorScheme, bypassCSP: true });
+    await row(page, 'order:43').waitFor();
+    const axe = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
+    await page.evaluate(axe);
+    const faults = async () => {
+      const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
+      return violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]);
+    };
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'order:43' }).click();
+    await panel(page).getByText('1 request waits for it').waitFor();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'Force release…' }).click();
+    expect(await faults()).toEqual([]);
+    await page.getByLabel('Reason').fill('stuck');
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByLabel('Find').fill('nothing');
+    await page.getByText('No lock matches.').waitFor();
+    expect(await faults()).toEqual([]);
+    await scene.server.stop();
+    await page.getByText(/^Connection lost/).waitFor();
+    expect(await faults()).toEqual([]);
+  });
+
+  it('can be used by the keyboard alone', async () => {
+    const scene = await Scene.start(host);
+    for (const key of ['order:1', 'order:2', 'order:3']) await scene.hold(`holder-of-${key.slice(-1)}`, key);
+    const page = await scene.visit();
+    await row(page, 'order:3').waitFor();
+    const focused = () => page.evaluate('document.activeElement.id || document.activeElement.textContent');
+    await page.keyboard.press('/');
+    expect(await focused()).toBe('text');
+    await page.keyboard.type('order:');
+    // Past the category, the box and the heads of seven columns, to the first line: the longest hold.
+    for (let i = 0; i < 10; i++) await page.keyboard.press('Tab');
+    expect(await focused()).toBe('order:1');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowUp');
+    expect(await focused()).toBe('order:2');
+    await page.keyboard.press('Enter');
+    await panel(page).getByText('holder-of-2').waitFor();
+    expect(await focused()).toBe('panel-key');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('ask-release');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('reason');
+    await page.keyboard.press('Escape');
+    expect(await focused()).toBe('ask-release');
+    await page.keyboard.press('Escape');
+    expect(await panel(page).isVisible()).toBe(false);
+    expect(await focused()).toBe('order:2');
+  });
+
+  it('filters by words, category and waiters, and sorts by each column', async () => {
+    const scene = await Scene.start(host);
+    await scene.hold('zoe', 'order:1');
+    await scene.hold('ann', 'order:2', { category: 'shop' });
+    await scene.hold('bob', 'stock:1', { category: 'shop' });
+    await scene.wait('waits-for-order-1', 'order:1');
+    const page = await scene.visit();
+    const keys = () => page.locator('.key').allTextContents();
+    const shows = (...wanted: string[]) => until(keys, (seen) => seen.join() === wanted.join());
+    await shows('order:1', 'order:2', 'stock:1');
+    const sort = page.getByRole('columnheader', { name: 'Held by' });
+    await sort.getByRole('button').click();
+    await shows('order:2', 'stock:1', 'order:1');
+    expect(await sort.getAttribute('aria-sort')).toBe('ascending');
+    await sort.getByRole('button').click();
+    await shows('order:1', 'stock:1', 'order:2');
+    expect(await sort.getAttribute('aria-sort')).toBe('descending');
+    await page.getByLabel('Find').fill('WAITS-FOR');
+    await shows('order:1');
+    await page.getByLabel('Find').fill('stock');
+    await shows('stock:1');
+    await page.getByText('1 of 3 locks').waitFor();
+    await page.getByLabel('Find').fill('');
+    await page.getByLabel('Category').selectOption('shop');
+    await shows('stock:1', 'order:2');
+    await page.getByLabel('Category').selectOption('Without');
+    await shows('order:1');
+    await page.getByLabel('Category').selectOption('All');
+    await page.getByLabel('Only with waiters').check();
+    await shows('order:1');
+  });
+
+  it('opens the lock that its address names, and names the one that is open', async () => {
+    const scene = await Scene.start(host);
+    await scene.hold('the-holder', 'a key|with = signs/&?#', { category: 'a%b' });
+    const page = await scene.visit();
+    await page.locator('.key').click();
+    await panel(page).getByText('the-holder').waitFor();
+    const address = page.url();
+    expect(address).toMatch(/#lock=/);
+    await page.getByRole('button', { name: 'Close' }).click();
+    expect(page.url()).not.toContain('#');
+    await page.goto(address);
+    await panel(page).getByText('the-holder').waitFor();
+    expect(await panel(page).locator('h2').textContent()).toBe('a key|with = signs/&?#');
+  });
+
+  it('with 1,000 locks touches only the lines that a change is about, and the clock only those that are seen', async () => {
+    const scene = await Scene.start(host);
+    const job = scene.job('holder');
+    for (let i = 0; i < 1_000; i++) await job.in(() => lock.acquire(`key:${i}`, { leaseMs: 300_000 }));
+    const page = await scene.visit();
+    await page.getByText('1,000 locks', { exact: true }).waitFor();
+    await until(async () => (await page.locator('.line').count()) === 1_000);
+    // Each frame makes a part of the lines.
+    await page.evaluate(`
+      window.touched = new Set();
+      window.added = 0;
+      new MutationObserver((changes) => {
+        for (const { target, addedNodes, type } of changes) {
+          const line = target.nodeType === 1 ? target.closest('.line') : target.parentElement?.closest('.line');
+          if (line) window.touched.add(line.dataset.id);
+          if (type === 'childList' && target.tagName === 'TBODY') window.added += addedNodes.length;
+        }
+      }).observe(document.querySelector('tbody'), { subtree: true, childList: true, characterData: true });
+    `);
+    const inView = (await page.evaluate(
+      "[...document.querySelectorAll('.line')].filter((line) => line.getBoundingClientRect().top < innerHeight).length",
+    )) as number;
+    await until(async () => (await page.evaluate('window.touched.size')) !== 0);
+    await scene.wait('the-waiter', 'key:900');
+    await row(page, 'key:900').locator('.queue').getByText('1', { exact: true }).waitFor();
+    const touched = (await page.evaluate('[...window.touched]')) as string[];
+    expect(touched).toContain('key:900');
+    // Those that came into view above the first are few.
+    expect(touched.length).toBeLessThanOrEqual(inView + 20);
+    // The contended one went to the top, and no other was moved.
+    expect(await page.evaluate('window.added')).toBe(1);
+  });
+});
