@@ -230,7 +230,8 @@ class Play {
     const terms = { leaseMs, queue: step.queue, maxWaiters: step.max, livenessMs };
     const reply = await this.#store.acquire(request, terms);
     if (reply.status === 'granted') this.#grantedFences.set(step.hold, reply.grant.fence);
-    return this.#plain(reply);
+    // Only a store whose calls may get lost says this.
+    return this.#plain({ ...reply, mayArriveLater: undefined });
   }
 
   async #look(): Promise<unknown> {

@@ -125,7 +125,6 @@ function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & A
     claimMs: Math.min(defaults.claimMs, settings.leaseMs),
     mode: settings.mode,
     priority: settings.priority,
-    unanswered: 0,
   };
 }
 

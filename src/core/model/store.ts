@@ -142,11 +142,6 @@ export interface HoldRequest {
   readonly mode: LockMode;
   /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
   readonly priority: number;
-  /**
-   * How many acquires of this hold id may still arrive: zero at first, and kept up to date by a store that can tell. Where
-   * any may, a refusal is followed by a release: a late grant would belong to nobody.
-   */
-  unanswered?: number;
 }
 
 /** The terms of one acquire; durations are milliseconds. */
@@ -194,8 +189,17 @@ interface Reply {
   readonly claims: readonly StoreGrant[];
 }
 
+interface AcquireReplyBase extends Reply {
+  /**
+   * Whether another copy of this acquire, or of an earlier one of the same hold id, may still reach the store; absent if
+   * the store cannot tell. If it may, the caller must release the hold id after a refusal: it would not hear of a late
+   * grant.
+   */
+  readonly mayArriveLater?: boolean;
+}
+
 /** The reply to an acquire; times are milliseconds on the store's clock, others are durations. */
-export type AcquireReply = Reply &
+export type AcquireReply = AcquireReplyBase &
   (
     | {
         readonly status: 'granted';

@@ -76,8 +76,6 @@ export class Deadlocks {
   }
 }
 
-/** Without the fields that change while it waits: an edge is removed as it was set. */
 function edgeOf({ task: { key, request, work } }: Waiter): WaitEdge {
-  const { unanswered: _, ...constant } = request;
-  return { request: constant, traceId: work.traceId, key };
+  return { request, traceId: work.traceId, key };
 }

@@ -150,7 +150,7 @@ export class PendingAcquires {
     else {
       this.#end(waiter);
       // A copy of the call may come yet: it would be granted, and nobody would know.
-      if ((request.unanswered ?? 0) > 0) this.#releases.releaseInBackground({ key, request, leaseMs });
+      if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
       if (reply.status === 'refused') callbacks.onRefused(retryAfterRefusal(reply, queue));
       else callbacks.onFailed(refusal(waiter, reply, queue));

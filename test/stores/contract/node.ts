@@ -112,7 +112,7 @@ export function describeNode({ harness, stage }: Contract): void {
     it('tells it also of a hold id whose acquire was answered, when it is the first and when it is not', async () => {
       const process = await stage.process({ freed: true });
       for (let turn = 0; turn < 3; turn++) {
-        const line = process.line(undefined, { unanswered: 0 });
+        const line = process.line();
         await line.hold();
         await announced(line);
       }

@@ -11,7 +11,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
         const { endMs } = await process.line().hold();
         const waiter = process.line();
         const first = await waiter.ask();
-        expect(first).toEqual({
+        expect(first).toMatchObject({
           status: 'queued',
           isNew: true,
           leaseRemainingMs: endMs - first.nowMs,

@@ -161,6 +161,11 @@ export class Line {
     return this.request.holdId;
   }
 
+  /** The same acquire in the hands of a caller that made none of its calls: the store cannot know whether all arrived. */
+  get copy(): Line {
+    return new Line(this.#stage, { ...this.request });
+  }
+
   /** Acquires and queues; a repeat is the poll. */
   async ask(over: Partial<AcquireTerms> = {}): Promise<AcquireReply> {
     const terms = { leaseMs: longMs, queue: true, maxWaiters: 100, livenessMs: longMs, ...over };

@@ -60,15 +60,15 @@ describe('MemoryStore', () => {
 
   it('forgets a hold at its release where no call about it is on its way, and nothing else', async () => {
     const process = stage.deafProcess();
-    const held = process.line(undefined, { unanswered: 0 });
+    const held = process.line();
     await held.hold();
     expect((await held.release(longMs)).status).toBe('released');
     expect((await held.release(longMs)).status).toBe('absent');
-    const late = process.line(undefined, { unanswered: 0 });
+    const late = process.line();
     await late.release(longMs);
     expect((await late.ask()).status).toBe('cancelled');
     await process.line().hold();
-    const waiter = await process.line(undefined, { unanswered: 0 }).wait();
+    const waiter = await process.line().wait();
     expect((await waiter.release(longMs)).status).toBe('cancelled');
     expect((await waiter.ask()).status).toBe('cancelled');
   });

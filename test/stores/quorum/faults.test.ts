@@ -61,7 +61,7 @@ describe('a quorum of real servers', () => {
   it('remembers a release as cheaply as ever on the servers that answered, while another does not', async () => {
     await start(3);
     await redis.servers[0]!.kill();
-    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    const line = stage.deafProcess().line();
     await line.hold({ leaseMs });
     await line.release(leaseMs);
     // What is written beside the record is for releases that an acquire may still follow.

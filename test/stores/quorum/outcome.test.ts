@@ -137,10 +137,10 @@ describe('an acquire that failed on a quorum', () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'another');
     const acquire = stage.nodes[0]!.acquire.bind(stage.nodes[0]);
-    stage.nodes[0]!.acquire = (request: HoldRequest, terms) => {
-      request.unanswered = 1;
-      return acquire(request, terms);
-    };
+    stage.nodes[0]!.acquire = async (request: HoldRequest, terms) => ({
+      ...(await acquire(request, terms)),
+      mayArriveLater: true,
+    });
     for (const node of stage.nodes.slice(1)) node.next('acquire', readOnly);
     const outcome = await asked(stage);
     expect(answersOf(outcome)).toEqual(['refused', 'failed', 'failed']);

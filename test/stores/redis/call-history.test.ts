@@ -11,7 +11,7 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('what the server is told of a release', () => {
+describe('CallHistory', () => {
   const connected = (): Redis['stream'] => ({}) as Redis['stream'];
   const client = { stream: connected() } as Redis;
   const request = (holdId = 'hold', id = 'order:42'): HoldRequest => ({
@@ -22,78 +22,97 @@ describe('what the server is told of a release', () => {
     mode: 'write',
     priority: 0,
     claimMs: longMs,
-    unanswered: 0,
   });
-  /** Answers what it was told. */
+  /** A hold whose acquire was answered. */
+  const granted = (history: CallHistory, holdId: string, id?: string): HoldRequest => {
+    const hold = request(holdId, id);
+    history.acquireSent(hold)();
+    return hold;
+  };
+  /** Sends a release, and returns what the server is told with it. */
   const release = (history: CallHistory, hold: HoldRequest) => {
     const flag = history.releaseFlag(hold, longMs);
     history.releaseSent(hold);
     return flag;
   };
 
-  it('is that nothing else can come of it, where all was answered', () => {
+  it('a release says that no acquire can arrive if all of them were answered', () => {
     const history = new CallHistory(client);
     const hold = request();
-    history.acquireSent(hold)();
+    expect(history.acquireSent(hold)()).toBe(false);
     expect(release(history, hold)).toBe(1);
   });
 
-  it('is that an acquire may come, where one was not answered, or asked for by somebody else', () => {
+  it('a release says that an acquire may arrive if one was not answered, or if the store never sent one', () => {
     const history = new CallHistory(client);
     const hold = request();
     history.acquireSent(hold);
-    history.acquireSent(hold)();
+    expect(history.acquireSent(hold)()).toBe(true);
     expect(release(history, hold)).toBe(2);
-    const { unanswered: _, ...unknown } = request('other');
-    expect(release(history, unknown)).toBe(2);
+    expect(release(history, request('other'))).toBe(2);
   });
 
-  it('is that an acquire may come, where another was answered, though that was said twice', () => {
+  it('an acquire that is reported as answered twice does not count for another one', () => {
     const history = new CallHistory(client);
     const hold = request();
     history.acquireSent(hold);
-    const answered = history.acquireSent(hold);
-    answered();
-    answered();
+    const onAnswered = history.acquireSent(hold);
+    expect([onAnswered(), onAnswered()]).toEqual([true, true]);
     expect(release(history, hold)).toBe(2);
   });
 
-  it('is that an acquire may come, where one was answered on another connection than it was sent on', () => {
+  it('a release says that an acquire may arrive if one was answered on another connection than it was sent on', () => {
     const history = new CallHistory(client);
     const hold = request();
-    const answered = history.acquireSent(hold);
+    const onAnswered = history.acquireSent(hold);
     client.stream = connected();
-    answered();
+    expect(onAnswered()).toBe(true);
     expect(release(history, hold)).toBe(2);
   });
 
-  it('is that an earlier one is open, until that is answered; on the same lock alone', () => {
+  it('a release says that another release of the same lock is open, until that one is answered', () => {
     const history = new CallHistory(client);
-    release(history, request('first'));
-    expect(release(history, request('second', 'order:43'))).toBe(1);
-    expect(release(history, request('second'))).toBe(0);
-    history.releaseAnswered(request('second'));
-    history.releaseAnswered(request('first'));
-    expect(release(history, request('third'))).toBe(1);
+    const [first, second] = [granted(history, 'first'), granted(history, 'second')];
+    release(history, first);
+    expect(release(history, granted(history, 'elsewhere', 'order:43'))).toBe(1);
+    expect(release(history, second)).toBe(0);
+    history.releaseAnswered(second);
+    history.releaseAnswered(first);
+    expect(release(history, granted(history, 'third'))).toBe(1);
   });
 
-  it('is that none is open, however many are on other locks, and that earlier ones are, until they are over', () => {
+  it('an open release counts for ten minutes after it was sent last', () => {
     const clock = new ManualClock();
     const history = new CallHistory(client, clock);
-    for (let i = 0; i < 5_000; i++) expect(release(history, request(`hold-${i}`, `order:${i}`))).toBe(1);
-    expect(release(history, request('next', 'order:42'))).toBe(0);
+    for (let i = 0; i < 5_000; i++) expect(release(history, granted(history, `hold-${i}`, `order:${i}`))).toBe(1);
+    expect(release(history, granted(history, 'next'))).toBe(0);
     clock.skip(599_999);
-    expect(history.releaseFlag(request('last', 'order:42'), longMs)).toBe(0);
+    const last = granted(history, 'last');
+    expect(history.releaseFlag(last, longMs)).toBe(0);
     clock.skip(1);
-    expect(release(history, request('last', 'order:42'))).toBe(1);
+    expect(release(history, last)).toBe(1);
   });
 
-  it('is that none is open, where a later try of it was answered', () => {
+  it('an open release that is sent again counts from then on', () => {
+    const clock = new ManualClock();
+    const history = new CallHistory(client, clock);
+    const hold = granted(history, 'hold');
+    release(history, hold);
+    clock.skip(300_000);
+    release(history, hold);
+    clock.skip(599_999);
+    const next = granted(history, 'next');
+    expect(history.releaseFlag(next, longMs)).toBe(0);
+    clock.skip(1);
+    expect(history.releaseFlag(next, longMs)).toBe(1);
+  });
+
+  it('the answer to one try of a release settles its other tries', () => {
     const history = new CallHistory(client);
-    const hold = request('tried');
+    const hold = granted(history, 'tried');
     for (let tries = 0; tries < 3; tries++) expect(release(history, hold)).toBe(1);
     history.releaseAnswered(hold);
-    expect(release(history, request('next'))).toBe(1);
+    expect(release(history, granted(history, 'next'))).toBe(1);
   });
 });
 
@@ -105,7 +124,7 @@ describe('releases that the server remembers', () => {
     const processes = [stage.deafProcess(), stage.deafProcess()];
     for (let round = 0; round < 20; round++) {
       for (const process of processes) {
-        const line = process.line(undefined, { unanswered: 0 });
+        const line = process.line();
         await line.hold();
         expect((await line.release(longMs)).status).toBe('released');
         expect((await line.release(longMs)).status).toBe('released');
@@ -117,7 +136,9 @@ describe('releases that the server remembers', () => {
   });
 
   it('are none where nothing was there, and nothing can come', async () => {
-    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await stage.client.flushall();
     for (let tries = 0; tries < 2; tries++) expect((await line.release(longMs)).status).toBe('absent');
     expect(await stage.client.keys('*')).toEqual([]);
   });
@@ -134,7 +155,7 @@ describe('releases that the server remembers', () => {
   });
 
   it('are in the queue, and answered the same, where the record is full of them', async () => {
-    const lines = Array.from({ length: 40 }, () => stage.deafProcess().line(undefined, { unanswered: 0 }));
+    const lines = Array.from({ length: 40 }, () => stage.deafProcess().line());
     for (const line of lines) {
       await line.hold();
       await line.release(longMs);
@@ -153,7 +174,7 @@ describe('releases that the server remembers', () => {
     const client = stage.connect({ port: proxy.port });
     stage.store = new RedisStore({ client });
     const process = stage.deafProcess();
-    const lines = [process.line(undefined, { unanswered: 0 }), process.line(undefined, { unanswered: 0 })];
+    const lines = [process.line(), process.line()];
     let acquire: readonly string[] = [];
     void proxy.loseReply((words) => {
       if (words[0] !== 'evalsha') return false;
@@ -177,7 +198,7 @@ describe('releases that the server remembers', () => {
       await line.hold();
       await line.release(1);
     }
-    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    const line = stage.deafProcess().line();
     await line.hold();
     await line.release();
     expect(await stage.client.getrange(record, 16, 17)).toBe('--');
@@ -186,19 +207,19 @@ describe('releases that the server remembers', () => {
   });
 
   it.each([
-    ['in the record', 0],
-    ['in the queue', 1],
+    ['in the record', false],
+    ['in the queue', true],
   ])(
     'are there for longer than an hour where that was asked for, %s, whoever has the key meanwhile',
-    async (_, unanswered) => {
+    async (_, isUnknown) => {
       const dayMs = 86_400_000;
-      const line = stage.deafProcess().line(undefined, { unanswered });
+      const line = stage.deafProcess().line();
       await line.hold();
-      await line.release(dayMs);
+      await (isUnknown ? line.copy : line).release(dayMs);
       const lasts = async () => expect(await stage.client.pttl(record)).toBeGreaterThan(dayMs - 600_000);
       await lasts();
       for (const tombstoneMs of [0, longMs]) {
-        const next = stage.deafProcess().line(undefined, { unanswered: 0 });
+        const next = stage.deafProcess().line();
         const { fence } = await next.hold();
         await lasts();
         expect((await next.renew(fence)).status).toBe('renewed');
@@ -211,12 +232,12 @@ describe('releases that the server remembers', () => {
   );
 
   it('for longer than an hour cost a lock its quick path no longer than that lasts', async () => {
-    const line = stage.deafProcess().line(undefined, { unanswered: 0 });
+    const line = stage.deafProcess().line();
     await line.hold();
     await line.release(3_600_100);
     expect(await stage.client.getrange(record, 16, 17)).toBe('-l');
     await setTimeout(110);
-    const next = stage.deafProcess().line(undefined, { unanswered: 0 });
+    const next = stage.deafProcess().line();
     await next.hold();
     expect(await stage.client.getrange(record, 16, 17)).toBe('--');
     expect((await line.ask()).status).toBe('cancelled');
@@ -224,7 +245,7 @@ describe('releases that the server remembers', () => {
 
   it('are as many as were sent and not answered', async () => {
     const process = stage.deafProcess();
-    const lines = Array.from({ length: 3 }, () => process.line('owner', { unanswered: 0 }));
+    const lines = Array.from({ length: 3 }, () => process.line('owner'));
     for (const line of lines) await line.hold();
     await Promise.all(lines.map((line) => line.release(longMs)));
     for (const line of lines) expect((await line.release(longMs)).status).toBe('released');

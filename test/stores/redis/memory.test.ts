@@ -25,10 +25,11 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     const error: unknown = await line.ask().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockStoreError);
     expect(error).toMatchObject(outOfMemory);
-    // It was answered: nothing of it can come any more.
-    expect(line.request.unanswered).toBe(0);
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     expect(await stage.client.keys('reenlock:*')).toEqual([]);
+    // The server has replied: no copy of the refused call can arrive.
+    await stage.client.flushall();
+    expect((await line.ask()).mayArriveLater).toBe(false);
   });
 
   it('an acquire of a key that was used before is refused, too, and leaves it free', async () => {
@@ -73,9 +74,8 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
   it('a release succeeds, and is remembered, also where an acquire of it may come yet', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
-    line.request.unanswered = 1;
     await fill();
-    expect((await line.release(longMs)).status).toBe('released');
+    expect((await line.copy.release(longMs)).status).toBe('released');
     expect((await line.ask()).status).toBe('cancelled');
   });
 

@@ -129,7 +129,6 @@ function asksOf(store: RedisStore): Asks {
     mode: 'write' as const,
     priority: 0,
     claimMs: 3_000,
-    unanswered: 0,
   });
   const terms = { leaseMs: 30_000, queue: true, maxWaiters: 10, livenessMs: 5_000 };
   return {

@@ -82,7 +82,9 @@ export class MemoryStore implements LockStore {
 
   release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
     const lock = this.#lock(request.id);
-    const reply = release(lock, this.#hostFor(request.process), request, terms);
+    // The very object was granted here, synchronously: no other call about it is on its way, and it can be forgotten.
+    const isSettled = lock.holds.get(request.holdId)?.request === request;
+    const reply = release(lock, this.#hostFor(request.process), request, isSettled ? forgotten : terms);
     this.#keep(request.id, lock);
     if (terms.announce && reply.status !== 'absent' && lock.holds.size === 0) {
       for (const process of this.#freedListeners) this.#tell(process, { kind: 'freed', id: request.id });
@@ -160,10 +162,10 @@ export class MemoryStore implements LockStore {
     return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
   }
 
-  #bury({ holdId, unanswered }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
-    // Its acquire was answered in the turn in which it was asked for, and no other is on its way.
-    if (status === 'released' && unanswered === 0) return;
+  #bury({ holdId }: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void {
     const { nowMs } = this.#host;
     this.#tombstones.add(holdId, status, nowMs + tombstoneMs, nowMs);
   }
 }
+
+const forgotten: ReleaseTerms = { tombstoneMs: 0 };

@@ -169,7 +169,7 @@ async function undoTry(quorum: Quorum, hold: QuorumHold, attempt: QuorumTry, vot
   const haveAllReplied = votes.every(
     (vote) => vote !== undefined && vote.kind !== 'timeout' && vote.kind !== 'unreachable',
   );
-  const isKnown = haveAllReplied && quorum.unanswered(hold.request) === 0;
+  const isKnown = haveAllReplied && !quorum.mayArriveLater(hold.request);
   // It was released meanwhile: that release goes to every node and gets the replies.
   if (attempt.state === 'lost') return isKnown && attempt.granted.size === 0;
   attempt.state = 'lost';
@@ -193,7 +193,7 @@ function undo(
   request: HoldRequest,
   isAnswered: boolean,
 ): Promise<CallResult<ReleaseReply>> {
-  const tombstoneMs = isAnswered && request.unanswered === 0 ? 0 : hold.leaseMs;
+  const tombstoneMs = isAnswered && node.mayArriveLater(request) === false ? 0 : hold.leaseMs;
   return releases.release(hold, node, request, { tombstoneMs });
 }
 

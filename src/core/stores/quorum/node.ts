@@ -1,7 +1,7 @@
 import type { Clock, Instant, Timer } from '../../base/clock.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { LockStoreError } from '../../model/errors.ts';
-import type { HoldRequest, LockStore } from '../../model/store.ts';
+import type { AcquireReply, HoldRequest, LockStore } from '../../model/store.ts';
 
 /** The result of one call to one node. `failed`: the node replied with an error and did nothing. */
 export type CallResult<T> =
@@ -20,6 +20,8 @@ export class QuorumNode {
   #isSilent = false;
   #offsetMs: number | undefined;
   readonly #requests = new WeakMap<HoldRequest, HoldRequest>();
+  /** Whether an acquire of each of those requests may still reach the store, as its latest reply says. */
+  readonly #mayArriveLater = new WeakMap<HoldRequest, boolean>();
 
   constructor(store: LockStore, clock: Clock, timeoutMs: number) {
     this.store = store;
@@ -37,15 +39,7 @@ export class QuorumNode {
     return this.#offsetMs;
   }
 
-  /** To be called with the time in each reply of the store. */
-  noteClock(sent: Instant, nowMs: number): void {
-    this.#offsetMs = nowMs - sent.monoMs;
-  }
-
-  /**
-   * The request as this node is asked it: a writer's, like all on a quorum, and with an `unanswered` of its own, since another
-   * node's silence says nothing of this one.
-   */
+  /** The request as this node gets it: an object of its own, that of a writer, like all on a quorum. */
   requestOf(request: HoldRequest): HoldRequest {
     let own = this.#requests.get(request);
     if (own === undefined) {
@@ -62,7 +56,18 @@ export class QuorumNode {
   rename(request: HoldRequest): void {
     const own = this.requestOf(request);
     const count = Number(renameSuffix.exec(own.holdId)?.[1] ?? 0) + 1;
-    this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}`, unanswered: 0 });
+    this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}` });
+  }
+
+  /** What the store last said about a request of this node; undefined if it did not say. */
+  mayArriveLater(request: HoldRequest): boolean | undefined {
+    return this.#mayArriveLater.get(request);
+  }
+
+  /** To be called with each reply to an acquire, and when that was sent. */
+  onAcquireReply(request: HoldRequest, sent: Instant, { nowMs, mayArriveLater }: AcquireReply): void {
+    this.#offsetMs = nowMs - sent.monoMs;
+    if (mayArriveLater !== undefined) this.#mayArriveLater.set(request, mayArriveLater);
   }
 
   /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */

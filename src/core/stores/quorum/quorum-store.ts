@@ -16,6 +16,7 @@ import type {
 import { checkOptions, milliseconds, objectWith, type Rule, type Rules } from '../../model/validate.ts';
 import { acquireQuorum } from './acquire.ts';
 import { forceReleaseQuorum, inspectQuorum, releaseQuorum, renewQuorum } from './calls.ts';
+import type { QuorumHold } from './hold.ts';
 import { QuorumNode } from './node.ts';
 import { Quorum } from './quorum.ts';
 import { subscribeQuorum } from './stream.ts';
@@ -68,10 +69,8 @@ export class QuorumStore implements LockStore {
       const { since, reply } = hold.pending;
       return later(await reply, elapsedMs(now, since));
     }
-    const reply = acquireQuorum(this.#quorum, hold, terms).finally(() => {
+    const reply = this.#acquire(hold, terms).finally(() => {
       hold.pending = undefined;
-      // Only who asked knows whether it asks again: a node that remembers a release would cancel that.
-      request.unanswered = this.#quorum.unanswered(hold.request);
       holds.dropIfSettled(hold);
     });
     hold.pending = { since: now, reply };
@@ -99,6 +98,12 @@ export class QuorumStore implements LockStore {
   /** In force once the streams of a quorum are. The others follow when they can. */
   async subscribe(process: string, listener: StoreListener): Promise<Unsubscribe> {
     return subscribeQuorum(this.#quorum, process, listener);
+  }
+
+  async #acquire(hold: QuorumHold, terms: AcquireTerms): Promise<AcquireReply> {
+    const reply = await acquireQuorum(this.#quorum, hold, terms);
+    // Only the caller knows whether it asks again, which a node that remembers a release would cancel.
+    return this.#quorum.mayArriveLater(hold.request) ? { ...reply, mayArriveLater: true } : reply;
   }
 }
 

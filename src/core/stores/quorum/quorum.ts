@@ -33,9 +33,9 @@ export class Quorum {
     this.releases = new QuorumReleases(clock);
   }
 
-  /** How many acquires of a hold may still arrive, at all nodes together. */
-  unanswered(request: HoldRequest): number {
-    return this.nodes.reduce((sum, node) => sum + (node.requestOf(request).unanswered ?? 0), 0);
+  /** Whether any node says that an acquire of a hold may still reach it. */
+  mayArriveLater(request: HoldRequest): boolean {
+    return this.nodes.some((node) => node.mayArriveLater(node.requestOf(request)) === true);
   }
 
   /**

@@ -30,7 +30,7 @@ export async function askNode(
     // Before `track`: if the grant is released at once, there is no moment without an unsettled call.
     call.then(
       (reply) => {
-        node.noteClock(sent, reply.nowMs);
+        node.onAcquireReply(request, sent, reply);
         if (reply.status === 'granted') onGranted(reply.grant.fence);
       },
       () => undefined, // The result of the call has the error.

@@ -17,6 +17,8 @@ const releaseRetryMs = 600_000;
 export class CallHistory {
   readonly #connections: RedisConnections;
   readonly #clock: Clock;
+  /** How many acquires of each hold may still reach the server. The caller passes one object with every call about a hold. */
+  readonly #openAcquires = new WeakMap<HoldRequest, { count: number }>();
   /** The releases that have no answer yet: by lock, then by hold id, the time until which each counts. */
   readonly #openReleases = new Map<string, Map<string, number>>();
 
@@ -25,15 +27,23 @@ export class CallHistory {
     this.#clock = clock;
   }
 
-  /** An acquire is about to be sent. Call the returned function when it was answered; a second call of it does nothing. */
-  acquireSent(request: HoldRequest): () => void {
+  /**
+   * An acquire is about to be sent. Call the returned function when it was answered; a second call of it does nothing. It
+   * returns whether a copy of this acquire, or of an earlier one of the same hold, may still reach the server.
+   */
+  acquireSent(request: HoldRequest): () => boolean {
     const epoch = this.#connections.connectionEpoch();
-    request.unanswered = (request.unanswered ?? 0) + 1;
+    let acquires = this.#openAcquires.get(request);
+    if (acquires === undefined) {
+      acquires = { count: 0 };
+      this.#openAcquires.set(request, acquires);
+    }
+    acquires.count += 1;
     let isOpen = true;
     return () => {
-      if (!isOpen) return;
+      if (isOpen && this.#connections.isSameEpoch(epoch)) acquires.count -= 1;
       isOpen = false;
-      if (this.#connections.isSameEpoch(epoch)) request.unanswered = (request.unanswered ?? 1) - 1;
+      return acquires.count > 0;
     };
   }
 
@@ -41,7 +51,7 @@ export class CallHistory {
   releaseFlag(request: HoldRequest, tombstoneMs: number): ReleaseFlag {
     if (tombstoneMs === 0) return 1;
     // Nothing is known of a hold that this store was never asked for.
-    if (request.unanswered !== 0) return 2;
+    if (this.#openAcquires.get(request)?.count !== 0) return 2;
     return this.#hasOtherOpenRelease(request) ? 0 : 1;
   }
 

@@ -182,20 +182,19 @@ export class RedisStore implements LockStore {
     scripts: RedisScripts,
     request: HoldRequest,
     terms: AcquireTerms,
-    onAnswered: () => void,
+    onAnswered: () => boolean,
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
     if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
     const read = (reply: unknown): AcquireReply => {
-      onAnswered();
+      const mayArriveLater = onAnswered();
       const { holdId, process } = request;
-      if (!Array.isArray(reply)) return readGrant(holdId, Number(reply), leaseMs);
-      const result = readAcquire(holdId, reply);
+      const result = Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
       // Twice as long as the process keeps its places in the queue without a poll.
       if (result.status === 'queued') this.#shardedSubscriptions?.listen(String(args[0]), process, 2 * livenessMs);
-      return result;
+      return Object.assign(result, { mayArriveLater });
     };
     return scripts.run(acquire, args, read, 2, onAnswered);
   }

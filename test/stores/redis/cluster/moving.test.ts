@@ -137,10 +137,7 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
     {
       name: 'a hand-over by a release that is remembered in the queue',
       waiters: 2,
-      before: async ({ holder }) => {
-        holder.request.unanswered = 1;
-      },
-      call: ({ holder }) => holder.release(longMs),
+      call: ({ holder }) => holder.copy.release(longMs),
       reply: { status: 'released' },
       holds: [1],
       left: [2],
