@@ -163,7 +163,13 @@ function describeOneOwner({ harness, stage }: Contract): void {
         await other.hold({ leaseMs: longMs / 2 });
         const reply = await process.line('owner').ask({ queue });
         const { nowMs } = reply;
-        expect(reply).toEqual({ status: 'conflict', leaseRemainingMs: endMs - nowMs, position: 0, nowMs, claims: [] });
+        expect(reply).toMatchObject({
+          status: 'conflict',
+          leaseRemainingMs: endMs - nowMs,
+          position: 0,
+          nowMs,
+          claims: [],
+        });
         expect(await stage.order()).toEqual({ holds: ids([own, other]), waiters: [] });
       },
     );
