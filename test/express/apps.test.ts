@@ -2,13 +2,13 @@ import type { Response } from 'express';
 import { lockOn, traceContext } from 'reenlock/express';
 import { describeExpress, type Express } from '../support/http/native.ts';
 import { Rivals, type Work } from '../support/http/rivals.ts';
-import { Stage } from '../support/http/stage.ts';
+import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeExpress('an application within an application', (framework, express) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** Where `traceContext` stands, and where the guards of the key do. */
   interface Arrangement {
@@ -93,7 +93,7 @@ describeExpress('an application within an application', (framework, express) => 
 
   function start(
     { trace, guard }: Arrangement,
-    build: (inner: ReturnType<Express>, work: Work, stage: Stage) => void,
+    build: (inner: ReturnType<Express>, work: Work, stage: ServerStage) => void,
   ): Promise<Rivals> {
     return Rivals.start(
       framework,

@@ -4,13 +4,13 @@ import { lockOn } from 'reenlock/express';
 import { gate } from '../support/gate.ts';
 import { describeExpress } from '../support/http/native.ts';
 import { Rivals } from '../support/http/rivals.ts';
-import { Stage } from '../support/http/stage.ts';
+import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeExpress('on a router', (framework, express) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('a guard for all of it is re-entered by a guard on a route, and given back once', async () => {
     const rivals = await Rivals.start(
@@ -38,7 +38,7 @@ describeExpress('on a router', (framework, express) => {
 
   it('two guards with different keys hold both until the answer, and the one waits while it holds the other', async () => {
     const [work, answer] = [gate(), gate()];
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
         stage.note('b in');
         await work;

@@ -2,9 +2,9 @@ import { Agent, get } from 'node:http';
 import { RedisStore } from 'reenlock/redis';
 import { gate } from '../support/gate.ts';
 import { express5 } from '../support/http/express-app.ts';
-import { Stage } from '../support/http/stage.ts';
+import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { until } from '../support/until.ts';
 
 watchLeaks();
@@ -19,7 +19,7 @@ describe('5,000 requests for one key', () => {
   const connections = new Agent({ keepAlive: true, maxSockets: 300 });
   afterEach(async () => {
     connections.destroy();
-    await Stage.endAll();
+    await ServerStage.endAll();
   });
 
   const maxWaitersPerKey = 200;
@@ -28,7 +28,7 @@ describe('5,000 requests for one key', () => {
     const work = gate();
     let inside = 0;
     let crowd = 0;
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       express5,
       (app) => {
         app.route('/order', express5.lockOn('k', { waitMs: 60_000 }), async (call) => {

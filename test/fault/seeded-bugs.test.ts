@@ -4,7 +4,7 @@ import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { useRedis } from '../support/redis/stage.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { FakeStore } from '../support/stores/fake-store.ts';
 import { until } from '../support/until.ts';
 import { type Entry, type Rules, type Violation, violationsOf } from './history.ts';

@@ -5,13 +5,13 @@ import { lockOn, traceContext } from 'reenlock/koa';
 import { gate } from '../support/gate.ts';
 import { describeKoa } from '../support/http/native.ts';
 import { Rivals, type Work } from '../support/http/rivals.ts';
-import { Stage } from '../support/http/stage.ts';
+import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeKoa('below other Koa middleware', (framework, Koa, compose) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const answer =
     (work: Work): Middleware =>
@@ -82,7 +82,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
         sent: JSON.parse(JSON.stringify(ctx.state)),
       };
     };
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.use(compose([lockOn('k'), lockOn('k'), show] as Middleware[])),
     );
     const { body } = await stage.get('/');
@@ -240,7 +240,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it('but is one where no traceContext stands above both: what is tried next is refused, and locks nothing', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const { locks } = stage;

@@ -3,8 +3,8 @@ import { type LockEvents, type LockStore, type Locks, type LocksOptions, MemoryS
 import { RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
-import { Stage } from '../stores/contract/stage.ts';
-import { RedisStage } from '../support/redis/stage.ts';
+import { RedisStage } from '../support/redis/redis-stage.ts';
+import { StoreStage } from '../support/stores/store-stage.ts';
 
 /** A lease that is soon over, but not before an answer to its own acquire is here, however busy the machine is. */
 export const briefMs = 400;
@@ -14,7 +14,7 @@ export const longMs = 60_000;
 /** Services on one store. On Redis each has a connection of its own. */
 export interface Services {
   /** What the store itself is asked, without a `Locks`: by clients that have died since, and by who looks. */
-  readonly stage: Stage;
+  readonly stage: StoreStage;
   /** On a clock that stands still, it is a process that was stopped. */
   service(options?: LocksOptions, clock?: Clock): Service;
 }
@@ -55,7 +55,7 @@ export class Service {
 export function describeStores(name: string, tests: (services: Services) => void): void {
   describe.each(['MemoryStore', 'RedisStore'])(`${name}, on %s`, (kind) => {
     const redis = kind === 'RedisStore' ? new RedisStage() : undefined;
-    const stage = redis ?? new Stage();
+    const stage = redis ?? new StoreStage();
     const running: { close(): Promise<void> }[] = [];
 
     if (redis !== undefined) {

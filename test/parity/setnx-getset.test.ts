@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { createLocks, getLock, LockTimeoutError, lock, runInTrace } from 'reenlock';
 import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
 import { longMs, shortMs } from '../stores/contract/harness.ts';
-import { key, type Line, Stage } from '../stores/contract/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type CasServer, casServers } from '../support/stores/cas-servers.ts';
 import { MapCas } from '../support/stores/map-cas.ts';
+import { key, type Line, StoreStage } from '../support/stores/store-stage.ts';
 
 watchLeaks();
 
@@ -20,13 +20,13 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
   afterAll(() => server.stop());
 
   /** A client of the lock, with connections of its own. */
-  function client(adapter: CasAdapter = server.adapter()): Stage {
-    const stage = new Stage();
+  function client(adapter: CasAdapter = server.adapter()): StoreStage {
+    const stage = new StoreStage();
     stage.store = new CasStore({ adapter });
     return stage;
   }
 
-  function line(stage: Stage): Line {
+  function line(stage: StoreStage): Line {
     return stage.deafProcess().line();
   }
 

@@ -9,8 +9,8 @@ import * as scripts from '../../src/core/stores/redis/scripts.generated.ts';
 import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
+import { useRedis } from '../support/redis/redis-stage.ts';
 import { setScriptTime, timed } from '../support/redis/script-time.ts';
-import { useRedis } from '../support/redis/stage.ts';
 import { until } from '../support/until.ts';
 
 watchLeaks();

@@ -1,15 +1,15 @@
 import { createServer } from 'node:http';
 import { currentTrace, getLock, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 /** Sends the head of a request, and the first of two halves of its body. */
-async function upload(stage: Stage) {
+async function upload(stage: ServerStage) {
   const client = (await stage.connect()).request({
     path: '/first',
     trace: 'first',
@@ -20,12 +20,12 @@ async function upload(stage: Stage) {
   return client;
 }
 
-async function readBody(call: Call, stage: Stage): Promise<void> {
+async function readBody(call: Call, stage: ServerStage): Promise<void> {
   for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
 }
 
 describeFrameworks('a client that hangs up in the middle of its request', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[abort-midway-01] leaves the hold to the handler that reads it, until that has undone its work and failed', async () => {
     const undone = gate();
@@ -98,7 +98,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
 });
 
 describeFrameworks('a client that hangs up, with releaseOn `close`', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[abort-midway-04] leaves the hold to its handler all the same: the lock is kept until that has answered', async () => {
     const work = gate();
@@ -124,11 +124,11 @@ describeFrameworks('a client that hangs up, with releaseOn `close`', (framework)
 });
 
 describeFrameworks('a client that has hung up before traceContext saw its request', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each(['FIN', 'RST'] as const)('[abort-midway-05] gets no lock, and its handler never runs (%s)', async (how) => {
     const slow = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         app.use(
@@ -165,7 +165,7 @@ describeFrameworks('a client that has hung up before traceContext saw its reques
     'leaves what its handler locks to that, until it calls res.%s()',
     async (method) => {
       const slow = gate();
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app, stage) => {
           const waits = framework.middleware(async (call, next) => {

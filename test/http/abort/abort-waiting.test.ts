@@ -2,7 +2,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
@@ -12,12 +12,12 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeFrameworks('a client that hangs up while it waits', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** `first` holds the key until `go`; `second` waits for it, holding another one from an outer guard. */
-  async function waiting(options?: StageOptions): Promise<{ stage: Stage; go: Gate }> {
+  async function waiting(options?: ServerStageOptions): Promise<{ stage: ServerStage; go: Gate }> {
     const go = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -65,7 +65,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
 
   it('has its request fail as an aborted one: nobody reads its status, but logs do', async () => {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       app.onError((error, call) => {
         stage.note(`${error.code} ${error.status}, ${error.cause}`);
         call.detach();
@@ -105,7 +105,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
 
   it('[abort-waiting-03] has its queue entry gone, too, when the key function was still at work as it left', async () => {
     const key = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
         lockOn(async () => {
@@ -156,7 +156,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
 
   it.each(hangups)('[abort-waiting-05] for one of several keys gives back those that it had (%s)', async (how) => {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/first', lockOn('b'), async (call) => {
           stage.note('first in');

@@ -1,19 +1,19 @@
 import { currentTrace, getLock, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Protocol } from '../../support/http/protocols.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeFrameworks('a client that hangs up while its handler runs', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<[Hangup, Protocol]>([
     ['FIN', 'HTTP/1.1'],
@@ -178,7 +178,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
 });
 
 describeFrameworks('a connection that ends without its client', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[abort-08] by a timeout leaves the hold to its handler', async () => {
     const work = gate();
@@ -219,7 +219,7 @@ describeFrameworks('a connection that ends without its client', (framework) => {
 });
 
 describeFrameworks('server code that destroys the connection ends the work', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<[string, (call: Call) => unknown, Protocol?]>([
     ['req.destroy()', (call) => call.req.destroy()],

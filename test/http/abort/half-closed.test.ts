@@ -1,14 +1,14 @@
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 describeFrameworks('a client that ends its side of the connection after its request, and still reads,', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[half-closed-01] has left for Node, which can’t answer it: the handler keeps the lock until its end', async () => {
     const work = gate();
@@ -48,7 +48,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
 
   it('[half-closed-03] keeps its place in the queue where the server has httpAllowHalfOpen', async () => {
     const work = gate();
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });
       const noteEnd = framework.middleware((call, next) => {
         call.req.socket.once('end', () => stage.note('half closed'));

@@ -3,16 +3,20 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import type { Call, Framework, Middleware } from '../../support/http/frameworks.ts';
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { majors } from '../../support/majors.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** `first` is below the middleware and works; `second` waits for its key. */
-async function contest(framework: Framework, middleware: (stage: Stage) => Middleware, options?: StageOptions) {
+async function contest(
+  framework: Framework,
+  middleware: (stage: ServerStage) => Middleware,
+  options?: ServerStageOptions,
+) {
   const work = gate();
-  const stage = await Stage.start(
+  const stage = await ServerStage.start(
     framework,
     (app, stage) => {
       app.route('/first', middleware(stage), framework.lockOn('k'), async () => {
@@ -34,7 +38,7 @@ async function contest(framework: Framework, middleware: (stage: Stage) => Middl
   return { stage, first, second, work };
 }
 
-async function expectHeld(stage: Stage): Promise<void> {
+async function expectHeld(stage: ServerStage): Promise<void> {
   await stage.get('/nowhere', 'passer-by');
   expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['second']]);
 }
@@ -42,7 +46,7 @@ async function expectHeld(stage: Stage): Promise<void> {
 describe.each(majors([koa3], () => [koa2()]))(
   'middleware above a guard that does not await it ($name)',
   (framework) => {
-    afterEach(Stage.endAll);
+    afterEach(ServerStage.endAll);
 
     /** Gives up what is below when the gate opens, and answers in its place. */
     const timeLimit = (limit: Promise<void>) =>
@@ -63,7 +67,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     });
 
     it('[koa-unawaited-02] since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
-      const forget = (stage: Stage): Middleware =>
+      const forget = (stage: ServerStage): Middleware =>
         framework.middleware(async (call, next) => {
           void next();
           await stage.until('waiting second k');
@@ -80,7 +84,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     it.each(Array.from({ length: 12 }, (_, turns) => turns))(
       'since it forgot to, and the guard gets its key %d turns of promises later: no handler runs without it',
       async (turns) => {
-        const stage = await Stage.start(framework, (app, stage) => {
+        const stage = await ServerStage.start(framework, (app, stage) => {
           const forgetful = framework.middleware((call, next) => {
             (next() as Promise<void>).catch((error) => stage.note(error.code)).finally(() => stage.note('over'));
             call.send('forgot');
@@ -102,7 +106,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     );
 
     it('[koa-unawaited-03] since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
-      const stage = await Stage.start(framework, (app, stage) => {
+      const stage = await ServerStage.start(framework, (app, stage) => {
         const forgetful = framework.middleware((_, next) => {
           (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
         });
@@ -117,7 +121,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     it('[koa-unawaited-04] while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
       const limit = gate();
       const work = gate();
-      const stage = await Stage.start(framework, (app, stage) => {
+      const stage = await ServerStage.start(framework, (app, stage) => {
         app.route('/holder', framework.lockOn('k'), async (call) => {
           stage.note('holder in');
           await work;

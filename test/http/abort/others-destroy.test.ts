@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage, type StageOptions } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 const abortGraceMs = 200;
@@ -25,10 +25,10 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   afterEach(() => {
     for (const res of others.splice(0)) res.end();
   });
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  async function start(options?: StageOptions): Promise<Stage> {
-    return Stage.start(
+  async function start(options?: ServerStageOptions): Promise<ServerStage> {
+    return ServerStage.start(
       framework,
       (app, stage) => {
         /** As finalhandler does, where an asynchronous handler fails after its answer. */

@@ -1,14 +1,14 @@
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { Rivals } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('what comes before a guard', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('may answer in its place, as a rate limit does: that request neither holds nor waits', async () => {
     const rivals = await Rivals.start(framework, (app, work, stage) => {
@@ -57,7 +57,7 @@ describeFrameworks('what comes before a guard', (framework) => {
 
   it('the guard’s own async key function: nothing is held or queued before the key is known', async () => {
     const known = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route(
           '/slow/:id',

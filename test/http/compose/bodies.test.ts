@@ -11,7 +11,7 @@ import {
 import { describeExpress } from '../../support/http/native.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
 import { Rivals, type RivalsOptions, type Work } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -44,7 +44,7 @@ function start(
   place: (typeof places)[number] = 'below',
 ): Promise<Rivals> {
   const idOf = ({ req }: Call): string => (req as Request<unknown, unknown, { id: string }>).body.id;
-  const build = (app: App, work: Work, stage: Stage): void => {
+  const build = (app: App, work: Work, stage: ServerStage): void => {
     const trace = framework.traceContext({ locks: stage.locks });
     const steps = place === 'above' ? [read(), trace] : [trace, read()];
     app.onError((error, call) => {
@@ -79,7 +79,7 @@ async function sendPart({ stage }: Rivals, { method, headers, body }: typeof for
 }
 
 describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each(places)('that is read %s traceContext holds it until the answer', async (place) => {
     await expectHeldUntilAnswer(await start(framework, framework.json, json, place));
@@ -103,7 +103,7 @@ describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
 });
 
 describeExpress('a guard whose key comes from a form with a file, by multer', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const upload = (): Middleware => multer().any() as Middleware;
 

@@ -7,7 +7,7 @@ import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { Rivals, type Work } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -18,9 +18,9 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 const large = randomBytes(16 * 2 ** 20);
 
 describeExpress('beside compression', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  type Build = (app: App, work: Work, stage: Stage) => void;
+  type Build = (app: App, work: Work, stage: ServerStage) => void;
 
   /** Answers with what `answer` sends, compressed from the first byte on. */
   function placed(place: 'above' | 'below', answer: (res: Response) => void): Build {

@@ -2,7 +2,7 @@ import { getLock, type LockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type App, type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
 import { Rivals } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -27,7 +27,7 @@ const trouble = (): Error => new Error('trouble');
 
 describeFrameworks('error middleware, after a guarded handler has failed,', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
     const answer = gate();

@@ -9,16 +9,16 @@ import { gate } from '../../support/gate.ts';
 import { express5 } from '../../support/http/express-app.ts';
 import { koa3 } from '../../support/http/koa-app.ts';
 import { Rivals, type Work } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describe('an application of the one framework within one of the other', () => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** Each has a `traceContext` and a guard on the same key. */
-  function koaInExpress(handler: (ctx: Koa.Context, work: Work, stage: Stage) => Promise<void>): Promise<Rivals> {
+  function koaInExpress(handler: (ctx: Koa.Context, work: Work, stage: ServerStage) => Promise<void>): Promise<Rivals> {
     return Rivals.start(express5, (app, work, stage) => {
       const inner = new Koa();
       inner.use(forKoa.traceContext({ locks: stage.locks })).use(forKoa.lockOn('k'));

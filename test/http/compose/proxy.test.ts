@@ -3,19 +3,19 @@ import { traceHeaders } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { Rivals, type RivalsOptions } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 /** Calls a route of the same server in the name of the request, and ends that when its client leaves. */
-function forward(call: Call, stage: Stage, answered: (upstream: IncomingMessage) => void): void {
+function forward(call: Call, stage: ServerStage, answered: (upstream: IncomingMessage) => void): void {
   const options = { port: stage.port, host: '127.0.0.1', path: '/upstream', agent: false, headers: traceHeaders() };
   const outgoing = request(options, answered).on('error', call.fail).end();
   call.res.once('close', () => outgoing.destroy());
 }
 
-const ways: [string, (call: Call, stage: Stage) => unknown][] = [
+const ways: [string, (call: Call, stage: ServerStage) => unknown][] = [
   [
     'pipes the answer on by itself',
     (call, stage) => {
@@ -36,11 +36,11 @@ const ways: [string, (call: Call, stage: Stage) => unknown][] = [
 ];
 
 describeFrameworks('a proxy below a guard', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** The upstream guards the same key, and sends its answer in two parts. */
   function start(
-    proxy: (call: Call, stage: Stage) => unknown,
+    proxy: (call: Call, stage: ServerStage) => unknown,
     options: RivalsOptions = {},
     upstreamEnds: Promise<void> = Promise.resolve(),
   ): Promise<Rivals> {

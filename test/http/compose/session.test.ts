@@ -7,7 +7,7 @@ import { type Gate, gate } from '../../support/gate.ts';
 import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import { Rivals, type Work } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -58,7 +58,7 @@ interface Placing {
 
 /** Answers while its session has yet to be saved. */
 function placed(place: 'above' | 'below', { saved, error }: Placing) {
-  return (app: App, work: Work, stage: Stage): void => {
+  return (app: App, work: Work, stage: ServerStage): void => {
     const store = new SlowStore(saved, (line) => stage.note(line), error);
     const sessions: RequestHandler = session({ secret: 'secret', store, resave: false, saveUninitialized: true });
     const trace = traceContext({ locks: stage.locks });
@@ -77,7 +77,7 @@ function placed(place: 'above' | 'below', { saved, error }: Placing) {
 }
 
 describeExpress('beside express-session', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('mounted above traceContext, a guard holds until the answer, and not until the session is saved', async () => {
     const saved = gate();
@@ -133,7 +133,7 @@ describeExpress('beside express-session', (framework) => {
     saved.open();
     const store = new SlowStore(saved, () => {});
     const sessions: RequestHandler = session({ secret: 'secret', store, resave: false, saveUninitialized: true });
-    const login = await Stage.start(framework, (app) =>
+    const login = await ServerStage.start(framework, (app) =>
       app.use(sessions).route('/login', (call) => {
         Object.assign((call.req as Request).session, { user: 'u' });
         call.send('in');

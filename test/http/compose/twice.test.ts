@@ -1,14 +1,14 @@
 import { createLocks } from 'reenlock';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import { Rivals } from '../../support/http/rivals.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('traceContext that is mounted twice', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('with the same locks is one scope: guards below each of them re-enter, and all is given back once', async () => {
     const rivals = await Rivals.start(framework, (app, work, { locks }) =>

@@ -6,7 +6,7 @@ import multer, { type Multer } from 'multer';
 import { currentTrace, lock } from 'reenlock';
 import { describeFrameworks, type Framework, type Middleware } from '../../support/http/frameworks.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -77,12 +77,12 @@ function sendHalf(client: RawClient, trace: string, body: Body): () => void {
 }
 
 describeFrameworks('the owner behind a body', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each(parsers)(
     'is the request’s own, while others send theirs and where their connections had requests before: %s',
     async (_, body, parser) => {
-      const stage = await Stage.start(framework, (app, stage) => {
+      const stage = await ServerStage.start(framework, (app, stage) => {
         const arrived = framework.middleware((_, next) => {
           stage.note('arrived');
           return next();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isLockError, lock, runInTrace } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -13,12 +13,12 @@ async function owner(): Promise<string> {
 }
 
 describeFrameworks('the owner, in what requests share', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is the request of a response that is listened to, whoever listens', async () => {
     const go = gate();
     let shared: Call | undefined;
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/first', async (call) => {
           shared = call;
@@ -45,7 +45,7 @@ describeFrameworks('the owner, in what requests share', (framework) => {
   ])('%s', async (_, options, expected) => {
     const go = gate();
     let work: Promise<string> | undefined;
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/begins', (call) => {
           const routine = async (): Promise<string> => {

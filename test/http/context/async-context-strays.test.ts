@@ -4,7 +4,7 @@ import { id as rtracerId } from 'cls-rtracer';
 import { type Hold, isLockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -29,15 +29,15 @@ class Pool {
 
 describeFrameworks('the owner, where a pool runs callbacks in the context of its first caller', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** Answers what a later request is told, while the one that opened the pool's connection is still at work, or is over. */
   async function later(
     isFirstOver: boolean,
-    build: (app: App, stage: Stage, pool: Pool) => unknown,
+    build: (app: App, stage: ServerStage, pool: Pool) => unknown,
   ): Promise<{ owner: string }> {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       const pool = new Pool();
       app.route('/first', async (call) => {
         await new Promise<void>((resolve) => pool.query(resolve));
@@ -71,7 +71,7 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
   ])(
     'is the request’s own after `await`, in a bound callback, and below a guard or a `traceContext`, with the first one %s',
     async (_, isFirstOver) => {
-      const builds: ((app: App, stage: Stage, pool: Pool) => unknown)[] = [
+      const builds: ((app: App, stage: ServerStage, pool: Pool) => unknown)[] = [
         (app, _stage, pool) =>
           app.route('/later', async (call) => {
             await new Promise<void>((resolve) => pool.query(resolve));
@@ -119,10 +119,10 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
 });
 
 describeFrameworks('the owner, in timers and events that outlive or cross requests', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is the request’s own in every kind of timer, in queued work and in emitters of its own', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {
         const kinds: ((run: () => void) => void)[] = [
           (run) => setTimeout(run, 1),
@@ -150,7 +150,7 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
     const [fire, go] = [gate(), gate()];
     const found: Promise<string>[] = [];
     const shared = new EventEmitter();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/first', (call) => {
           found.push(fire.then(() => new Promise<void>((resolve) => setTimeout(resolve, 1))).then(owner));
@@ -191,7 +191,7 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
   ])('%s in a task that a queue begins as another request’s ends', async (_, owned, bind) => {
     const go = gate();
     const tasks: (() => Promise<unknown>)[] = [];
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/works', async (call) => {
           stage.note('at work');
@@ -216,7 +216,7 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
 
   it('is the request’s own in a bound listener of a shared emitter, whichever request emits', async () => {
     const shared = new EventEmitter();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/listens', async (call) => {
           const heard = new Promise((resolve) =>

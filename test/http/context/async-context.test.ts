@@ -4,7 +4,7 @@ import { currentTrace, isLockError, LockKeyError, lock, runInTrace } from 'reenl
 import request from 'supertest';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -18,10 +18,10 @@ const all = (id: string): object => ({ trace: id, rtracer: id, owner: id });
 
 describeFrameworks('the request’s own context', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is there behind a body parser', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
         framework.json(),
@@ -34,7 +34,7 @@ describeFrameworks('the request’s own context', (framework) => {
   });
 
   it('is there in timers, promises, event emitters, and the request’s own events', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k'), async (call) => {
         const emitter = new EventEmitter();
         const inEmitter = new Promise((resolve) => emitter.once('go', () => resolve(whoAmI())));
@@ -50,7 +50,7 @@ describeFrameworks('the request’s own context', (framework) => {
   });
 
   it('stays apart from those of other requests at the same time', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {
         await new Promise((resolve) => setImmediate(resolve));
         call.send(await whoAmI());
@@ -72,7 +72,7 @@ describeFrameworks('the request’s own context', (framework) => {
         }),
     );
     const report = async (call: Call): Promise<void> => call.send({ ...(await whoAmI()), hold: call.lock?.owner });
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/:key',
         pool,
@@ -93,7 +93,7 @@ describeFrameworks('the request’s own context', (framework) => {
     const seen: string[] = [];
     const note = (what: string): void => void seen.push(`${what} ${currentTrace()?.traceId}`);
     const pool = framework.middleware((_, next) => runInTrace(next, { traceId: 'other' }));
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
         pool,
@@ -123,7 +123,7 @@ describeFrameworks('the request’s own context', (framework) => {
   it('is never made up where there is none: a LockScopeError', async () => {
     const outside = gate();
     const errors = outside.then(() => lock.acquire('k').catch((error: unknown) => error));
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {
         outside.open();
         const error = await errors;
@@ -134,7 +134,7 @@ describeFrameworks('the request’s own context', (framework) => {
   });
 
   it.each(['above', 'below'])('has one id with cls-rtracer’s own middleware mounted %s: ours', async (place) => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const ours = framework.traceContext({ locks: stage.locks });
@@ -150,7 +150,8 @@ describeFrameworks('the request’s own context', (framework) => {
 
   it('is not the one in which the server was told to listen', async () => {
     const stage = await runWithId(
-      () => Stage.start(framework, (app) => app.route('/x', lockOn('k'), async (call) => call.send(await whoAmI()))),
+      () =>
+        ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), async (call) => call.send(await whoAmI()))),
       'of-the-process',
     );
     expect((await stage.get('/x', 'mine')).body).toEqual(all('mine'));

@@ -4,19 +4,19 @@ import type { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { id as rtracerId } from 'cls-rtracer';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('traceContext below cls-rtracer', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('warns once that it must come first, and of nothing where it does', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
     state?.warned.delete('LOCK_RTRACER');
-    const first = await Stage.start(framework, (app, stage) =>
+    const first = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/x', (call) => call.send({}))
         .route('/in-process', async (call) => {
@@ -35,7 +35,7 @@ describeFrameworks('traceContext below cls-rtracer', (framework) => {
     expect(body).toEqual({ inner: expect.stringMatching(/^[\da-f]{32}$/), own: 'outer' });
     expect(warn).not.toHaveBeenCalled();
 
-    const below = await Stage.start(
+    const below = await ServerStage.start(
       framework,
       (app, stage) =>
         app

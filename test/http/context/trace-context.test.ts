@@ -2,7 +2,7 @@ import { id as rtracerId } from 'cls-rtracer';
 import { createLocks, currentTrace, getLock, runInTrace, traceHeaders } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -12,10 +12,10 @@ const codeAsBody = (app: App): App =>
 
 describeFrameworks('traceContext', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is missed by a guard that stands without it: 500, and nothing is locked', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
       { bare: true },
@@ -26,7 +26,7 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         codeAsBody(app)
@@ -41,7 +41,7 @@ describeFrameworks('traceContext', (framework) => {
 
   it('with other `locks` than the outer one is an error', async () => {
     const others = createLocks();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       codeAsBody(app)
         .use(traceContext({ locks: others }))
         .route('/x', lockOn('k'), () => stage.note('in')),
@@ -57,7 +57,7 @@ describeFrameworks('traceContext', (framework) => {
       const inner = await getLock('k').run((hold) => hold.fence);
       call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId(), isSame: inner === call.lock?.fence });
     };
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       app.use(traceContext({ locks: stage.locks }));
       app.mount('/sub', (sub) =>
         sub.use(traceContext({ locks: stage.locks }), traceContext()).route('/x', lockOn('k'), report),
@@ -74,14 +74,14 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('sends the traceparent that it got on to called services, and none where there was none', async () => {
-    const stage = await Stage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
+    const stage = await ServerStage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one', traceparent });
     expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
   });
 
   it('sends no malformed traceparent on to called services, and one of a later version unchanged', async () => {
-    const stage = await Stage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
+    const stage = await ServerStage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
     const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
     const send = async (traceparent: string) => (await stage.get('/x', 'one', { traceparent })).body.traceparent;
     for (const later of [`01-${trace}-${parent}-00`, `cc-${trace}-${parent}-01-what-comes-later`]) {
@@ -104,7 +104,7 @@ describeFrameworks('traceContext', (framework) => {
 
   it('has jobs within its request send on what it was told: header, signature and traceparent', async () => {
     const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -122,7 +122,7 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('reads and answers with the header that it is told', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app) => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
       { headerName: 'X-Request-Id' },
@@ -132,7 +132,7 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('reads, answers and sends on the header of its own option, over that of its `locks`', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -146,7 +146,7 @@ describeFrameworks('traceContext', (framework) => {
 
   it('takes abortGraceMs of its own over that of its `locks`', async () => {
     const clock = new ManualClock();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app.use(traceContext({ locks: stage.locks, abortGraceMs: 4_000 })).route('/x', lockOn('k'), async () => {
@@ -166,7 +166,7 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('puts the trace id in an answer whose head is written before its end, and leaves one that the handler put there', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/written', (call) => {
           call.detach();
@@ -184,7 +184,7 @@ describeFrameworks('traceContext', (framework) => {
 
   it('says that the request is over, and aborts its signal, once it was answered', async () => {
     let trace: ReturnType<typeof currentTrace>;
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', (call) => {
         trace = currentTrace();
         call.send({ isOver: trace?.isOver, aborted: trace?.signal.aborted });
@@ -195,7 +195,7 @@ describeFrameworks('traceContext', (framework) => {
   });
 
   it('puts the trace id in every answer: on success, on 404, on an error, and on one that names its own headers', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/ok', (call) => call.send('ok'))
         .route('/empty', (call) => call.send(null, 204))
@@ -225,7 +225,7 @@ describeFrameworks('traceContext', (framework) => {
       call.res.write('begun, ');
       return next();
     });
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => app.use(begins, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
       { bare: true },
@@ -240,7 +240,7 @@ describeFrameworks('traceContext', (framework) => {
       call.res.end('answered');
       return next();
     });
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => app.use(answers, traceContext({ locks: stage.locks })).route('/x', lockOn('k'), endLocked),
       { bare: true },

@@ -10,7 +10,7 @@ import { type Gate, gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { RawClient } from '../../support/http/raw-client.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -18,11 +18,11 @@ watchLeaks();
 /** A server with a guarded route whose handler works until the gate is opened, and one that needs no lock. */
 async function begin(
   framework: Framework,
-  options?: StageOptions,
+  options?: ServerStageOptions,
   guard?: GuardOptions,
-): Promise<{ stage: Stage; work: Gate }> {
+): Promise<{ stage: ServerStage; work: Gate }> {
   const work = gate();
-  const stage = await Stage.start(
+  const stage = await ServerStage.start(
     framework,
     (app, stage) => {
       app.route('/order', framework.lockOn('k', guard), async (call) => {
@@ -39,7 +39,7 @@ async function begin(
 }
 
 /** One that holds and one that waits, each on a connection that it means to keep. */
-async function contest(stage: Stage): Promise<[holder: RawClient, waiter: RawClient]> {
+async function contest(stage: ServerStage): Promise<[holder: RawClient, waiter: RawClient]> {
   const holder = (await stage.connect()).request({ path: '/order', trace: 'first' });
   await stage.until('in');
   const waiter = (await stage.connect()).request({ path: '/order', trace: 'second' });
@@ -48,12 +48,12 @@ async function contest(stage: Stage): Promise<[holder: RawClient, waiter: RawCli
 }
 
 /** Notes in the journal when it is over. */
-function close(stage: Stage, drainMs?: number): Promise<void> {
+function close(stage: ServerStage, drainMs?: number): Promise<void> {
   return closeServer(stage.server, stage.locks, { drainMs }).then(() => stage.note('closed'));
 }
 
 describeFrameworks('closeServer', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each([
     ['', {}],
@@ -97,7 +97,7 @@ describeFrameworks('closeServer', (framework) => {
 const large = 32 * 2 ** 20;
 
 describe('closeServer', () => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is the same function for both frameworks', () => {
     expect(closeServerOfKoa).toBe(closeServer);
@@ -105,7 +105,7 @@ describe('closeServer', () => {
 
   it('ends a connection that is idle at once, and one that was busy as soon as it is', async () => {
     const work = gate();
-    const stage = await Stage.start(bare, (app, stage) => {
+    const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/export', bare.lockOn('k'), async (call) => {
         // Its head says that the connection is kept: nothing can be said any more.
         call.res.write('first half, ');
@@ -133,7 +133,7 @@ describe('closeServer', () => {
     ['meanwhile', false],
   ])('sends all of an answer that was given %s, however slowly its client reads', async (_, isBefore) => {
     const work = gate();
-    const stage = await Stage.start(bare, (app, stage) =>
+    const stage = await ServerStage.start(bare, (app, stage) =>
       app.route('/order', bare.lockOn('k'), async (call) => {
         stage.note('in');
         await work;
@@ -160,7 +160,7 @@ describe('closeServer', () => {
 
   it('answers who came on the connection of a holder meanwhile, and ends it with that, whatever writes its head', async () => {
     const work = gate();
-    const stage = await Stage.start(bare, (app, stage) => {
+    const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/order', bare.lockOn('k'), async (call) => {
         // Its head says that the connection is kept: nothing can be said any more.
         call.res.write('first half, ');
@@ -217,7 +217,7 @@ describe('closeServer', () => {
 
   it('lets who needs no lock finish, too', async () => {
     const work = gate();
-    const stage = await Stage.start(bare, (app, stage) => {
+    const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/report', async (call) => {
         stage.note('in');
         await work;
@@ -238,13 +238,13 @@ describe('closeServer', () => {
   it('waits for who needs no lock as long as for who holds one, though no lock is held any more', async () => {
     const clock = new ManualClock();
     const work = gate();
-    const build = (app: App, stage: Stage): unknown =>
+    const build = (app: App, stage: ServerStage): unknown =>
       app.route('/report', async (call) => {
         stage.note('in');
         await work;
         call.send('late');
       });
-    const stage = await Stage.start(bare, build, { clock });
+    const stage = await ServerStage.start(bare, build, { clock });
     const client = (await stage.connect()).request({ path: '/report' });
     await stage.until('in');
     const isClosed = close(stage, 4_000);

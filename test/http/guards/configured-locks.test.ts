@@ -2,19 +2,19 @@ import { configureLocks, lock, runInTrace } from 'reenlock';
 import { processState } from '../../../src/core/base/process-state.ts';
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('the configured Locks that is replaced', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('is so for requests as for jobs, so that they exclude each other; who is at work ends with the one it began with', async () => {
     const [go, entered] = [gate(), [gate(), gate()]];
     let count = 0;
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app) =>
         app.use(traceContext()).route('/x', lockOn('k'), async (call) => {

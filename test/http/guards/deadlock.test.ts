@@ -3,14 +3,14 @@ import request from 'supertest';
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
 watchLeaks();
 
 describeFrameworks('a deadlock', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('of two requests that guard two keys in opposite order ends with one 409 and one 200', async () => {
     const { lockOn } = framework;
@@ -24,7 +24,7 @@ describeFrameworks('a deadlock', (framework) => {
       return app.route(`/${from}`, lockOn(`k${from}`), lockOn(second), (call) => call.send('moved'));
     };
     const cycles: DeadlockError['cycle'][] = [];
-    const stage = await Stage.start(framework, (app, { locks }) => {
+    const stage = await ServerStage.start(framework, (app, { locks }) => {
       locks.on('deadlock', ({ cycle }) => void cycles.push(cycle));
       app.onError((error, call) => {
         call.res.statusCode = error.status ?? 500;
@@ -46,7 +46,7 @@ describeFrameworks('a deadlock', (framework) => {
   ])('is looked for by a request that waits and holds nothing where %s', async (_, headers, edges) => {
     const store = new FakeStore(systemClock);
     const build = (app: App): App => app.route('/x', framework.lockOn('key'), (call) => call.send('in'));
-    const stage = await Stage.start(framework, build, { store });
+    const stage = await ServerStage.start(framework, build, { store });
     const answer = await runInTrace(
       async () => {
         const hold = await lock.acquire('key');

@@ -3,7 +3,7 @@ import Redis from 'ioredis';
 import type { LockEvents } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
@@ -22,7 +22,7 @@ describeFrameworks('failOpen on Redis', (framework) => {
     client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
     client.on('error', () => {});
   });
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
   afterEach(async () => {
     const ended = once(client, 'end');
     client.disconnect();
@@ -32,7 +32,7 @@ describeFrameworks('failOpen on Redis', (framework) => {
 
   it('lets requests in while the server is down, and locks again when it is back', async () => {
     const failedOpen: LockEvents['failedOpen'][] = [];
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app) =>
         app.route('/x', framework.lockOn('k', { failOpen: true }), (call) =>

@@ -9,7 +9,7 @@ import {
   type GuardOptions,
   type Handler,
 } from '../../support/http/frameworks.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
 import { recordWarnings } from '../../support/warnings.ts';
@@ -21,7 +21,7 @@ const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSE
 const passing: GuardOptions = { failOpen: true };
 
 describeFrameworks('failOpen', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<[string, Fault]>([
     ['rejects', refused],
@@ -260,7 +260,7 @@ describeFrameworks('failOpen', (framework) => {
 });
 
 interface Serving {
-  readonly stage: Stage;
+  readonly stage: ServerStage;
   readonly store: FakeStore;
   /** Opened, it ends the handler of `/holds`. */
   readonly go: Gate;
@@ -271,13 +271,13 @@ interface Serving {
 async function serving(
   framework: Framework,
   guard: GuardOptions,
-  { clock = systemClock, ...options }: StageOptions = {},
+  { clock = systemClock, ...options }: ServerStageOptions = {},
 ): Promise<Serving> {
   const { lockOn, middleware } = framework;
   const go = gate();
   const store = new FakeStore(clock);
   const failedOpen: LockEvents['failedOpen'][] = [];
-  const build = (app: App, stage: Stage): unknown => {
+  const build = (app: App, stage: ServerStage): unknown => {
     const enter: Handler = (call) => {
       stage.note('in');
       call.send({ lock: call.lock?.key ?? null, locks: call.locks === undefined ? null : [...call.locks.keys()] });
@@ -323,7 +323,7 @@ async function serving(
       .route('/lost', lockOn('k'), lose, lockOn('k', guard), enter)
       .route('/asks', lockOn(ask, guard), enter);
   };
-  const stage = await Stage.start(framework, build, { clock, store, ...options });
+  const stage = await ServerStage.start(framework, build, { clock, store, ...options });
   const acquire = store.acquire.bind(store);
   store.acquire = (request, terms) => {
     stage.note('acquire');

@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/core/base/clock.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
@@ -12,7 +12,7 @@ watchLeaks();
 const largeBytes = 32 * 2 ** 20;
 
 describeFrameworks('a guard with a list of keys', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('asks for all of them before any is answered', async () => {
     const { stage, store } = await serving(framework);
@@ -102,7 +102,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
 });
 
 interface Serving {
-  readonly stage: Stage;
+  readonly stage: ServerStage;
   readonly store: FakeStore;
   /** Opened, it ends the handler of `/b`. */
   readonly go: Gate;
@@ -114,12 +114,12 @@ interface Serving {
 async function serving(
   framework: Framework,
   guard: GuardOptions = {},
-  { clock = systemClock, ...options }: StageOptions = {},
+  { clock = systemClock, ...options }: ServerStageOptions = {},
 ): Promise<Serving> {
   const { lockOn, middleware } = framework;
   const [go, finish] = [gate(), gate()];
   const store = new FakeStore(clock);
-  const stage = await Stage.start(
+  const stage = await ServerStage.start(
     framework,
     (app, stage) => {
       const watch = middleware(({ req, res }, next) => {

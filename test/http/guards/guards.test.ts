@@ -3,14 +3,14 @@ import { lockOn as lockOnOfExpress } from 'reenlock/express';
 import { lockOn as lockOnOfKoa } from 'reenlock/koa';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('a guard', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each([
     ['a constant', 'stock', 'stock'],
@@ -19,7 +19,7 @@ describeFrameworks('a guard', (framework) => {
     ['a function that gives a number', () => 42, '42'],
     ['a function that gives a bigint', () => 42n, '42'],
   ])('takes its key from %s, and holds it while the handler runs', async (_, key, name) => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/orders/:id', lockOn(key), async (call) => {
         call.send({ key: call.lock?.key, isHeld: call.lock?.isHeld(), holder: await stage.holder(name) });
       }),
@@ -36,7 +36,7 @@ describeFrameworks('a guard', (framework) => {
         // biome-ignore lint/suspicious/noThenProperty: it is what is tested
         then: (call: (value: T) => void) => void setImmediate(() => [call(value), call(value)]),
       }) as unknown as PromiseLike<T>;
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
         lockOn(() => foreign('k'), { skip: () => foreign(false) }),
@@ -52,7 +52,7 @@ describeFrameworks('a guard', (framework) => {
 
   it('takes several keys, in one order whatever order they are named in, and gives all to the request', async () => {
     const report: Handler = (call) => call.send([...(call.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]));
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route(
           '/ab',
@@ -76,7 +76,7 @@ describeFrameworks('a guard', (framework) => {
 
   it('takes all of its keys or none: what it got is given back before its refusal is answered', async () => {
     const [work, answer] = [gate(), gate()];
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
         stage.note('b in');
         await work;
@@ -114,7 +114,7 @@ describeFrameworks('a guard', (framework) => {
       maps.push(call.locks);
       return seen.push([call.lock?.key, ...(call.locks?.keys() ?? [])]);
     };
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
         lockOn('a'),
@@ -142,7 +142,7 @@ describeFrameworks('a guard', (framework) => {
     const seen: unknown[] = [];
     const see = ({ lock, locks }: Call): unknown =>
       seen.push([lock?.key, lock?.isHeld(), ...[...(locks ?? [])].map(([key, hold]) => [key, hold.isHeld()])]);
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/x', lockOn('a'), lockOn('b'), async (call) => {
         await call.lock?.release();
         see(call);
@@ -163,7 +163,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it('that is skipped leaves the holds of the one before where handlers look for them', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('outer'), lockOn('inner', { skip: () => true }), (call) =>
         call.send([call.lock?.key, ...(call.locks?.keys() ?? [])]),
       ),
@@ -175,7 +175,7 @@ describeFrameworks('a guard', (framework) => {
     ['its key', 'a', ['stock|a']],
     ['each of its keys', ['a', 'b'], ['stock|a', 'stock|b']],
   ])('takes %s within its category', async (_, keys, ids) => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
         lockOn(() => keys, { category: 'stock' }),
@@ -187,7 +187,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it('is re-entered by getLock and by a second guard: one fence, one grant, given back once', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/orders/:id',
         lockOn((call) => call.params.id),
@@ -212,7 +212,7 @@ describeFrameworks('a guard', (framework) => {
     'refuses a request that has lost the lock of its %s guard while it waited for that of its third, which is given back',
     async (which) => {
       const [work, answer] = [gate(), gate()];
-      const stage = await Stage.start(framework, (app, stage) => {
+      const stage = await ServerStage.start(framework, (app, stage) => {
         const handler: GuardOptions['handler'] = async (error, call) => {
           stage.note('all refused');
           await answer;
@@ -246,7 +246,7 @@ describeFrameworks('a guard', (framework) => {
       await call.lock?.release();
       return next();
     });
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/ab', lockOn('a'), release, lockOn('b'), (call) => call.send({ newest: call.lock?.key })),
     );
     expect((await stage.get('/ab')).body).toEqual({ newest: 'b' });
@@ -257,7 +257,7 @@ describeFrameworks('a guard', (framework) => {
     let inside = 0;
     let most = 0;
     const keysInside = new Set<string>();
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/same', lockOn('same'), async (call) => {
           inside += 1;
@@ -293,7 +293,7 @@ describeFrameworks('a guard', (framework) => {
     ['NaN', Number.NaN],
     ['more than 4 KB', 'x'.repeat(4097)],
   ])('answers 400, locks nothing and runs no handler when its key is %s', async (_, key) => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
         lockOn(() => key),
@@ -307,7 +307,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it('hands what its key function throws to the error handler as it is', async () => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route(
           '/sync',
@@ -347,7 +347,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it('lets requests pass that skip, without a lock', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k', { skip: async (call) => call.req.headers['x-skip'] === 'yes' }), (call) =>
         call.send({ key: call.lock?.key ?? null }),
       ),

@@ -1,7 +1,7 @@
 import { getLock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -10,12 +10,12 @@ const read = { mode: 'read' } as const;
 
 describeFrameworks('a guard to read', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('lets many readers in at once, and none past a writer who waits; the writer is alone', async () => {
     const go = gate();
     let inside = 0;
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/read', lockOn('k', read), async (call) => {
           inside += 1;
@@ -52,7 +52,7 @@ describeFrameworks('a guard to read', (framework) => {
   });
 
   it('is served in turn, however many readers go on coming: neither side starves', async () => {
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/read', lockOn('k', read), (call) => call.send('read'))
         .route('/write', lockOn('k'), (call) => call.send('written')),
@@ -71,7 +71,7 @@ describeFrameworks('a guard to read', (framework) => {
 
   it('before a guard to write makes the only reader the writer, and answers 409 where others read', async () => {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/both', lockOn('k', read), lockOn('k'), (call) => {
           call.send({ isHeld: call.lock?.isHeld(), count: getLock('k').holdCount() });

@@ -16,7 +16,7 @@ import type { Response } from 'supertest';
 import { problemOf } from '../../../src/core/http/problem.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
@@ -38,11 +38,11 @@ interface Refusal {
   readonly hasRetryAfter: boolean;
   /** An answer rather than a bug: its stack is one line. */
   readonly isOneLine: boolean;
-  readonly options?: StageOptions;
+  readonly options?: ServerStageOptions;
   /** Builds the route `/x`. */
   build(app: App, framework: Framework, guard: GuardOptions): unknown;
   /** What stands in the way until the answer has come. */
-  obstruct?(stage: Stage, answered: Promise<void>): Promise<{ over: Promise<unknown> }>;
+  obstruct?(stage: ServerStage, answered: Promise<void>): Promise<{ over: Promise<unknown> }>;
 }
 
 const answer = { hasRetryAfter: true, isOneLine: true };
@@ -171,7 +171,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   beforeAll(() => {
     jest.spyOn(console, 'error').mockImplementation(() => {});
   });
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
   afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
   });
@@ -179,7 +179,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   async function refused(refusal: Refusal, guard: GuardOptions, environment: string): Promise<Response> {
     process.env.NODE_ENV = environment;
     const answered = gate();
-    const stage = await Stage.start(framework, (app) => refusal.build(app, framework, guard), refusal.options);
+    const stage = await ServerStage.start(framework, (app) => refusal.build(app, framework, guard), refusal.options);
     const obstruction = await refusal.obstruct?.(stage, answered);
     const response = await stage.get('/x', requester);
     answered.open();
@@ -231,7 +231,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       res.setHeader('Transfer-Encoding', 'chunked');
       return next();
     });
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
         promise,
@@ -257,7 +257,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       }) as typeof end;
       return next();
     });
-    const stage = await Stage.start(framework, (app) =>
+    const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
         compress,
@@ -275,7 +275,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).write('begun');
       return next();
     });
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       void stage.locks.close();
       return app
         .onError((error, { res }) => {
@@ -311,7 +311,7 @@ describe('sendProblem', () => {
   });
 });
 
-async function hold(stage: Stage, answered: Promise<void>): Promise<{ over: Promise<unknown> }> {
+async function hold(stage: ServerStage, answered: Promise<void>): Promise<{ over: Promise<unknown> }> {
   const taken = gate();
   const job = async (): Promise<void> => {
     await lock.acquire(secretKey);
@@ -324,7 +324,7 @@ async function hold(stage: Stage, answered: Promise<void>): Promise<{ over: Prom
 }
 
 /** Holds what the request asks for, and asks for what it holds. */
-async function holdAndWait(stage: Stage): Promise<{ over: Promise<unknown> }> {
+async function holdAndWait(stage: ServerStage): Promise<{ over: Promise<unknown> }> {
   const taken = gate();
   const isHeld = gate();
   stage.locks.on('granted', ({ key }) => key === ownKey() && isHeld.open());

@@ -4,7 +4,7 @@ import { getLock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
@@ -22,7 +22,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     client = new Redis(redis.url, { retryStrategy: () => 20, disconnectTimeout });
     client.on('error', () => {});
   });
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
   afterEach(async () => {
     const ended = once(client, 'end');
     client.disconnect();
@@ -31,8 +31,8 @@ describeFrameworks('a guard on Redis', (framework) => {
   afterAll(() => redis.stop());
 
   /** A server as in a process of its own: its own `Locks`, on the one Redis. */
-  async function serve(work: Gate, extend: (app: App, stage: Stage) => unknown = () => {}): Promise<Stage> {
-    return Stage.start(
+  async function serve(work: Gate, extend: (app: App, stage: ServerStage) => unknown = () => {}): Promise<ServerStage> {
+    return ServerStage.start(
       framework,
       (app, stage) => {
         extend(app, stage);

@@ -3,16 +3,16 @@ import type { Response } from 'supertest';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
 describeFrameworks('a refusal that needs no wait', (framework) => {
   afterEach(endHolders);
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  it.each<[string, StageOptions, string]>([
+  it.each<[string, ServerStageOptions, string]>([
     // A lease for the holder, and one for who waits.
     ['the key', { maxWaitersPerKey: 1 }, '60'],
     ['the process', { maxWaiters: 1 }, '1'],
@@ -58,7 +58,7 @@ describeFrameworks('a refusal that needs no wait', (framework) => {
 
 describeFrameworks('Retry-After', (framework) => {
   afterEach(endHolders);
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each([
     [90_000, 0, '90'],
@@ -110,12 +110,12 @@ function endHolders(): void {
 async function held(
   framework: Framework,
   guard: GuardOptions,
-  options: StageOptions,
+  options: ServerStageOptions,
   leaseMs = 30_000,
-): Promise<{ stage: Stage; end: () => Promise<void> }> {
+): Promise<{ stage: ServerStage; end: () => Promise<void> }> {
   const { lockOn } = framework;
   const [taken, over] = [gate(), gate()];
-  const stage = await Stage.start(
+  const stage = await ServerStage.start(
     framework,
     (app, stage) =>
       app

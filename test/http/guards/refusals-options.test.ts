@@ -1,7 +1,7 @@
 import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
 import { type Call, describeFrameworks, type GuardOptions, type Middleware } from '../../support/http/frameworks.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -16,10 +16,10 @@ const fails = (): never => {
 };
 
 describeFrameworks('the options of a guard that refuses', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  const start = (guard: GuardOptions, options?: StageOptions, key: (call: Call) => string = () => 'k') =>
-    Stage.start(
+  const start = (guard: GuardOptions, options?: ServerStageOptions, key: (call: Call) => string = () => 'k') =>
+    ServerStage.start(
       framework,
       (app, stage) =>
         app.route(
@@ -37,7 +37,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
     );
 
   /** The answer while another trace holds the key. */
-  async function whileHeld(stage: Stage): Promise<{ status: number; text: string; code: unknown }> {
+  async function whileHeld(stage: ServerStage): Promise<{ status: number; text: string; code: unknown }> {
     return runInTrace(
       () =>
         lock.run('k', async () => {
@@ -145,7 +145,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
     ['its handler throws', { handler: fails }, () => ''],
     ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
   ])('let nobody in without the lock where %s without an error', async (_, guard, key) => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/x', framework.lockOn(key, guard), (call) => {
         stage.note('in');
         call.send('');
@@ -166,7 +166,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
         copy = jest.requireActual<typeof copy>(`reenlock/${framework.family}`);
       });
       const guard = copy.lockOn('k', { statusCode: 409, waitMs: 20 });
-      const stage = await Stage.start(framework, (app) =>
+      const stage = await ServerStage.start(framework, (app) =>
         app.route('/x', guard as Middleware, (call) => call.send('in')),
       );
       expect((await whileHeld(stage)).status).toBe(409);

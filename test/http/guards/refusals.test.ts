@@ -2,7 +2,7 @@ import { type createLocks, getLock, type LockStore, MemoryStore } from 'reenlock
 import type { Response } from 'supertest';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -13,7 +13,7 @@ const connection = 'redis://user:pa55word@10.0.0.7:6379';
 
 describeFrameworks('a refusal', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('answers 423 with Retry-After and the trace id through the default error handler', async () => {
     const { status, headers, text } = await refused(framework, {});
@@ -115,7 +115,7 @@ describeFrameworks('a refusal', (framework) => {
   it.each([true, false])(
     'of a failed store is a 503 that shows nothing of it (in production: %s)',
     async (isProduction) => {
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app, stage) =>
           (isProduction ? app.inProduction() : app).route('/x', lockOn(secretKey), () => stage.note('in')),
@@ -134,7 +134,7 @@ describeFrameworks('a refusal', (framework) => {
   );
 
   it('of a failed store shows no message with sendProblem either', async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app) => app.route('/x', lockOn(secretKey, { handler: 'problem' }), () => {}),
       { store: failingStore() },
@@ -189,9 +189,9 @@ async function holding(
   framework: Framework,
   guard: GuardOptions,
   { guardOfHolder, locks, extend = () => {} }: Setting = {},
-): Promise<{ stage: Stage; go: Gate; first: Promise<Response> }> {
+): Promise<{ stage: ServerStage; go: Gate; first: Promise<Response> }> {
   const go = gate();
-  const stage = await Stage.start(
+  const stage = await ServerStage.start(
     framework,
     (app, stage) => {
       extend(app);

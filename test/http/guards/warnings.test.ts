@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { runInTrace } from 'reenlock';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage, type StageOptions } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript, type ScriptOptions } from '../../support/processes/processes.ts';
 import { recordWarnings, type Warning } from '../../support/warnings.ts';
@@ -91,13 +91,13 @@ describe('cls-rtracer', () => {
 
 describeFrameworks('the set-up', (framework) => {
   const { NODE_ENV } = process.env;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
   afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
   });
 
-  const start = (options: StageOptions) =>
-    Stage.start(framework, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')), options);
+  const start = (options: ServerStageOptions) =>
+    ServerStage.start(framework, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')), options);
 
   it('without traceContext is warned of once, and its requests are refused: no owner is made up', async () => {
     const stage = await start({ bare: true });
@@ -127,10 +127,10 @@ describeFrameworks('the set-up', (framework) => {
 
 describeFrameworks('an event stream', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  const start = (guard: GuardOptions | undefined, handler: Handler): Promise<Stage> =>
-    Stage.start(
+  const start = (guard: GuardOptions | undefined, handler: Handler): Promise<ServerStage> =>
+    ServerStage.start(
       framework,
       (app) => app.route('/x', ...(guard === undefined ? [] : [lockOn('k', guard)]), (call) => handler(call)),
       // A stream whose handler never ends it gives its lock back at once when the client leaves.
@@ -181,7 +181,7 @@ describeFrameworks('an event stream', (framework) => {
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_EVENT_STREAM']);
   });
 
-  it.each<[string, (call: Call, stage: Stage) => unknown]>([
+  it.each<[string, (call: Call, stage: ServerStage) => unknown]>([
     ['one of its locks was given back before', (call) => call.locks?.get('b')?.release()],
     [
       'its lock was lost before',
@@ -192,7 +192,7 @@ describeFrameworks('an event stream', (framework) => {
       },
     ],
   ])('under a guard is warned of also where %s', async (_, lose) => {
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       const guard = lockOn(() => ['a', 'b']);
       app.route('/x', guard, async (call) => {
         await lose(call, stage);
@@ -204,7 +204,7 @@ describeFrameworks('an event stream', (framework) => {
   });
 
   it('that was ended before its guard is not warned of, though the handler goes on under the lock', async () => {
-    const stage = await Stage.start(framework, (app, stage) => {
+    const stage = await ServerStage.start(framework, (app, stage) => {
       const ends = framework.middleware(async (call, next) => {
         await byEnding(call);
         return next();
@@ -221,7 +221,7 @@ describeFrameworks('an event stream', (framework) => {
   });
 
   it('whose client leaves before it begins is not warned of', async () => {
-    const stage: Stage = await start({}, async (call) => {
+    const stage: ServerStage = await start({}, async (call) => {
       call.res.setHeader('Content-Type', 'text/event-stream');
       stage.note('first in');
       await clientLeaves(stage);

@@ -2,11 +2,11 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { isTrusted } from '../../../src/core/http/trust.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import type { Call } from '../../support/http/frameworks.ts';
 import { answering, hangups, onHttp2, stages, startHttp2 } from '../../support/http/http2-stages.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
@@ -15,7 +15,7 @@ const { NGHTTP2_CANCEL } = constants;
 const streamOf = (call: Call): ServerHttp2Stream => (call.req as unknown as { stream: ServerHttp2Stream }).stream;
 
 describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const ofMethods = hangups.flatMap(([name, hangUp]) =>
     ['GET', 'HEAD'].map((method) => [name, method, hangUp] as const),
@@ -44,7 +44,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
 
   it('[http2-gone-02] gives no lock to a request whose stream was gone before traceContext saw it', async () => {
     const slow = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const wait = framework.middleware(async (call, next) => {
@@ -99,7 +99,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
 });
 
 describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('goes by the address of the connection, and by nothing once that is gone', async () => {
     const seen: boolean[] = [];
@@ -118,7 +118,7 @@ describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
 });
 
 describe.each(onHttp2)('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each(['FIN', 'RST'] as const)('[http2-gone-04] that hangs up (%s) leaves the hold to its handler', async (how) => {
     const work = gate();

@@ -3,20 +3,20 @@ import { pipeline, Readable } from 'node:stream';
 import { currentTrace, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import type { ContestOptions } from '../../support/http/contest.ts';
 import type { Call } from '../../support/http/frameworks.ts';
 import { answering, hangups, stages, startHttp2 } from '../../support/http/http2-stages.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import type { ContestOptions } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 const { NGHTTP2_CANCEL } = constants;
 
 describe.each(stages)('%s (%s)', (protocol, _, framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
-  const start = (handler: (call: Call, stage: Stage) => unknown, options: ContestOptions = {}) =>
+  const start = (handler: (call: Call, stage: ServerStage) => unknown, options: ContestOptions = {}) =>
     startHttp2(framework, protocol, handler, options);
 
   it('[http2-01] gives the lock to the next request when the handler answers, not earlier', async () => {
@@ -47,7 +47,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
 
   it('takes the end of one request for that of no other on the same connection', async () => {
     const work = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -189,7 +189,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     '[http2-08] keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
     async (method, status) => {
       const work = gate();
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app, stage) =>
           app.route('/x', framework.lockOn('k'), async (call) => {
@@ -216,7 +216,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     '[http2-09] loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
     async (method, status) => {
       const clock = new ManualClock();
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app) =>
           app.route('/x', framework.lockOn('k'), (call) => {

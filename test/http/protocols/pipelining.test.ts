@@ -1,7 +1,7 @@
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -10,10 +10,10 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 
 describeFrameworks('requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[pipelining-01] on one key are answered one after the other, without a deadlock', async () => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
         await new Promise((resolve) => setImmediate(resolve));
@@ -31,7 +31,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   });
 
   it('[pipelining-02] whose first one waits for the key of the second one still get through', async () => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route(
           '/slow-key',
@@ -58,7 +58,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     '[pipelining-03] and aborted (%s): who runs keeps its hold until its end, who waits leaves the queue',
     async (how) => {
       const work = gate();
-      const stage = await Stage.start(framework, (app, stage) =>
+      const stage = await ServerStage.start(framework, (app, stage) =>
         app.route('/:id', lockOn('k'), async (call) => {
           stage.note(`${call.params.id} in`);
           await work;
@@ -86,7 +86,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     '[pipelining-04] and aborted (%s) while all of them run: each keeps its own hold until its own end',
     async (how) => {
       const ends = { one: gate(), two: gate() };
-      const stage = await Stage.start(framework, (app, stage) =>
+      const stage = await ServerStage.start(framework, (app, stage) =>
         app.route(
           '/:id',
           lockOn((call) => call.params.id),
@@ -117,7 +117,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     '[pipelining-05] and aborted (%s) after an answer that is still queued behind another: nothing is kept',
     async (how) => {
       const work = gate();
-      const stage = await Stage.start(framework, (app, stage) =>
+      const stage = await ServerStage.start(framework, (app, stage) =>
         app
           .route('/slow', async (call) => {
             await work;
@@ -143,7 +143,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
 
   it('[pipelining-06] and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
     const work = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/:id',
         lockOn((call) => call.params.id),
@@ -173,7 +173,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
 
   it('[pipelining-07] and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
     const ends = { one: gate(), two: gate() };
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/:id',
         lockOn((call) => call.params.id),
@@ -213,7 +213,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
 
   it('[pipelining-08] and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
     const work = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route('/last', async (call) => {
           await stage.until('cut in');

@@ -5,31 +5,31 @@ import { lockOn, traceContext } from 'reenlock/express';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
-import { Stage, type StageOptions } from '../../support/http/stage.ts';
+import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 const upgrade = { path: '/first', trace: 'first', headers: ['Connection: Upgrade', 'Upgrade: chat'] };
 const connect = { path: 'first:80', trace: 'first', method: 'CONNECT' };
-type Takes = (req: IncomingMessage, socket: Duplex, stage: Stage) => unknown;
+type Takes = (req: IncomingMessage, socket: Duplex, stage: ServerStage) => unknown;
 
 /** A connection that is taken over, and beside it a guarded route for the same key. */
 class Tunnel {
-  readonly stage: Stage;
+  readonly stage: ServerStage;
   readonly client: RawClient;
   second: Promise<unknown> = Promise.resolve();
 
-  private constructor(stage: Stage, client: RawClient) {
+  private constructor(stage: ServerStage, client: RawClient) {
     this.stage = stage;
     this.client = client;
   }
 
-  static async start(event: 'upgrade' | 'connect', takes: Takes, options?: StageOptions): Promise<Tunnel> {
-    const stage = await Stage.start(
+  static async start(event: 'upgrade' | 'connect', takes: Takes, options?: ServerStageOptions): Promise<Tunnel> {
+    const stage = await ServerStage.start(
       bare,
       (app, stage) => {
         stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
@@ -69,7 +69,7 @@ class Tunnel {
 }
 
 describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInTrace', (event) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const takes: Takes = (_, socket, stage) =>
     runInTrace(
@@ -93,7 +93,7 @@ describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInT
 });
 
 describe('a listener for `upgrade`, with traceContext and a guard by hand', () => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   /** Guards the connection; `work` says what becomes of it. */
   function guarded(work: (res: ServerResponse, socket: Duplex) => unknown): Takes {
@@ -173,7 +173,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
 
   it('[upgrade-05] leaves the queue when its client leaves', async () => {
     const work = gate();
-    const stage = await Stage.start(bare, (app, stage) => {
+    const stage = await ServerStage.start(bare, (app, stage) => {
       stage.server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
         socket.on('error', () => {}).resume();
         guarded(() => {})(req, socket, stage);
@@ -198,7 +198,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
 });
 
 describeFrameworks('a guarded route', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[upgrade-06] that nobody upgrades answers a request with an Upgrade header as any other, and gives its lock back then', async () => {
     const work = gate();

@@ -1,15 +1,15 @@
 import { currentTrace, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 describeFrameworks('a guard whose request goes on after its answer gives its lock to the next one', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[after-answer-01] after work that is handed to waitUntil in the same turn as the answer', async () => {
     const work = gate();
@@ -109,12 +109,12 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
 });
 
 describeFrameworks('a request that was answered before traceContext saw it', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each(['end', 'close'] as const)(
     `${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
     async (releaseOn) => {
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app, stage) => {
           const answers = framework.middleware(async (call, next) => {

@@ -2,10 +2,10 @@ import { PassThrough, pipeline } from 'node:stream';
 import compression from 'compression';
 import { currentTrace } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
@@ -14,7 +14,7 @@ const largeBytes = 32 * 2 ** 20;
 const waitMs = Number.POSITIVE_INFINITY;
 
 describeFrameworks('an answer that nobody ends', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const unended: [string, (call: Call) => unknown][] = [
     ['of server-sent events by res.write', (call) => call.res.write('data: one\n\n')],

@@ -1,18 +1,18 @@
 import { getLock, isLockError, lock } from 'reenlock';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Protocol } from '../../support/http/protocols.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
 const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 });
 
 describeFrameworks('a guard gives its lock to the next request', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<Protocol>(['HTTP/1.1', 'HTTPS'])(
     '[release-01] when the handler answers, not earlier (%s)',

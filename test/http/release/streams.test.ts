@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { PassThrough, pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
-import { clientLeaves, Stage } from '../../support/http/stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { Contest } from '../../support/stores/contest.ts';
 
 watchLeaks();
 
@@ -21,7 +21,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   const largeFile = join(dir, 'large.bin');
   beforeAll(() => writeFileSync(largeFile, Buffer.alloc(largeBytes)));
   afterAll(() => rmSync(dir, { recursive: true }));
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('[streams-01] that is piped keeps the lock until its source has ended', async () => {
     const source = new PassThrough();
@@ -207,7 +207,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   });
 
   it('[streams-10] that is piped, and then unpiped, keeps the lock until its end, though the client has left', async () => {
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', framework.lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
         if (call.params.id === 'first') {

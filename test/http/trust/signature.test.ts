@@ -3,7 +3,7 @@ import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -18,7 +18,7 @@ const signer = (secret: string, audience = 'stock') => new TraceSignatures({ sec
 const signed = (secret = newest, audience?: string, agoMs = 0): string =>
   signer(secret, audience).sign('sent', Date.now() - agoMs);
 
-async function ownerIn(stage: Stage, headers: Record<string, string>): Promise<unknown> {
+async function ownerIn(stage: ServerStage, headers: Record<string, string>): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${stage.port}/x`, { headers });
   return ((await answer.json()) as { owner: unknown }).owner;
 }
@@ -26,7 +26,10 @@ async function ownerIn(stage: Stage, headers: Record<string, string>): Promise<u
 const reportTrace = (app: App): App => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId }));
 
 /** The id that a request gets which brings `sent`, and why it was not that one. */
-async function outcome(stage: Stage, headers: readonly string[]): Promise<{ trace: string; refusals: unknown[] }> {
+async function outcome(
+  stage: ServerStage,
+  headers: readonly string[],
+): Promise<{ trace: string; refusals: unknown[] }> {
   const refusals: unknown[] = [];
   const stop = stage.locks.on('headerRefused', (event) => refusals.push(event));
   const client = await stage.connect();
@@ -44,7 +47,7 @@ const refused = { trace: expect.stringMatching(minted), refusals: [{ reason: 'un
 describe('a signed trace header', () => {
   const framework = bare;
   const { traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<[string, () => string[]]>([
     ['by the newest secret', () => [`X-Trace-Signature: ${signed()}`]],
@@ -52,7 +55,7 @@ describe('a signed trace header', () => {
     ['in a header in other letters', () => [`x-trace-SIGNATURE: ${signed()}`]],
     ['and passed on for a public address', () => [`X-Trace-Signature: ${signed()}`, 'X-Forwarded-For: 203.0.113.9']],
   ])('is adopted: %s', async (_, headers) => {
-    const stage = await Stage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, reportTrace, { trust });
     expect(await outcome(stage, headers())).toEqual(adopted);
   });
 
@@ -76,14 +79,14 @@ describe('a signed trace header', () => {
     ['8 KB long', () => [`X-Trace-Signature: ${'v'.repeat(8192)}`]],
     ['not ASCII', () => ['X-Trace-Signature: \xf0\x9f\x94\x92']],
   ])('is not adopted, and the request goes on with a new id, where the signature is %s', async (_, headers) => {
-    const stage = await Stage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, reportTrace, { trust });
     expect(await outcome(stage, headers())).toEqual(refused);
     // The fault was in the headers, not in the stage.
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(adopted);
   });
 
   it('is malformed first, whoever has signed it', async () => {
-    const stage = await Stage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, reportTrace, { trust });
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     const signature = signer(newest).sign('one two', Date.now());
@@ -98,7 +101,7 @@ describe('a signed trace header', () => {
     ['other secrets on `traceContext`', trust, { secrets: [`${newest}!`], audience: 'stock' }, false],
     ["'none' on `traceContext`, secrets on its locks", trust, 'none', false],
   ])('is verified with what `traceContext` says: %s', async (_, ofLocks, ofContext, isAdopted) => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => reportTrace(app.use(traceContext({ locks: stage.locks, trust: ofContext }))),
       { bare: true, trust: ofLocks },
@@ -109,7 +112,7 @@ describe('a signed trace header', () => {
   it('is adopted all through a rotation by whoever knows its secret, and never fails a request', async () => {
     const stages = [];
     for (const secrets of [[older], [older, newest], [newest, older], [newest]])
-      stages.push(await Stage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
+      stages.push(await ServerStage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
     const table = [];
     for (const secret of [older, newest]) {
       const row = [];
@@ -125,19 +128,19 @@ describe('a signed trace header', () => {
 
 describeFrameworks('a signed trace header on a framework', (framework) => {
   const { lockOn, traceContext } = framework;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it('that a service sends on re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();
     const locked = async (call: Call) => call.send({ owner: call.lock?.owner });
-    const stock = await Stage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
+    const stock = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
     const { store } = stock;
-    const bank = await Stage.start(framework, (app) => app.route('/x', lockOn('k'), locked), {
+    const bank = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), {
       trust: { ...trust, audience: 'bank' },
       store,
     });
     let inBank: Promise<unknown> | undefined;
-    const orders = await Stage.start(
+    const orders = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -165,7 +168,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
 
   it('is made with what `traceContext` says, over what its locks say, for jobs within the request, too', async () => {
     const ofContext = { secrets: [older, newest], audience: 'orders' };
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -183,8 +186,8 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
   });
 
   it('is not needed to sign: an edge that adopts nobody’s id signs its own with the secrets of its locks', async () => {
-    const stock = await Stage.start(framework, reportTrace, { trust });
-    const edge = await Stage.start(
+    const stock = await ServerStage.start(framework, reportTrace, { trust });
+    const edge = await ServerStage.start(
       framework,
       (app, stage) =>
         app.use(traceContext({ locks: stage.locks, trust: 'none' })).route('/x', async (call) => {
@@ -199,7 +202,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
 
   it('guards the locks of a live holder: who quotes its id without a signature waits, who signs it re-enters', async () => {
     const go = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app.route('/:who', lockOn('k'), async (call) => {

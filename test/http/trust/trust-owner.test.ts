@@ -3,7 +3,7 @@ import { currentTrace, getLock, type LocksOptions } from 'reenlock';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -15,12 +15,12 @@ describeFrameworks('a client that is not trusted', (framework) => {
   const { NODE_ENV } = process.env;
   afterEach(() => {
     process.env.NODE_ENV = NODE_ENV;
-    return Stage.endAll();
+    return ServerStage.endAll();
   });
 
   it('waits, though it quotes the id of the request that holds the key', async () => {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:who', lockOn('k'), async (call) => {
         stage.note(`${call.params.who} in`);
         if (call.params.who === 'first') await go;
@@ -61,7 +61,7 @@ describeFrameworks('a client that is not trusted', (framework) => {
     async (_, trust, headers, env = 'test') => {
       process.env.NODE_ENV = env;
       let balance = 100;
-      const stage = await Stage.start(
+      const stage = await ServerStage.start(
         framework,
         (app, stage) =>
           app.route('/wallet', lockOn('wallet'), async (call) => {
@@ -86,7 +86,7 @@ describeFrameworks('a client that is not trusted', (framework) => {
   it("spends twice what it has once where `trust` is 'all', which is why that is for closed networks only", async () => {
     let balance = 100;
     const bothIn = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app.route('/wallet', lockOn('wallet'), async (call) => {
@@ -109,7 +109,7 @@ describeFrameworks('a client that is not trusted', (framework) => {
 
   it('and with `owner: "request"` a trusted one of the same trace waits, too', async () => {
     const go = gate();
-    const stage = await Stage.start(framework, (app, stage) =>
+    const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:who', lockOn('k', { owner: 'request' }), async (call) => {
         stage.note(`${call.params.who} in`);
         if (call.params.who === 'first') await go;

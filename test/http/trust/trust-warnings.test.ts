@@ -1,6 +1,6 @@
 import type { Trust } from 'reenlock';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -19,14 +19,14 @@ describeFrameworks('in production', (framework) => {
   afterEach(async () => {
     process.env.NODE_ENV = NODE_ENV;
     warn.mockRestore();
-    await Stage.endAll();
+    await ServerStage.endAll();
   });
 
   const codes = () => warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code);
 
   /** An application with `trust` on its `Locks`, or on its `traceContext`. */
   const start = (trust: Trust | undefined, place: 'locks' | 'context' = 'locks') =>
-    Stage.start(
+    ServerStage.start(
       framework,
       (app, stage) =>
         app
@@ -89,7 +89,7 @@ describeFrameworks('in production', (framework) => {
   });
 
   it("what `traceContext` says counts, where the `Locks` says 'all'", async () => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) =>
         app.use(framework.traceContext({ locks: stage.locks, trust: 'none' })).route('/x', (call) => call.send({})),

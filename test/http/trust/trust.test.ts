@@ -8,7 +8,7 @@ import { currentTrace, type LocksOptions } from 'reenlock';
 import { isTrusted } from '../../../src/core/http/trust.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Stage } from '../../support/http/stage.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -23,7 +23,7 @@ const reportTrace = (app: App): App =>
   app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId() }));
 
 /** Sends header lines as they are, and answers the id that the request got, and the one that it was answered with. */
-async function traceOf(stage: Stage, headers: readonly string[]): Promise<string> {
+async function traceOf(stage: ServerStage, headers: readonly string[]): Promise<string> {
   const client = await stage.connect();
   client.request({ path: '/x', headers: [...headers, 'Connection: close'] });
   await client.closed;
@@ -36,14 +36,14 @@ async function traceOf(stage: Stage, headers: readonly string[]): Promise<string
 }
 
 describeFrameworks('the trace header on a framework', (framework) => {
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   it.each<[string, LocksOptions['trust'], string, string]>([
     ['is adopted and echoed', 'internal', 'X-Trace-Id: sent', 'sent'],
     ['is replaced and echoed when it is malformed', 'internal', 'X-Trace-Id: one two', 'malformed'],
     ['is replaced and echoed when its sender is not trusted', 'none', 'X-Trace-Id: sent', 'untrusted'],
   ])('%s', async (_, trust, header, outcome) => {
-    const stage = await Stage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, reportTrace, { trust });
     const refusals: string[] = [];
     stage.locks.on('headerRefused', ({ reason }) => refusals.push(reason));
     const trace = await traceOf(stage, [header]);
@@ -52,7 +52,7 @@ describeFrameworks('the trace header on a framework', (framework) => {
   });
 
   it('fails the request if trust returns a promise', async () => {
-    const stage = await Stage.start(framework, reportTrace, { trust: (() => Promise.resolve(true)) as never });
+    const stage = await ServerStage.start(framework, reportTrace, { trust: (() => Promise.resolve(true)) as never });
     expect((await stage.get('/x', 'sent')).status).toBe(500);
   });
 });
@@ -60,7 +60,7 @@ describeFrameworks('the trace header on a framework', (framework) => {
 // The tables need no framework: what reads the headers is the same for all of them.
 describe('the trace header', () => {
   const framework = bare;
-  afterEach(Stage.endAll);
+  afterEach(ServerStage.endAll);
 
   const longest = 'x'.repeat(128);
   it.each([
@@ -70,7 +70,7 @@ describe('the trace header', () => {
     ['a name in other letters', ['x-TRACE-id: same'], 'same'],
     ['a name of every object’s', ['X-Trace-Id: constructor'], 'constructor'],
   ])('is adopted: %s', async (_, headers, trace) => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     expect(await traceOf(stage, headers)).toBe(trace);
   });
 
@@ -90,7 +90,7 @@ describe('the trace header', () => {
     ['with a NUL in UTF-8’s overlong form', ['X-Trace-Id: one\xc0\x80']],
     ['__proto__', ['X-Trace-Id: __proto__']],
   ])('never fails the request, which gets a new id, when it is %s', async (_, headers) => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     expect(await traceOf(stage, headers)).toMatch(minted);
@@ -106,7 +106,7 @@ describe('the trace header', () => {
     ['a number', 42],
     ['null', null],
   ])('never fails a mock request, which gets a new id, when it is %s', async (_, value) => {
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const mock = framework.middleware((call, next) => {
@@ -128,7 +128,7 @@ describe('the trace header', () => {
     ['all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-00`],
     ['garbage', 'one;two'],
   ])('is not the traceparent header, be it %s', async (_, traceparent) => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     const [first, second] = [
       await traceOf(stage, [`traceparent: ${traceparent}`]),
       await traceOf(stage, [`traceparent: ${traceparent}`]),
@@ -191,7 +191,7 @@ describe('the trace header', () => {
     ['a predicate that says neither yes nor no', () => 'yes' as never, [], false],
   ];
   it.each(cases)('by trust %s', async (_, trust, headers, isAdopted) => {
-    const stage = await Stage.start(framework, reportTrace, { trust });
+    const stage = await ServerStage.start(framework, reportTrace, { trust });
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
     const trace = await traceOf(stage, ['X-Trace-Id: sent', ...headers]);
@@ -217,7 +217,7 @@ describe('the trace header', () => {
     ['2001:db8::1', false],
     ['::ffff:203.0.113.9', false],
   ])('by the peer’s own address: %s', async (address, isAdopted) => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     stage.server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
     const trace = await traceOf(stage, ['X-Trace-Id: sent']);
     expect(trace === 'sent').toBe(isAdopted);
@@ -228,7 +228,7 @@ describe('the trace header', () => {
     ['by its maxHeadersCount', 64, 64],
     ['by one that is a multiple of those that Node reads at a time', 62, 62],
   ])('is not adopted where the server leaves headers out, %s: one may be the proxy’s', async (_, most, count) => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     if (most !== undefined) stage.server.maxHeadersCount = most;
     const filled = (more: number): string[] => Array.from({ length: count - 4 + more }, () => 'a:');
     const forwarded = (more: number): string[] => [...filled(more), 'X-Forwarded-For: 203.0.113.9'];
@@ -241,7 +241,7 @@ describe('the trace header', () => {
   });
 
   it('is adopted with any number of headers where the server leaves none out', async () => {
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     stage.server.maxHeadersCount = 0;
     expect(await traceOf(stage, ['X-Trace-Id: sent', ...Array.from({ length: 2_000 }, () => 'a:')])).toBe('sent');
   });
@@ -250,7 +250,7 @@ describe('the trace header', () => {
     ['keeps', () => Promise.resolve(true)],
     ['breaks', () => Promise.reject(new Error('down'))],
   ])('fails the request where trust answers by a promise, which it %s', async (_, trust) => {
-    const stage = await Stage.start(framework, reportTrace, { trust: trust as never });
+    const stage = await ServerStage.start(framework, reportTrace, { trust: trust as never });
     const { status } = await stage.get('/x', 'sent');
     expect(status).toBe(500);
   });
@@ -262,7 +262,7 @@ describe('the trace header', () => {
   ])('%s', async (_, headers, isAdopted) => {
     const dir = mkdtempSync(join(tmpdir(), 'reenlock-unix-'));
     const socketPath = join(dir, 'server');
-    const stage = await Stage.start(framework, reportTrace);
+    const stage = await ServerStage.start(framework, reportTrace);
     stage.server.close().listen(socketPath);
     await once(stage.server, 'listening');
     const sent = request({ socketPath, path: '/x', headers: { 'X-Trace-Id': 'sent', ...headers }, agent: false }).end();

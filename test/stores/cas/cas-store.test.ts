@@ -5,8 +5,8 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
+import { key, StoreStage } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import { key, Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
@@ -16,7 +16,7 @@ const at = `reenlock:${key}`;
 describe('CasStore', () => {
   let adapter: MapCas;
   let clock: ManualClock;
-  const stage = new Stage();
+  const stage = new StoreStage();
   beforeEach(() => {
     adapter = new MapCas();
     clock = new ManualClock();
@@ -28,8 +28,8 @@ describe('CasStore', () => {
   });
 
   /** Another process on the same server. */
-  function other(): Stage {
-    const elsewhere = new Stage();
+  function other(): StoreStage {
+    const elsewhere = new StoreStage();
     elsewhere.store = new CasStore({ adapter }, clock);
     return elsewhere;
   }

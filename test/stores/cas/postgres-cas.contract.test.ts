@@ -2,8 +2,8 @@ import { Pool, type PoolConfig } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { elapse } from '../../support/stores/elapse.ts';
 import { describeContract } from '../contract/contract.ts';
-import { elapse } from '../contract/elapse.ts';
 import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();

@@ -4,13 +4,13 @@ import { LockConfigError } from '../../../src/core/model/errors.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
 describe('PostgresCas', () => {
-  const stage = new Stage();
+  const stage = new StoreStage();
   let server: PostgresServer;
   let pool: Pool;
   beforeAll(async () => {

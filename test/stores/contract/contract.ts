@@ -1,3 +1,4 @@
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { describeEdges } from './edges.ts';
 import { describeEnding } from './ending.ts';
 import { describeFailing } from './failing.ts';
@@ -12,12 +13,11 @@ import { describeNode } from './node.ts';
 import { describePolling } from './polling.ts';
 import { describePriority } from './priority.ts';
 import { describeQueue } from './queue.ts';
-import { Stage } from './stage.ts';
 
 /** The contract of `src/core/model/store.ts`, clause by clause, for one store. */
 export function describeContract(name: string, harness: StoreHarness): void {
   describe(`${name} keeps the contract of a store`, () => {
-    const stage = new Stage();
+    const stage = new StoreStage();
     const contract = { harness, stage, itQueues: harness.lacks?.includes('queue') ? notThere : it };
     beforeEach(async () => {
       stage.store = await harness.create();

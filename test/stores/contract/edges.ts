@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import type { EdgeStore, WaitEdge } from '../../../src/core/model/store.ts';
+import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key, type Line } from './stage.ts';
 
 /** C26, C27: who waits for what. */
 export function describeEdges({ harness, stage }: Contract): void {

@@ -1,5 +1,5 @@
+import type { Contract } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import type { Contract } from './stage.ts';
 
 /** C9, C10: release, cancel and renewal. */
 export function describeEnding({ harness, stage, itQueues }: Contract): void {

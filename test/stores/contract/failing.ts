@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { type Contract, key } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
 
 /** C17, C18: looking, and failing. */
 export function describeFailing({ harness, stage, itQueues }: Contract): void {

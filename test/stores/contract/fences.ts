@@ -1,5 +1,5 @@
+import { type Contract, key } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
 
 const farFuture = Date.UTC(2099, 0, 1);
 

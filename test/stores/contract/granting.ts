@@ -1,5 +1,5 @@
+import type { Contract } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import type { Contract } from './stage.ts';
 
 /** C1 to C4: who is granted at once. */
 export function describeGranting({ harness, stage, itQueues }: Contract): void {

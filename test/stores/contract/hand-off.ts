@@ -1,5 +1,5 @@
+import { type Contract, key } from '../../support/stores/store-stage.ts';
 import { shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
 
 /** C7, C14, C15: how the key is handed on. */
 export function describeHandOff({ harness, stage, itQueues }: Contract): void {

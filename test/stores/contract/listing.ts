@@ -1,5 +1,5 @@
+import type { Contract } from '../../support/stores/store-stage.ts';
 import { shortMs } from './harness.ts';
-import type { Contract } from './stage.ts';
 
 /** C23: naming the locks. */
 export function describeListing({ harness, stage }: Contract): void {

@@ -1,5 +1,5 @@
+import { type Contract, key } from '../../support/stores/store-stage.ts';
 import { shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
 
 /** The contract leaves a tenth of `livenessMs` to the store. */
 const goneMs = 1.2 * shortMs;

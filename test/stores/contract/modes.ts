@@ -1,5 +1,5 @@
+import type { Contract, Line } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import type { Contract, Line } from './stage.ts';
 
 /** C19 to C22: readers and writers. */
 export function describeModes(contract: Contract): void {

@@ -1,6 +1,6 @@
 import type { StoreMessage } from '../../../src/core/model/store.ts';
+import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key, type Line } from './stage.ts';
 
 /** Beyond the clock of any server that runs the tests. */
 const farMs = 60_000;

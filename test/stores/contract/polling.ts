@@ -1,5 +1,5 @@
+import { type Contract, key } from '../../support/stores/store-stage.ts';
 import { longMs, shortMs } from './harness.ts';
-import { type Contract, key } from './stage.ts';
 
 /** C8: the acquire as the poll. */
 export function describePolling({ harness, stage, itQueues }: Contract): void {

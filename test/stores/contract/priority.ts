@@ -1,4 +1,4 @@
-import type { Contract } from './stage.ts';
+import type { Contract } from '../../support/stores/store-stage.ts';
 
 /** C6: whose turn comes first. */
 export function describePriority({ harness, stage }: Contract): void {

@@ -1,5 +1,5 @@
+import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
 import { shortMs } from './harness.ts';
-import { type Contract, key, type Line } from './stage.ts';
 
 /** C5, C6, C16, C28: who is queued, and in what order. */
 export function describeQueue({ harness, stage, itQueues }: Contract): void {

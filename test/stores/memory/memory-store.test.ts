@@ -1,14 +1,14 @@
 import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
 describe('MemoryStore', () => {
   let clock: ManualClock;
-  const stage = new Stage();
+  const stage = new StoreStage();
   beforeEach(() => {
     clock = new ManualClock();
     stage.store = new MemoryStore({ clock });

@@ -9,8 +9,8 @@ import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { answersOf } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
@@ -18,7 +18,7 @@ const leaseMs = 60_000;
 
 describe('a quorum of real servers', () => {
   const redis = new RedisNodes();
-  const stage = new Stage();
+  const stage = new StoreStage();
   const clock = new ManualClock();
   afterEach(async () => {
     await stage.end();

@@ -4,8 +4,8 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { Fault } from '../../support/stores/fake-store.ts';
 import { answersOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
+import type { Line } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import type { Line } from '../contract/stage.ts';
 
 watchLeaks();
 

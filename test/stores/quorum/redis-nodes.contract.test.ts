@@ -4,8 +4,8 @@ import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest } from '../../../src/core/model/store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
+import { elapseOnRedis } from '../../support/stores/elapse.ts';
 import { describeContract } from '../contract/contract.ts';
-import { elapseOnRedis } from '../contract/elapse.ts';
 import { shortMs } from '../contract/harness.ts';
 
 watchLeaks();

@@ -6,8 +6,8 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
@@ -94,7 +94,7 @@ describe('a release that too few nodes answered in time', () => {
     await Promise.all(clients.map((client) => client.ping()));
     // On a clock that stands, no node that is late is left to answer beside a quorum.
     const clock = new ManualClock();
-    const stage = new Stage();
+    const stage = new StoreStage();
     stage.store = new QuorumStore({ stores: clients.map((client) => new OldRedisStore({ client })) }, clock);
     const process = stage.deafProcess();
     // Then the servers know the scripts: each is sent a release once.

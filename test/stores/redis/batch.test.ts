@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 
 watchLeaks();
 

@@ -6,7 +6,7 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 import { longMs } from '../contract/harness.ts';
 
 watchLeaks();

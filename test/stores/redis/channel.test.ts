@@ -9,8 +9,8 @@ import { RedisChannel } from '../../../src/core/stores/redis/channel.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { startRedis } from '../../support/redis/server.ts';
-import { type RedisOptions, useRedis } from '../../support/redis/stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

@@ -4,7 +4,7 @@ import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.t
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

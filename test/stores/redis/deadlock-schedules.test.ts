@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { type RedisStage, useRedis } from '../../support/redis/stage.ts';
+import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
 import { play, schedule, type World } from '../../support/stores/deadlock-play.ts';
 import { until } from '../../support/until.ts';
 

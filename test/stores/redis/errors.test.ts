@@ -7,16 +7,16 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { FakeRedis } from '../../support/redis/fake-redis.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import { key, StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
-import { key, Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
 describe('what a server answers to a script', () => {
   const fake = new FakeRedis();
-  const stage = new Stage();
+  const stage = new StoreStage();
   let client: Redis;
   beforeEach(async () => {
     await fake.start();

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import type { Line } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 import { longMs, shortMs } from '../contract/harness.ts';
-import type { Line } from '../contract/stage.ts';
 
 watchLeaks();
 

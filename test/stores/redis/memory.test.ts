@@ -1,8 +1,8 @@
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import { key } from '../../support/stores/store-stage.ts';
 import { longMs } from '../contract/harness.ts';
-import { key } from '../contract/stage.ts';
 
 watchLeaks();
 

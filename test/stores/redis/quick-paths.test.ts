@@ -6,8 +6,8 @@ import { acquire, forceRelease, release, renew } from '../../../src/core/stores/
 import type { RedisScript } from '../../../src/core/stores/redis/scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../../fault/seed.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 import { setScriptTime, timed } from '../../support/redis/script-time.ts';
-import { useRedis } from '../../support/redis/stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

@@ -3,10 +3,10 @@ import { Redis as Redis5 } from 'ioredis5';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
+import type { RedisOptions } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
-import type { RedisOptions } from '../../support/redis/stage.ts';
+import { elapseOnRedis } from '../../support/stores/elapse.ts';
 import { describeContract } from '../contract/contract.ts';
-import { elapseOnRedis } from '../contract/elapse.ts';
 import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();

@@ -5,10 +5,10 @@ import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { type RedisStage, useRedis } from '../../support/redis/stage.ts';
+import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
+import { key } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
-import { key } from '../contract/stage.ts';
 
 watchLeaks();
 

@@ -7,7 +7,7 @@ import { acquire } from '../../../src/core/stores/redis/scripts.generated.ts';
 import { RedisUnsent } from '../../../src/core/stores/redis/unsent.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

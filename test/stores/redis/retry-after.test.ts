@@ -1,6 +1,6 @@
 import { createLocks, type Hold, type Locks, type LockTimeoutError, lock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 import { type Job, startJob } from '../../support/stores/set-up.ts';
 
 const leaseMs = 20_000;

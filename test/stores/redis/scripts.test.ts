@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import { key } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
-import { key } from '../contract/stage.ts';
 
 watchLeaks();
 

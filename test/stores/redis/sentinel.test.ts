@@ -7,9 +7,9 @@ import { disconnectTimeout } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 import { longMs } from '../contract/harness.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 jest.setTimeout(180_000);
@@ -164,7 +164,7 @@ describe('behind Sentinel', () => {
     }
     const left = new Redis(primary.port, { password: 'secret' });
     clients.push(left);
-    const behind = new Stage();
+    const behind = new StoreStage();
     behind.store = new RedisStore({ client: left });
     const refusal = { code: 'ERR_LOCK_STORE', cause: { message: expect.stringMatching(/^NOREPLICAS /) } };
     const error = (): Promise<unknown> =>
@@ -178,7 +178,7 @@ describe('behind Sentinel', () => {
     const line = behind.deafProcess().line();
     await expect(line.ask()).rejects.toMatchObject(refusal);
     await expect(line.release(longMs)).rejects.toMatchObject(refusal);
-    const ahead = new Stage();
+    const ahead = new StoreStage();
     ahead.store = new RedisStore({ client: await connect() });
     expect((await ahead.deafProcess().line().ask()).status).toBe('granted');
     expect((await behind.inspect()).holds).toEqual([]);

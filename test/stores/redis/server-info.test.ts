@@ -8,7 +8,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 
 watchLeaks();
 

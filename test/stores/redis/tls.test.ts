@@ -10,8 +10,8 @@ import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { useEverything, uses } from '../../support/stores/everything.ts';
+import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { Stage } from '../contract/stage.ts';
 
 watchLeaks();
 
@@ -44,7 +44,7 @@ describe('over TLS', () => {
     let port: number;
     let client: Redis;
     let admin: Redis;
-    let stage: Stage;
+    let stage: StoreStage;
     beforeAll(async () => {
       const primary = await start('--repl-diskless-sync-delay', '0');
       const replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${primary.server.port}`] });
@@ -59,7 +59,7 @@ describe('over TLS', () => {
     });
     beforeEach(async () => {
       await admin.flushall();
-      stage = new Stage();
+      stage = new StoreStage();
       client = new Client(port, '127.0.0.1', { tls, maxRetriesPerRequest: 0 });
       await client.ping();
     });
@@ -109,7 +109,7 @@ describe('over TLS', () => {
       ['ioredis 5', Cluster5 as unknown as typeof Cluster],
     ])('serves a RedisStore, whose own connection has the options of its servers (%s)', async (_, Client) => {
       const client = new Client([{ host: '127.0.0.1', port }], { redisOptions: { tls } });
-      const stage = new Stage();
+      const stage = new StoreStage();
       stage.store = new RedisStore({ client });
       await useEverything(stage);
       expect(client.nodes().map(({ options }) => options.port)).toEqual([port]);

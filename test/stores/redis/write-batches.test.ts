@@ -2,7 +2,7 @@ import { setImmediate as afterRound } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { useRedis } from '../../support/redis/stage.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
 
 watchLeaks();
 

@@ -1,12 +1,12 @@
 import { constants } from 'node:http2';
 import { majors } from '../majors.ts';
-import { Contest, type ContestOptions } from '../stores/contest.ts';
 import { bare } from './bare-app.ts';
+import { Contest, type ContestOptions } from './contest.ts';
 import type { Call, Framework } from './frameworks.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
 import type { Protocol } from './protocols.ts';
-import { Stage } from './stage.ts';
+import { ServerStage } from './server-stage.ts';
 
 /** The frameworks that run on HTTP/2: Express does not. */
 export const onHttp2: readonly Framework[] = majors([bare, koa3], () => [koa2()]);
@@ -28,7 +28,7 @@ export const hangups: readonly (readonly [string, (exchange: Http2Exchange) => v
 export function startHttp2(
   framework: Framework,
   protocol: Protocol,
-  handler: (call: Call, stage: Stage) => unknown,
+  handler: (call: Call, stage: ServerStage) => unknown,
   { locks, ...options }: ContestOptions = {},
 ): Promise<Contest<Http2Exchange>> {
   return Contest.opened(framework, handler, { ...options, locks: { ...locks, protocol } }, async (stage) =>
@@ -37,8 +37,8 @@ export function startHttp2(
 }
 
 /** A stage whose path `/x` answers with the trace id, on the key `k`. */
-export function answering(framework: Framework, protocol: Protocol, work?: Promise<void>): Promise<Stage> {
-  return Stage.start(
+export function answering(framework: Framework, protocol: Protocol, work?: Promise<void>): Promise<ServerStage> {
+  return ServerStage.start(
     framework,
     (app, stage) =>
       app.route('/x', framework.lockOn('k'), async (call) => {

@@ -2,7 +2,7 @@ import { gate } from '../gate.ts';
 import { Pair } from '../stores/pair.ts';
 import type { App, Framework, Handler } from './frameworks.ts';
 import type { RawClient } from './raw-client.ts';
-import { Stage, type StageOptions } from './stage.ts';
+import { ServerStage, type ServerStageOptions } from './server-stage.ts';
 
 /** A part of the first request's work: notes `first in`, and goes on when the test says so. */
 export type Work = () => Promise<void>;
@@ -13,7 +13,7 @@ export interface RivalsOptions {
   readonly method?: string;
   readonly headers?: readonly string[];
   readonly body?: string;
-  readonly locks?: StageOptions;
+  readonly locks?: ServerStageOptions;
 }
 
 /**
@@ -23,11 +23,11 @@ export interface RivalsOptions {
 export class Rivals extends Pair<RawClient> {
   static async start(
     framework: Framework,
-    build: (app: App, work: Work, stage: Stage) => unknown,
+    build: (app: App, work: Work, stage: ServerStage) => unknown,
     { path = '/first', method = 'GET', headers = [], body = '', locks = {} }: RivalsOptions = {},
   ): Promise<Rivals> {
     const go = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const work = async (): Promise<void> => {

@@ -4,8 +4,8 @@ import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { guarded } from '../http/guarded.ts';
 import { onFreePort } from '../processes/free-port.ts';
+import { guarded } from '../processes/guarded.ts';
 import { postgresBin } from './binary.ts';
 
 /** A PostgreSQL server of its own: a new cluster in a temporary folder, loopback only, nothing forced to the disk. */

@@ -1,16 +1,16 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { Stage } from '../../stores/contract/stage.ts';
+import { StoreStage } from '../stores/store-stage.ts';
 import { until } from '../until.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisCluster, startRedisCluster } from './cluster.ts';
+import type { RedisOptions } from './redis-stage.ts';
 import type { RedisServer } from './server.ts';
-import type { RedisOptions } from './stage.ts';
 
 export type ClusterOptions = Omit<AllClusterOptions, 'redisOptions'> & { redisOptions?: RedisOptions };
 
 /** One cluster and one client for the tests of a `describe`, and an empty store for each. */
-export class ClusterStage extends Stage {
+export class ClusterStage extends StoreStage {
   #cluster: RedisCluster | undefined;
   #client: Cluster | undefined;
 

@@ -5,8 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { guarded } from '../http/guarded.ts';
 import { onFreePort } from '../processes/free-port.ts';
+import { guarded } from '../processes/guarded.ts';
 import { redisBinary } from './binary.ts';
 
 export interface RedisOptions {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { longMs } from '../../stores/contract/harness.ts';
-import { key, type Stage } from '../../stores/contract/stage.ts';
+import { key, type StoreStage } from './store-stage.ts';
 
 /** Everything of a client that somebody else might have changed. */
 export function looksOf(client: Redis): Readonly<Record<string, unknown>> {
@@ -23,7 +23,7 @@ export function looksOf(client: Redis): Readonly<Record<string, unknown>> {
  * Two processes do on the stage's store all that a store can: each waits for the other once, so that where grants come by
  * message, one does.
  */
-export async function useEverything(stage: Stage): Promise<void> {
+export async function useEverything(stage: StoreStage): Promise<void> {
   const [one, two] = [await stage.process(), await stage.process()];
   const holder = one.line();
   const { fence } = await holder.hold();
@@ -38,7 +38,7 @@ export async function useEverything(stage: Stage): Promise<void> {
 }
 
 /** By name: how to use everything of a store that opens connections beside the client's. One waits for a replica. */
-export const uses: Readonly<Record<string, (stage: Stage, client: Redis) => Promise<void>>> = {
+export const uses: Readonly<Record<string, (stage: StoreStage, client: Redis) => Promise<void>>> = {
   async RedisStore(stage, client) {
     stage.store = new RedisStore({ client });
     await useEverything(stage);

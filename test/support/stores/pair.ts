@@ -1,17 +1,17 @@
 import type { Gate } from '../gate.ts';
-import type { Stage } from '../http/stage.ts';
+import type { ServerStage } from '../http/server-stage.ts';
 
 /**
  * Two requests for one key, `k`: `first` has noted `first in` and goes on when the test says so, `second` stands in the
  * queue, notes `second in` when its handler runs, and answers.
  */
 export class Pair<First> {
-  readonly stage: Stage;
+  readonly stage: ServerStage;
   readonly first: First;
   readonly second: Promise<unknown>;
   readonly #go: Gate;
 
-  protected constructor(stage: Stage, first: First, second: Promise<unknown>, go: Gate) {
+  protected constructor(stage: ServerStage, first: First, second: Promise<unknown>, go: Gate) {
     this.stage = stage;
     this.first = first;
     this.second = second;

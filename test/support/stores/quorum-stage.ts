@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { QuorumFailure, QuorumStore, type QuorumStoreOptions } from 'reenlock/redis';
 import type { Clock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply, LockStore } from '../../../src/core/model/store.ts';
-import { Stage } from '../../stores/contract/stage.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { FakeStore } from './fake-store.ts';
 import type { Outcome } from './set-up.ts';
+import { StoreStage } from './store-stage.ts';
 
 /** A quorum of nodes in memory whose calls go wrong when a test says so, on a clock that the test moves. */
-export class QuorumStage extends Stage {
+export class QuorumStage extends StoreStage {
   readonly clock: ManualClock = new ManualClock();
   readonly nodes: readonly FakeStore[];
   readonly #options: Partial<QuorumStoreOptions>;
@@ -26,8 +26,8 @@ export class QuorumStage extends Stage {
   }
 
   /** One process's stage for the same nodes. */
-  sibling(options: Partial<QuorumStoreOptions> = {}): Stage {
-    const stage = new Stage();
+  sibling(options: Partial<QuorumStoreOptions> = {}): StoreStage {
+    const stage = new StoreStage();
     stage.store = this.another(options);
     return stage;
   }

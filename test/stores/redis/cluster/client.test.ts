@@ -10,9 +10,9 @@ import { type ClusterOptions, connected, useCluster } from '../../../support/red
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { useEverything } from '../../../support/stores/everything.ts';
+import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
-import { key } from '../../contract/stage.ts';
 
 watchLeaks();
 

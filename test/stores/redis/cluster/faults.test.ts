@@ -5,9 +5,9 @@ import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterStage, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { Rush } from '../../../support/redis/rush.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
+import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
-import { key } from '../../contract/stage.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

@@ -3,9 +3,9 @@ import type { WaitEdge } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
+import { key, type Line, type Process } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
 import { longMs, shortMs } from '../../contract/harness.ts';
-import { key, type Line, type Process } from '../../contract/stage.ts';
 
 watchLeaks();
 jest.setTimeout(60_000);

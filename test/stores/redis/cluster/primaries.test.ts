@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { RedisPrimaries } from '../../../../src/core/stores/redis/cluster/primaries.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
-import { useRedis } from '../../../support/redis/stage.ts';
+import { useRedis } from '../../../support/redis/redis-stage.ts';
 import { until } from '../../../support/until.ts';
 
 watchLeaks();

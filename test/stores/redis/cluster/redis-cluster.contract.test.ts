@@ -6,8 +6,8 @@ import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
 import { type ClusterOptions, connected } from '../../../support/redis/cluster-stage.ts';
+import { elapseOnRedis } from '../../../support/stores/elapse.ts';
 import { describeContract } from '../../contract/contract.ts';
-import { elapseOnRedis } from '../../contract/elapse.ts';
 import type { StoreFault } from '../../contract/harness.ts';
 
 watchLeaks();

@@ -3,9 +3,9 @@ import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
+import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
-import { key } from '../../contract/stage.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

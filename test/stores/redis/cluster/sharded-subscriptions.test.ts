@@ -12,9 +12,9 @@ import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { type RedisServer, startRedis } from '../../../support/redis/server.ts';
+import { key, type Line, type Process } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
 import { longMs } from '../../contract/harness.ts';
-import { key, type Line, type Process } from '../../contract/stage.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

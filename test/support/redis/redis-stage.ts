@@ -1,6 +1,6 @@
 import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { Stage } from '../../stores/contract/stage.ts';
+import { StoreStage } from '../stores/store-stage.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisServer, startRedis } from './server.ts';
 
@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from './server.ts';
 export type RedisOptions = Omit<AllRedisOptions, 'replyMapping'>;
 
 /** One server and one client for the tests of a `describe`, and an empty store for each. */
-export class RedisStage extends Stage {
+export class RedisStage extends StoreStage {
   #server: RedisServer | undefined;
   #client: Redis | undefined;
 

@@ -14,7 +14,7 @@ import { Http2Client } from './http2-client.ts';
 import { createServerOf, isHttp2, type Protocol } from './protocols.ts';
 import { RawClient } from './raw-client.ts';
 
-export interface StageOptions extends LocksOptions {
+export interface ServerStageOptions extends LocksOptions {
   /** Whether the application has no `traceContext` of the stage's. */
   readonly bare?: boolean;
   /** The clock of the locks and of their own store. */
@@ -26,7 +26,7 @@ export interface StageOptions extends LocksOptions {
 }
 
 /** A server with its locks, and a journal of what happened on it, in order. */
-export class Stage {
+export class ServerStage {
   readonly framework: Framework;
   readonly locks: Locks;
   readonly store: LockStore;
@@ -39,7 +39,10 @@ export class Stage {
   readonly #clock: Clock;
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
-  private constructor(framework: Framework, { clock = systemClock, protocol = 'HTTP/1.1', ...rest }: StageOptions) {
+  private constructor(
+    framework: Framework,
+    { clock = systemClock, protocol = 'HTTP/1.1', ...rest }: ServerStageOptions,
+  ) {
     const { bare: _, server = createServerOf(protocol), ...options } = rest;
     this.framework = framework;
     this.protocol = protocol;
@@ -58,10 +61,10 @@ export class Stage {
   /** Starts an application whose first middleware is `traceContext`. */
   static async start(
     framework: Framework,
-    build: (app: App, stage: Stage) => unknown,
-    options: StageOptions = {},
-  ): Promise<Stage> {
-    const stage = new Stage(framework, options);
+    build: (app: App, stage: ServerStage) => unknown,
+    options: ServerStageOptions = {},
+  ): Promise<ServerStage> {
+    const stage = new ServerStage(framework, options);
     const app = framework.app();
     if (!options.bare) app.use(framework.traceContext({ locks: stage.locks }));
     build(app, stage);
@@ -198,7 +201,7 @@ export class Stage {
   }
 }
 
-const open = new Set<Stage>();
+const open = new Set<ServerStage>();
 
 /** To its close and to its timeout. */
 const kinds = ['close', 'timeout'];
@@ -227,7 +230,7 @@ async function settled(left: () => Promise<string>): Promise<void> {
 }
 
 /** In a handler: resolves when its own trace says that its client has left. */
-export async function clientLeaves(stage: Stage): Promise<void> {
+export async function clientLeaves(stage: ServerStage): Promise<void> {
   const { signal } = currentTrace() as { signal: AbortSignal };
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
   stage.note('first hears');

@@ -1,13 +1,13 @@
 import { gate } from '../gate.ts';
-import type { Call, Framework, GuardOptions, Handler } from '../http/frameworks.ts';
-import type { RawClient } from '../http/raw-client.ts';
-import { Stage, type StageOptions } from '../http/stage.ts';
-import { Pair } from './pair.ts';
+import { Pair } from '../stores/pair.ts';
+import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import type { RawClient } from './raw-client.ts';
+import { ServerStage, type ServerStageOptions } from './server-stage.ts';
 
 export interface ContestOptions {
   /** Of the first request's guard. */
   readonly guard?: GuardOptions;
-  readonly locks?: StageOptions;
+  readonly locks?: ServerStageOptions;
   readonly method?: string;
 }
 
@@ -16,7 +16,7 @@ export class Contest<First = RawClient> extends Pair<First> {
   /** With a first client that can do what well-behaved ones can't. */
   static start(
     framework: Framework,
-    handler: (call: Call, stage: Stage) => unknown,
+    handler: (call: Call, stage: ServerStage) => unknown,
     { method = 'GET', ...options }: ContestOptions = {},
   ): Promise<Contest> {
     return Contest.opened(framework, handler, options, async (stage) =>
@@ -27,12 +27,12 @@ export class Contest<First = RawClient> extends Pair<First> {
   /** With a first request, for `/first` and of the trace `first`, that the test sends. */
   static async opened<First>(
     framework: Framework,
-    handler: (call: Call, stage: Stage) => unknown,
+    handler: (call: Call, stage: ServerStage) => unknown,
     { guard = {}, locks = {} }: Omit<ContestOptions, 'method'>,
-    send: (stage: Stage) => Promise<First>,
+    send: (stage: ServerStage) => Promise<First>,
   ): Promise<Contest<First>> {
     const go = gate();
-    const stage = await Stage.start(
+    const stage = await ServerStage.start(
       framework,
       (app, stage) => {
         const pause = framework.middleware(async (_, next) => {

@@ -13,7 +13,7 @@ import type {
   SubscribeOptions,
   Unsubscribe,
 } from '../../../src/core/model/store.ts';
-import { longMs, type StoreHarness, shortMs } from './harness.ts';
+import { longMs, type StoreHarness, shortMs } from '../../stores/contract/harness.ts';
 
 export const key = 'order:42';
 /** In the hash slot of `key`: in a cluster, the messages of one server are in order. */
@@ -22,13 +22,13 @@ const lastId = 'last:45082';
 /** What the clauses of one store share: the harness, and a stage that is set up anew for every test. */
 export interface Contract {
   readonly harness: StoreHarness;
-  readonly stage: Stage;
+  readonly stage: StoreStage;
   /** `it` for what needs a queue; where the store declares that it has none, there is no such test. */
   readonly itQueues: Pick<jest.It, 'each'> & ((promise: string, test: () => Promise<void>) => void);
 }
 
 /** One test's store, and the processes that were connected to it. */
-export class Stage {
+export class StoreStage {
   #store: LockStore | undefined;
   #processes: Process[] = [];
 
@@ -85,11 +85,11 @@ export class Process {
   readonly name: string = id('process');
   /** All that came in the stream, in order; without what only says that the stream began. */
   readonly messages: StoreMessage[] = [];
-  readonly #stage: Stage;
+  readonly #stage: StoreStage;
   readonly #arrivals = new EventEmitter();
   #unsubscribe: Unsubscribe | undefined;
 
-  constructor(stage: Stage) {
+  constructor(stage: StoreStage) {
     this.#stage = stage;
   }
 
@@ -150,9 +150,9 @@ export class Process {
 /** One acquire, its polls, its hold and its release: everything under one hold id. */
 export class Line {
   readonly request: HoldRequest;
-  readonly #stage: Stage;
+  readonly #stage: StoreStage;
 
-  constructor(stage: Stage, request: HoldRequest) {
+  constructor(stage: StoreStage, request: HoldRequest) {
     this.#stage = stage;
     this.request = request;
   }
