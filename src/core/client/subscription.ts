@@ -6,6 +6,7 @@ import type { StoreAccess } from './access.ts';
 export class Subscription {
   readonly #access: StoreAccess;
   readonly #listener: StoreListener;
+  readonly #onInForce: () => void;
   #pending: Promise<Unsubscribe> | undefined;
   #askedAt: Instant | undefined;
   /** Runs until the stream may be asked for again; started by a refusal, cleared by `end`, unref'd. */
@@ -13,9 +14,11 @@ export class Subscription {
   /** Whether messages arrive. Only this class sets it. */
   isInForce = false;
 
-  constructor(access: StoreAccess, listener: StoreListener) {
+  /** `onInForce` is called when the stream has begun: messages before that were missed. */
+  constructor(access: StoreAccess, listener: StoreListener, onInForce: () => void) {
     this.#access = access;
     this.#listener = listener;
+    this.#onInForce = onInForce;
   }
 
   /** Waits until it is in force, at most `budgetMs` from when it was asked for: without it, waiters live by polling. */
@@ -47,6 +50,7 @@ export class Subscription {
     pending.then(
       () => {
         this.isInForce = true;
+        this.#onInForce();
       },
       (error: Error) => {
         events.emit('storeError', { operation: 'subscribe', error });

@@ -80,6 +80,11 @@ export class GrantRegistry {
     if (this.#taken.size > maxTaken) this.#taken.delete(this.#taken.values().next().value as string);
   }
 
+  /** Asks the store, by a renewal, which grants still hold: messages of this may have been missed. */
+  verify(): void {
+    for (const grant of this.all) if (!grant.isRenewing) void this.#watchdog.renewInBackground(grant);
+  }
+
   /**
    * Releases a grant after its last hold. Rejects with `LockLostError` if it had been lost, unless the store says that
    * nobody had taken the key; with `LockStoreError` if the store did not answer in time.

@@ -140,7 +140,10 @@ class ProcessLocks implements Locks {
     };
     this.#releases = new Releases(access);
     const grants = new GrantRegistry(access, this.#releases);
-    const acquires = new PendingAcquires(access, this.#releases, (holdId) => grants.loseById(holdId));
+    const acquires = new PendingAcquires(access, this.#releases, {
+      onTaken: (holdId) => grants.loseById(holdId),
+      onSubscribed: () => grants.verify(),
+    });
     this[runtimeSlot] = { ...access, acquires, grants };
   }
 

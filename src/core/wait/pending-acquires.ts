@@ -23,7 +23,7 @@ import type { AcquireTask } from './task.ts';
 export class PendingAcquires {
   readonly #access: StoreAccess;
   readonly #releases: Releases;
-  readonly #onTaken: (holdId: string) => void;
+  readonly #holders: HolderListener;
   readonly #strategy: WaitStrategy;
   readonly #deadlocks: Deadlocks;
   readonly #subscription: Subscription;
@@ -31,20 +31,22 @@ export class PendingAcquires {
   readonly inFlight: InFlight = new InFlight();
   /** By hold id: the waiters that stand in a queue. */
   readonly #waiters = new Map<string, Waiter>();
+  /** Acquires that may have to wait, until the process has subscribed, in their order. Undefined if there are none. */
+  #unsubscribed: Waiter[] | undefined;
   /** Grants that overtook the replies to their own acquires, or that nobody can use. */
   readonly #early: EarlyGrants;
   readonly #queues: WaitQueues;
   /** Whether new acquires are refused. */
   isClosed = false;
 
-  /** `onTaken` is called with the id of a hold from which another call took the key. */
-  constructor(access: StoreAccess, releases: Releases, onTaken: (holdId: string) => void) {
+  constructor(access: StoreAccess, releases: Releases, holders: HolderListener) {
     const { clock, settings, client } = access;
     this.#access = access;
     this.#releases = releases;
-    this.#onTaken = onTaken;
+    this.#holders = holders;
     this.#early = new EarlyGrants(settings.claimMs);
-    this.#subscription = new Subscription(access, (message) => this.#onMessage(message));
+    const onMessage = (message: StoreMessage): void => this.#onMessage(message);
+    this.#subscription = new Subscription(access, onMessage, () => holders.onSubscribed());
     const listener: StrategyListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
@@ -74,8 +76,11 @@ export class PendingAcquires {
       turn: undefined,
     };
     this.inFlight.begin();
-    if (waiter.task.waitMs === 0 || this.#subscription.isInForce) this.#begin(waiter, startedAt);
-    else void this.#subscription.ensure(this.#access.settings.storeTimeoutMs / 2).then(() => this.#beginLate(waiter));
+    if (waiter.task.waitMs === 0) this.#begin(waiter, startedAt);
+    // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
+    else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
+    else if (this.#subscription.isInForce) this.#begin(waiter, startedAt);
+    else void this.#subscribeFor(waiter);
   }
 
   /** Refuses all waiters and all new acquires. */
@@ -92,12 +97,21 @@ export class PendingAcquires {
 
   #onMessage(message: StoreMessage): void {
     if (message.kind === 'granted') this.#offer(message.grant);
-    else if (message.kind === 'lost') this.#onTaken(message.holdId);
+    else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#strategy.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
     else if (message.kind === 'fault')
       this.#access.events.emit('storeError', { operation: 'subscribe', error: message.error });
+  }
+
+  async #subscribeFor(first: Waiter): Promise<void> {
+    const waiters = [first];
+    this.#unsubscribed = waiters;
+    await this.#subscription.ensure(this.#access.settings.storeTimeoutMs / 2);
+    // A listener of events may ask for more meanwhile.
+    for (const waiter of waiters) this.#beginLate(waiter);
+    this.#unsubscribed = undefined;
   }
 
   /** Once subscribed. An acquire that was given up meanwhile, or has no time left, is not sent: there is nothing to undo. */
@@ -246,6 +260,14 @@ export class PendingAcquires {
     if (granted === undefined) void this.#strategy.ask(queue, waiter);
     else this.#grant(waiter, granted);
   }
+}
+
+/** What the holds of this process are told. */
+interface HolderListener {
+  /** Another call took the key from this hold. */
+  onTaken(holdId: string): void;
+  /** From here on, `onTaken` tells. What was taken before is not known. */
+  onSubscribed(): void;
 }
 
 /** When too many acquires wait, a key may still be free, or held by the same owner. */

@@ -1,0 +1,111 @@
+import { lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+
+/** The holds that the store was asked for, in the order of the calls, by the names of their jobs. */
+const askedBy = ({ store }: Setup, ids: ReadonlyMap<string, string>): (string | undefined)[] =>
+  store.calls.flatMap(({ operation, holdId }) => (operation === 'acquire' ? [ids.get(holdId as string)] : []));
+
+/** Asks for `key` in a job of this name. */
+function ask(setup: Setup, name: string, waitMs = 60_000): void {
+  outcomeOf(setup.job(name).in(() => lock.acquire('key', { waitMs })));
+}
+
+/** Sees by its owner whose call an acquire is: each job has a trace of its own. */
+function watchOwners({ store }: Setup): ReadonlyMap<string, string> {
+  const owners = new Map<string, string>();
+  const acquire = store.acquire.bind(store);
+  store.acquire = (request, terms) => {
+    owners.set(request.holdId, request.owner);
+    return acquire(request, terms);
+  };
+  return owners;
+}
+
+describe('the first acquires of a process', () => {
+  it('reach the store in their order, at whatever moment a newcomer finds the subscription in force', async () => {
+    for (let ticks = 0; ticks < 16; ticks += 1) {
+      const setup = setUp();
+      const owners = watchOwners(setup);
+      const open = setup.store.gate('subscribe');
+      for (const name of ['first', 'second']) ask(setup, name);
+      await setup.clock.settle();
+      open();
+      for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
+      ask(setup, 'newcomer');
+      await setup.clock.settle();
+      expect([ticks, ...askedBy(setup, owners)]).toEqual([ticks, 'first', 'second', 'newcomer']);
+    }
+  });
+
+  it('reach it in their order, too, if a newcomer comes when the time to subscribe is over', async () => {
+    const setup = setUp();
+    const owners = watchOwners(setup);
+    setup.store.always('subscribe', { kind: 'lostCall' });
+    for (const name of ['first', 'second']) ask(setup, name);
+    await setup.clock.settle();
+    // The timers are due, and have not run.
+    setup.clock.skip(setup.locks.settings.storeTimeoutMs / 2);
+    ask(setup, 'newcomer');
+    await setup.clock.advance(1);
+    expect(askedBy(setup, owners)).toEqual(['first', 'second', 'newcomer']);
+  });
+
+  it('reach it in their order, too, if a listener that hears of one of them asks as well', async () => {
+    const setup = setUp();
+    const owners = watchOwners(setup);
+    const open = setup.store.gate('subscribe');
+    const abort = new AbortController();
+    outcomeOf(setup.job().in(() => lock.acquire('key', { signal: abort.signal })));
+    ask(setup, 'second');
+    setup.locks.on('aborted', () => ask(setup, 'newcomer'));
+    abort.abort();
+    open();
+    await setup.clock.settle();
+    expect(askedBy(setup, owners)).toEqual(['second', 'newcomer']);
+  });
+
+  it('reach it in their order, too, if one after the other finds that the store refuses to subscribe', async () => {
+    const setup = setUp();
+    const owners = watchOwners(setup);
+    setup.store.always('subscribe', { kind: 'rejected', error: new Error('NOPERM') });
+    ask(setup, 'first');
+    await Promise.resolve();
+    ask(setup, 'second');
+    for (let tick = 0; tick < 5; tick += 1) await Promise.resolve();
+    ask(setup, 'third');
+    await setup.clock.settle();
+    expect(askedBy(setup, owners)).toEqual(['first', 'second', 'third']);
+  });
+});
+
+describe('a hold that was granted before its process could hear of anything', () => {
+  it.each([
+    ['a try', () => lock.tryAcquire('key')],
+    ['a batch', () => lock.acquireAll(['key', 'other'])],
+    ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
+  ])('is told at once that it was released by force: %s', async (_, acquire) => {
+    const setup = setUp();
+    const lost = setup.events('lost');
+    setup.store.next('subscribe', { kind: 'lateCall', ms: 100 });
+    const hold = outcomeOf<unknown>(setup.job().in<Promise<unknown>>(acquire));
+    await setup.clock.settle();
+    expect(hold.state).toBe('fulfilled');
+    expect(await setup.sibling().locks.forceRelease('key')).toBe(true);
+    await setup.clock.advance(100);
+    expect(lost).toMatchObject([{ key: 'key' }]);
+  });
+
+  it('is not asked for again if it is released by then, nor if it came later', async () => {
+    const setup = setUp();
+    const open = setup.store.gate('subscribe');
+    const job = setup.job();
+    await (await job.in(() => lock.tryAcquire('key')))?.release();
+    open();
+    await setup.clock.settle();
+    await job.in(() => lock.tryAcquire('key'));
+    await setup.clock.settle();
+    expect(setup.store.count('renew')).toBe(0);
+  });
+});
