@@ -53,6 +53,11 @@ export function lastedMs(now: Instant, start: Instant): number {
   return now.monoMs - start.monoMs;
 }
 
+/** The same in whole milliseconds, for events. */
+export function wholeMs(now: Instant, start: Instant): number {
+  return Math.round(lastedMs(now, start));
+}
+
 /**
  * Runs a function as a microtask. This and the next two are read once, here: the tests of an application may replace the
  * global functions.

@@ -115,6 +115,7 @@ export class Releases {
     if (this.#unanswered.size > maxUnanswered) this.#unanswered.delete(this.#unanswered.keys().next().value as string);
     timer.cancel();
     onError(error);
+    onSettled();
   }
 }
 

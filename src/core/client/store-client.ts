@@ -43,7 +43,10 @@ export type OnClaims = (id: string, sent: Instant, reply: Pick<AcquireReply, 'no
 export interface ReleaseCallbacks {
   /** Called first, with the store's status. */
   onStatus(status: ReleaseReply['status']): void;
-  /** Called after the waiters of this process that were handed the lock have been told. */
+  /**
+   * Called last, in any case: after the waiters of this process that were handed the lock have been told, or when the
+   * release is no longer repeated.
+   */
   onSettled(): void;
   onError(error: LockStoreError): void;
 }

@@ -1,9 +1,10 @@
-import { lastedMs } from '../base/clock.ts';
+import { wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import { LockLostError } from '../model/errors.ts';
+import { eventOf } from '../model/events.ts';
 import { assertGrantable } from '../model/options.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
@@ -66,7 +67,7 @@ export class GrantRegistry {
     this.#forget(grant);
     grant.wasReleasedAsLost = mayLast;
     if (mayLast) this.#releases.releaseInBackground(targetOf(grant));
-    this.#access.events.emit('lost', { ...grant.event, error });
+    this.#emitLost(grant, error);
   }
 
   /** Called when the store says that another call took the key from a hold of this process. */
@@ -99,17 +100,23 @@ export class GrantRegistry {
       return released;
     }
     let isLate = false;
+    let isAnswered = false;
+    let hasEnded = grant.lostError !== undefined;
     let error: LockLostError | undefined;
     this.#releases.release(targetOf(grant), {
       onStatus: (status) => {
-        if (status === 'released' || status === 'expired') this.#emitReleased(grant);
-        else {
-          error = grant.lostError ?? lostAtRelease(grant);
-          // Nobody may await the release, as at the end of a request. If it is late, the key may have changed hands since.
-          if (grant.lostError === undefined && !isLate) this.#access.events.emit('lost', { ...grant.event, error });
-        }
+        isAnswered = true;
+        if (status === 'absent' || status === 'cancelled') error = grant.lostError ?? lostAtRelease(grant);
+        if (hasEnded) return;
+        hasEnded = true;
+        // If the reply is late, the lease may have ended since, and the key may have changed hands: that is no loss.
+        if (error !== undefined && !isLate) this.#emitLost(grant, error);
+        else this.#emitReleased(grant);
       },
       onSettled: () => {
+        // No reply until the end of the lease: the store has no hold any more.
+        if (!hasEnded) this.#emitReleased(grant);
+        if (!isAnswered) return;
         if (error === undefined) released.resolve();
         else released.reject(error);
       },
@@ -133,7 +140,15 @@ export class GrantRegistry {
   #emitReleased(grant: Grant): void {
     const { events, clock } = this.#access;
     if (!events.has('released')) return;
-    events.emit('released', { ...grant.event, heldMs: lastedMs(clock.now(), grant.grantedAt) });
+    const { key, category, traceId, request } = grant;
+    const { mode, owner, holdId } = request;
+    const heldMs = wholeMs(clock.now(), grant.grantedAt);
+    events.emit('released', { key, category, mode, owner, traceId, holdId, heldMs });
+  }
+
+  #emitLost(grant: Grant, error: LockLostError): void {
+    const { events, clock } = this.#access;
+    events.emit('lost', { ...eventOf(grant), heldMs: wholeMs(clock.now(), grant.grantedAt), error });
   }
 
   #forget(grant: Grant): void {

@@ -3,7 +3,8 @@ import { type Deadline, laterDeadline, remainingMs } from '../base/deadline.ts';
 import type { Listed } from '../base/swap-list.ts';
 import type { Granted } from '../client/granted.ts';
 import { LockLostError } from '../model/errors.ts';
-import type { LockEvent } from '../model/events.ts';
+import type { EventSource } from '../model/events.ts';
+import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { HoldRequest } from '../model/store.ts';
 import type { OwnerKind } from '../model/types.ts';
@@ -18,7 +19,8 @@ export interface Controller {
 export interface GrantSource {
   readonly clock: Clock;
   readonly createController: () => Controller;
-  readonly key: string;
+  readonly name: LockName;
+  readonly traceId: string;
   readonly request: HoldRequest;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly granted: Granted;
@@ -28,10 +30,12 @@ export interface GrantSource {
  * One hold as the store knows it, for one scope. The scope's re-entrant holds share it: only the last one's release is sent
  * to the store. Its state goes one way: held, then lost or released.
  */
-export class Grant implements Listed {
+export class Grant implements Listed, EventSource {
   /** Its place among the grants of its process. */
   place = -1;
   readonly key: string;
+  readonly category: string | undefined;
+  readonly traceId: string;
   readonly request: HoldRequest;
   readonly fence: number;
   readonly grantedAt: Instant;
@@ -65,10 +69,12 @@ export class Grant implements Listed {
   #lostError: LockLostError | undefined;
   #controller: Controller | undefined;
 
-  constructor({ clock, createController, key, request, settings, granted }: GrantSource) {
+  constructor({ clock, createController, name, traceId, request, settings, granted }: GrantSource) {
     this.#clock = clock;
     this.#createController = createController;
-    this.key = key;
+    this.key = name.key;
+    this.category = name.category;
+    this.traceId = traceId;
     this.request = request;
     this.ownerKind = settings.owner;
     this.fence = granted.fence;
@@ -80,11 +86,6 @@ export class Grant implements Listed {
     this.grantedAt = granted.receivedAt;
     this.maxHold = { start: this.grantedAt, spanMs: settings.maxHoldMs };
     this.#deadline = granted.deadline;
-  }
-
-  /** What every event about it carries. */
-  get event(): LockEvent {
-    return { key: this.key, owner: this.request.owner, holdId: this.request.holdId };
   }
 
   get holdCount(): number {

@@ -2,6 +2,7 @@ import { type Clock, type Instant, outsideRequests, type Timer } from '../base/c
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { SwapList } from '../base/swap-list.ts';
 import type { StoreAccess } from '../client/access.ts';
+import { eventOf } from '../model/events.ts';
 import type { Grant } from './grant.ts';
 
 /** Renewals that fall due within this of each other travel together. */
@@ -76,7 +77,8 @@ export class Watchdog {
     // The store's clock was set back if the lease is longer than was ever asked for: it ends once that clock is right again.
     const spanMs = Math.min(reply.endMs - reply.nowMs, grant.longestMs);
     grant.prolong(leaseDeadline(sent, spanMs), leaseMs >= leftMs);
-    events.emit('renewed', { ...grant.event, remainingMs: grant.remainingMs });
+    if (!events.has('renewed')) return;
+    events.emit('renewed', { ...eventOf(grant), remainingMs: Math.round(grant.remainingMs) });
   }
 
   /** Renews now, to the lease that the grant's holds want. A failure is told by its event, and tried again in time. */

@@ -1,9 +1,10 @@
-import { type Instant, lastedMs } from '../base/clock.ts';
+import { type Instant, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
+import { type EventSource, eventOf } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
@@ -13,7 +14,8 @@ import { ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
-import type { AcquireCallbacks } from '../wait/task.ts';
+import type { AcquireCallbacks, Cancellation } from '../wait/task.ts';
+import { emitFailure } from './outcome.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -33,27 +35,45 @@ export function acquire(
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.client.capabilities);
-  const { key } = name;
-  const cancellation = cancellationOf(scope, key, asked, caller);
+  const cancellation = new ScopeCancellation(name.key, scope, asked.signal, caller === 'guard');
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
-  if (entered !== undefined) {
-    assertEnterable(scope, entered, asked);
-    if (asked.mode === 'read' || entered.request.mode === 'write') {
+  try {
+    if (cancellation.error !== undefined) throw cancellation.error;
+    if (entered !== undefined) assertEnterable(scope, entered, asked);
+    if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
     }
+    if (asked.mode === 'read') assertModes(runtime.client.capabilities, name.key);
+    if (runtime.acquires.isClosed) throw new LocksClosedError({ key: name.key });
+  } catch (error) {
+    emitFailure(runtime, sourceOf(scope, name, asked), runtime.clock.now(), error);
+    throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  if (settings.mode === 'read') assertModes(runtime.client.capabilities, key);
-  if (runtime.acquires.isClosed) throw new LocksClosedError({ key });
+  return acquireFromStore(scope, name, settings, cancellation, entered, firstCallTimeoutMs);
+}
 
-  const request = requestOf(scope, name, settings);
-  const startedAt = runtime.events.has('granted') ? runtime.clock.now() : undefined;
+function acquireFromStore(
+  scope: Scope,
+  name: LockName,
+  settings: AcquireSettings & AcquireTarget,
+  cancellation: Cancellation,
+  joined: Grant | undefined,
+  firstCallTimeoutMs: number | undefined,
+): MaybePromise<ScopedHold> {
+  const { runtime } = scope;
+  const startedAt = runtime.clock.now();
+  const source = sourceOf(scope, name, settings);
   const result = new Deferred<ScopedHold>(false);
+  const fail = (error: Error, wasBusy?: boolean): void => {
+    result.reject(error);
+    emitFailure(runtime, source, startedAt, error, wasBusy);
+  };
   const callbacks: AcquireCallbacks = {
     onGranted: (granted) => {
-      const first = firstHold(scope, settings, key, request, granted, startedAt);
-      const lost = entered && lossOf(scope, entered);
+      const first = firstHold(scope, settings, name, source.request, granted, startedAt);
+      const lost = joined && lossOf(scope, joined);
       if (lost === undefined) result.resolve(first);
       else {
         // Others may have written since it read.
@@ -61,18 +81,15 @@ export function acquire(
         result.reject(lost);
       }
     },
-    onRefused: (retryAfterMs) => {
-      runtime.events.emit('refused', { key, owner: request.owner, holdId: request.holdId, reason: 'busy' });
-      result.reject(new LockTimeoutError({ key, waitedMs: 0, retryAfterMs }));
-    },
-    onFailed: (error) => result.reject(error),
+    onRefused: (retryAfterMs) => fail(new LockTimeoutError({ key: name.key, waitedMs: 0, retryAfterMs }), true),
+    onFailed: fail,
   };
   const { leaseMs, waitMs } = settings;
   runtime.acquires.acquire({
-    key,
-    request,
+    ...source,
     leaseMs,
     waitMs,
+    startedAt,
     firstCallTimeoutMs,
     work: scope,
     cancellation,
@@ -100,19 +117,14 @@ export function tryAcquire(
   );
 }
 
-/** What may end an acquire before its time. If something has ended it already, emits that and throws: nothing is sent. */
-function cancellationOf(
+/** The parts of one acquire that its calls and its events need. */
+function sourceOf(
   scope: Scope,
-  key: string,
-  { owner, signal }: AcquireTarget,
-  caller: Caller,
-): ScopeCancellation {
-  const cancellation = new ScopeCancellation(key, scope, signal, caller === 'guard');
-  const { error } = cancellation;
-  if (error === undefined) return cancellation;
-  const { clock, events } = scope.runtime;
-  events.emit('aborted', { key, owner: ownerOf(scope, owner), holdId: clock.randomId(), waitedMs: 0 });
-  throw error;
+  name: LockName,
+  settings: AcquireSettings & AcquireTarget,
+): EventSource & { readonly request: HoldRequest } {
+  const { key, category } = name;
+  return { key, category, traceId: scope.traceId, request: requestOf(scope, name, settings) };
 }
 
 function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
@@ -132,23 +144,27 @@ function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & A
 function firstHold(
   scope: Scope,
   settings: AcquireSettings & AcquireTarget,
-  key: string,
+  name: LockName,
   request: HoldRequest,
   granted: Granted,
-  startedAt: Instant | undefined,
+  startedAt: Instant,
 ): ScopedHold {
   const { clock, events, grants } = scope.runtime;
   const createController = (): ScopedController => new ScopedController(scope);
-  const grant = new Grant({ clock, createController, key, request, settings, granted });
+  const { traceId } = scope;
+  const grant = new Grant({ clock, createController, name, traceId, request, settings, granted });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = new ScopedHold(grant, scope, settings.renew);
   scope.add(first);
   grants.add(grant);
-  if (startedAt !== undefined) {
-    events.emit('granted', { ...grant.event, fence: grant.fence, waitedMs: lastedMs(clock.now(), startedAt) });
+  if (events.has('granted')) {
+    const { key, category, fence } = grant;
+    const { mode, owner, holdId } = request;
+    const waitedMs = wholeMs(clock.now(), startedAt);
+    events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
   }
   const { otherHolds = 0 } = granted;
-  if (otherHolds > 0) events.emit('entered', { ...grant.event, fence: grant.fence, otherHolds });
+  if (otherHolds > 0) events.emit('entered', { ...eventOf(grant), fence: grant.fence, otherHolds });
   return first;
 }
 

@@ -1,15 +1,41 @@
 import { EventEmitter } from 'node:events';
 import type { DeadlockWait, LockLostError } from './errors.ts';
+import type { LockMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
 /** What every event about a lock carries. It is for listeners and logs, never for clients. */
 export interface LockEvent {
   readonly key: string;
+  readonly category: string | undefined;
+  readonly mode: LockMode;
   readonly owner: string;
+  /** The trace that acquires or holds. It is the owner, unless the acquire has another `owner` option. */
+  readonly traceId: string;
   readonly holdId: string;
 }
 
-/** The events of a `Locks`, and what their listeners are called with. */
+/** What a grant and a waiter have in common: the parts of an event about them. */
+export interface EventSource {
+  readonly key: string;
+  readonly category: string | undefined;
+  readonly traceId: string;
+  readonly request: { readonly mode: LockMode; readonly owner: string; readonly holdId: string };
+}
+
+/** What every event about a grant or a waiter carries. */
+export function eventOf({ key, category, traceId, request }: EventSource): LockEvent {
+  return { key, category, mode: request.mode, owner: request.owner, traceId, holdId: request.holdId };
+}
+
+/** Why an acquire was refused: the key is not free, a limit, a `Locks` that is closed, the store, or a lost hold. */
+export type RefusalReason = 'busy' | 'limit' | 'closed' | 'store' | 'lost';
+
+/**
+ * The events of a `Locks`, and what their listeners are called with. Durations are whole milliseconds.
+ *
+ * Every acquire that is no local re-entry ends in exactly one of `granted`, `refused`, `timeout`, `aborted` and `deadlock`.
+ * Every `granted` is followed by exactly one of `released` and `lost`.
+ */
 export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
   granted: LockEvent & { readonly fence: number; readonly waitedMs: number };
@@ -22,10 +48,13 @@ export interface LockEvents {
   waiting: LockEvent;
   /** The watchdog, or `extend`, made a lease longer. */
   renewed: LockEvent & { readonly remainingMs: number };
-  /** The store took the scope's last release of a key. */
+  /**
+   * A hold has ended by the scope's last release of the key. If the store does not answer, it comes when the release is no
+   * longer repeated: the lease is over then.
+   */
   released: LockEvent & { readonly heldMs: number };
-  /** A hold was lost: see the error. Emitted once a hold; sometimes its release finds out. */
-  lost: LockEvent & { readonly error: LockLostError };
+  /** A hold was lost: see the error. Sometimes its release finds out. */
+  lost: LockEvent & { readonly heldMs: number; readonly error: LockLostError };
   /** A force release of this process took a key from its holders, whose processes get `lost`. */
   forced: {
     readonly key: string;
@@ -34,8 +63,12 @@ export interface LockEvents {
     readonly by: string | undefined;
     readonly reason: string | undefined;
   };
-  /** An acquire was refused without a wait: its `waitMs` is 0, or it was a try, and the key is not free. */
-  refused: LockEvent & { readonly reason: 'busy' };
+  /**
+   * An acquire was refused: `busy`, the key is not free and its `waitMs` is 0, or it was a try; `limit`, a
+   * `LockLimitError`; `closed`, the `Locks` is closing; `store`, the store failed; `lost`, it would have re-entered a lost
+   * hold.
+   */
+  refused: LockEvent & { readonly reason: RefusalReason; readonly waitedMs: number };
   /** An acquire gave up after `waitMs`. */
   timeout: LockEvent & { readonly waitedMs: number };
   /**

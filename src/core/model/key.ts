@@ -11,6 +11,7 @@ export type LockKeys = LockKey | null | undefined | readonly (LockKey | null | u
 /** A checked key: as the application wrote it, and as stores and maps know it. */
 export interface LockName {
   readonly key: string;
+  readonly category: string | undefined;
   /** Category and key, encoded: not empty, free of `{`, `}`, white space and control characters, 256 bytes at most. */
   readonly id: string;
 }
@@ -21,9 +22,9 @@ const maxIdBytes = 256;
 /** Checks a key and encodes it with its category. Two different pairs never have the same name. */
 export function lockName(key: unknown, category?: string): LockName {
   // Most keys are short and plain: they are their own names.
-  if (category === undefined && typeof key === 'string' && shortAndPlain.test(key)) return { key, id: key };
+  if (category === undefined && typeof key === 'string' && shortAndPlain.test(key)) return { key, category, id: key };
   const text = keyText(key);
-  return { key: text, id: shorten(namePrefix(text, category)) };
+  return { key: text, category, id: shorten(namePrefix(text, category)) };
 }
 
 /**
@@ -31,7 +32,7 @@ export function lockName(key: unknown, category?: string): LockName {
  * same lock here. The hash says nothing of the category.
  */
 export function listedName(key: unknown, category?: string): LockName {
-  if (typeof key === 'string' && /^%h[0-9a-f]{64}$/.test(key)) return { key, id: key };
+  if (typeof key === 'string' && /^%h[0-9a-f]{64}$/.test(key)) return { key, category, id: key };
   return lockName(key, category);
 }
 

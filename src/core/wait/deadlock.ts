@@ -1,9 +1,8 @@
-import { lastedMs } from '../base/clock.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { DeadlockError } from '../model/errors.ts';
 import type { EdgeStore, WaitEdge } from '../model/store.ts';
 import { findCycle, stands } from './cycle.ts';
-import { eventOf, type Waiter } from './local-queue.ts';
+import type { Waiter } from './local-queue.ts';
 
 /** The edge of a waiter, as the store was told of it. */
 interface PublishedEdge {
@@ -62,9 +61,7 @@ export class Deadlocks {
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (found === undefined || !(await stands(edges, found)) || waiter.state !== 'waiting') return;
     const cycle = found.map((link) => ({ traceId: link.edge.traceId, key: link.edge.key }));
-    const waitedMs = lastedMs(this.#access.clock.now(), waiter.startedAt);
     this.#onVictim(waiter, new DeadlockError({ key: waiter.task.key, cycle }));
-    this.#access.events.emit('deadlock', { ...eventOf(waiter), waitedMs, cycle });
   }
 
   get #edges(): EdgeStore {

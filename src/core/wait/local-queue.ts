@@ -1,7 +1,6 @@
 import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { LockStoreError } from '../model/errors.ts';
-import type { LockEvent } from '../model/events.ts';
 import type { AcquireReply } from '../model/store.ts';
 import { type Positioned, QueueProgress, retryAfterMs } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';
@@ -9,7 +8,6 @@ import type { AcquireTask } from './task.ts';
 /** An acquire on its way. Its state goes one way: pending, waiting, gone. */
 export interface Waiter extends Positioned {
   readonly task: AcquireTask;
-  readonly startedAt: Instant;
   state: 'pending' | 'waiting' | 'gone';
   /** Ends the wait: clears its timer, unsubscribes, and takes it out of the process's queue. */
   leave: (() => void) | undefined;
@@ -108,7 +106,7 @@ export class WaitQueue {
   /** How long a turn lasted while a waiter waited; undefined if none was over. */
   turnMs(waiter: Waiter): number | undefined {
     const { over } = this.#progress.seenBy(waiter);
-    return over === 0 ? undefined : lastedMs(this.#clock.now(), waiter.startedAt) / over;
+    return over === 0 ? undefined : lastedMs(this.#clock.now(), waiter.task.startedAt) / over;
   }
 
   /** Returns whether it was the last waiter; the timer is cleared then. */
@@ -180,9 +178,4 @@ export class WaitQueues {
   leave(queue: WaitQueue, waiter: Waiter): void {
     if (queue.leave(waiter)) this.#queues.delete(waiter.task.request.id);
   }
-}
-
-/** What every event about a waiter carries. */
-export function eventOf({ task: { key, request } }: Waiter): LockEvent {
-  return { key, owner: request.owner, holdId: request.holdId };
 }

@@ -6,10 +6,11 @@ import { type Granted, grantedByMessage, grantedByReply } from '../client/grante
 import type { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
 import { LocksClosedError, LockTimeoutError } from '../model/errors.ts';
+import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { eventOf, type NotFree, type Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { type NotFree, type Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
 import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
@@ -66,10 +67,9 @@ export class PendingAcquires {
 
   /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
   acquire(task: AcquireTask): void {
-    const startedAt = this.#access.clock.now();
+    const { startedAt } = task;
     const waiter: Waiter = {
       task: task.waitMs > 0 && this.#isFull ? withoutWait(task) : task,
-      startedAt,
       state: 'pending',
       leave: undefined,
       queue: undefined,
@@ -119,7 +119,7 @@ export class PendingAcquires {
     const now = this.#access.clock.now();
     const isLate = this.#firstCallTimeoutMs(waiter, now) <= 0;
     const over = this.#overOf(waiter);
-    if (over !== undefined) this.#giveUp(waiter, over, false);
+    if (over !== undefined) this.#fail(waiter, over, false);
     else if (isLate) this.#fail(waiter, notSent(waiter.task.key), false);
     else this.#begin(waiter, now);
   }
@@ -139,9 +139,9 @@ export class PendingAcquires {
   }
 
   /** How long the first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
-  #firstCallTimeoutMs({ task, startedAt }: Waiter, now: Instant): number {
+  #firstCallTimeoutMs({ task }: Waiter, now: Instant): number {
     const { storeTimeoutMs } = this.#access.settings;
-    const spentMs = elapsedMs(now, startedAt);
+    const spentMs = elapsedMs(now, task.startedAt);
     const shareMs = storeTimeoutMs - Math.min(spentMs, storeTimeoutMs / 2);
     const { waitMs, firstCallTimeoutMs = Number.POSITIVE_INFINITY } = task;
     return Math.min(shareMs, Math.min(firstCallTimeoutMs, Math.max(waitMs, storeTimeoutMs)) - spentMs);
@@ -155,7 +155,7 @@ export class PendingAcquires {
   #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
     const { key, callbacks, request, leaseMs } = waiter.task;
     const over = this.#overOf(waiter);
-    if (over !== undefined) this.#giveUp(waiter, over);
+    if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#access.clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
@@ -173,8 +173,7 @@ export class PendingAcquires {
 
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, sent: Instant, reply: NotFree): void {
-    const { startedAt } = waiter;
-    const { key, request, waitMs, cancellation } = waiter.task;
+    const { key, request, waitMs, startedAt, cancellation } = waiter.task;
     // Only here it is known that it must wait: a burst on free keys is no crowd.
     if (this.#isFull) {
       this.#fail(waiter, tooManyWaiters(key));
@@ -186,7 +185,7 @@ export class PendingAcquires {
     const leftMs = waitMs - elapsedMs(this.#access.clock.now(), startedAt);
     // Cleared when the waiter is gone; an endless wait needs none.
     const timer = leftMs < Infinity ? this.#access.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
-    const unsubscribe = cancellation.listen((error) => this.#giveUp(waiter, error));
+    const unsubscribe = cancellation.listen((error) => this.#fail(waiter, error));
     waiter.leave = () => {
       timer?.cancel();
       unsubscribe();
@@ -194,11 +193,11 @@ export class PendingAcquires {
       this.#deadlocks.forget(waiter);
       this.#queues.leave(queue, waiter);
     };
-    this.#access.events.emit('waiting', eventOf(waiter));
+    if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     const early = this.#early.take(request.holdId);
     if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
-    if (cancellation.waitError !== undefined) this.#giveUp(waiter, cancellation.waitError);
+    if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
     this.#deadlocks.look(waiter);
   }
 
@@ -209,15 +208,6 @@ export class PendingAcquires {
     // A hold that was only tried for must hear of a forced release, too.
     if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
     waiter.task.callbacks.onGranted(granted);
-  }
-
-  #giveUp(waiter: Waiter, error: Error, wasSent = true): void {
-    if (waiter.state === 'gone') return;
-    // First, here and below: a listener of the event may abort it as well.
-    this.#fail(waiter, error, wasSent);
-    const waitedMs = lastedMs(this.#access.clock.now(), waiter.startedAt);
-    // A waiter that `close` refuses was not aborted.
-    if (!this.isClosed) this.#access.events.emit('aborted', { ...eventOf(waiter), waitedMs });
   }
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
@@ -241,11 +231,10 @@ export class PendingAcquires {
   }
 
   #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = lastedMs(this.#access.clock.now(), waiter.startedAt);
+    const waitedMs = lastedMs(this.#access.clock.now(), waiter.task.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter);
     // A process that could not ask can't say that another owner holds the key.
     this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.task.key, waitedMs, retryAfterMs }));
-    this.#access.events.emit('timeout', { ...eventOf(waiter), waitedMs });
   }
 
   /** A grant that came by message, or in the reply to another call. */

@@ -1,8 +1,12 @@
+import type { Instant } from '../base/clock.ts';
 import type { Granted } from '../client/granted.ts';
 import type { AcquireCall } from '../client/store-client.ts';
 
 /** One acquire on its way to the store. */
 export interface AcquireTask extends AcquireCall {
+  readonly startedAt: Instant;
+  readonly category: string | undefined;
+  readonly traceId: string;
   /** How long its first call may take at most, if it is a part of something longer. */
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;

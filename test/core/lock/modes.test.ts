@@ -123,7 +123,16 @@ describe('a scope that holds to read', () => {
     expect(store.count('acquire')).toBe(3);
     expect(writing.value!.fence).toBeGreaterThan(reading.value!.fence);
     expect(entered).toEqual([
-      { key: 'key', owner: 'own', holdId: expect.any(String), fence: writing.value!.fence, otherHolds: 1 },
+      {
+        key: 'key',
+        category: undefined,
+        mode: 'write',
+        owner: 'own',
+        traceId: 'own',
+        holdId: expect.any(String),
+        fence: writing.value!.fence,
+        otherHolds: 1,
+      },
     ]);
     expect(job.in(() => getLock('key').holdCount())).toBe(2);
     expect(waiter.state).toBe('pending');

@@ -19,7 +19,7 @@ describe('the events of a lock', () => {
     await inner.release();
     const holdId = granted[0]?.holdId;
     expect(holdId).toEqual(expect.any(String));
-    const event = { key: 'key', owner: 'owner', holdId };
+    const event = { key: 'key', category: undefined, mode: 'write', owner: 'owner', traceId: 'owner', holdId };
     expect(granted).toEqual([{ ...event, fence: hold.fence, waitedMs: 0 }]);
     await hold.extend(10_000);
     expect(renewed).toContainEqual({ ...event, remainingMs: 9_898 });
@@ -36,7 +36,8 @@ describe('the events of a lock', () => {
     const first = await job().in(() => lock.acquire('key'));
     const second = outcomeOf(job('owner').in(() => lock.acquire('key')));
     await clock.advance(123);
-    expect(waiting).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String) }]);
+    const parts = { key: 'key', category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
+    expect(waiting).toEqual([{ ...parts, holdId: expect.any(String) }]);
     await first.release();
     await clock.settle();
     expect(granted[1]).toMatchObject({ ...waiting[0], waitedMs: 123, fence: second.value?.fence });
@@ -100,7 +101,16 @@ describe('the events of a lock', () => {
     await clock.settle();
     await expect(hold.release()).rejects.toBe(lost[0]?.error);
     expect(lost).toEqual([
-      { key: 'key', owner: 'owner', holdId: expect.any(String), error: expect.any(LockLostError) },
+      {
+        key: 'key',
+        category: undefined,
+        mode: 'write',
+        owner: 'owner',
+        traceId: 'owner',
+        holdId: expect.any(String),
+        heldMs: 1100,
+        error: expect.any(LockLostError),
+      },
     ]);
     expect(released).toEqual([]);
     expect(next.isHeld()).toBe(true);

@@ -57,7 +57,8 @@ describe('two traces that take two keys in opposite order', () => {
     ];
     expect((error as DeadlockError).cycle).toEqual(cycle);
     expect(`${error} ${JSON.stringify(error)} ${JSON.stringify({ ...(error as object) })}`).not.toMatch(/k0|k1|trace/);
-    expect(seen).toEqual([{ key: 'k0', owner: 'trace-b', holdId: expect.any(String), waitedMs: 0, cycle }]);
+    const parts = { key: 'k0', category: undefined, mode: 'write', owner: 'trace-b', traceId: 'trace-b' };
+    expect(seen).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0, cycle }]);
   });
 
   it('are told of without what the wall clock was set by meanwhile', async () => {
@@ -558,10 +559,14 @@ describe('who can be in no ring pays nothing', () => {
       mode: 'write',
       priority: 0,
     } as const;
-    const task: Partial<AcquireTask> = { key: 'key', request, work: { traceId: 'own', blockedOwners: ['own'] } };
+    const task: Partial<AcquireTask> = {
+      key: 'key',
+      request,
+      work: { traceId: 'own', blockedOwners: ['own'] },
+      startedAt: clock.now(),
+    };
     const waiter: Waiter = {
       task: task as AcquireTask,
-      startedAt: clock.now(),
       state: 'waiting',
       leave: undefined,
       queue: undefined,

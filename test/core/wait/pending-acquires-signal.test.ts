@@ -29,7 +29,8 @@ describe('a signal', () => {
     await setup.clock.settle();
     expect(outcome.error).toBeInstanceOf(LockAbortedError);
     const { key } = outcome.error as LockAbortedError;
-    expect(aborted).toEqual([{ key, owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+    const parts = { key, category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
+    expect(aborted).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0 }]);
     expect(setup.store.count('acquire')).toBe(1);
   });
 
@@ -72,7 +73,7 @@ describe('a signal', () => {
       controller.abort();
       open();
       await setup.clock.settle();
-      expect(aborted).toEqual([{ key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 }]);
+      expect(aborted).toMatchObject([{ key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 }]);
       expect(granted).toEqual([]);
     },
   );
@@ -181,7 +182,7 @@ describe('a signal', () => {
       const outcome = outcomeOf<unknown>(job.in(() => lock[call]('key')));
       await setup.clock.settle();
       expect(outcome.error).toBeInstanceOf(LockScopeError);
-      expect(aborted).toEqual([{ key: 'key', owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
+      expect(aborted).toMatchObject([{ key: 'key', owner: 'owner', holdId: expect.any(String), waitedMs: 0 }]);
       expect(setup.store.calls).toEqual([]);
     },
   );

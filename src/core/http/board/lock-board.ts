@@ -1,5 +1,5 @@
 import { hasCode, LockConfigError } from '../../model/errors.ts';
-import { readName } from '../../model/key.ts';
+import { type LockName, readName } from '../../model/key.ts';
 import { acquireRules } from '../../model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../../runtime/inspect.ts';
@@ -129,10 +129,10 @@ export class LockBoard<R> {
     return problemReply(409, 'The lock has changed hands since you looked. Nothing was released');
   }
 
-  #nameOf(id: unknown): { readonly id: string; readonly key: string } {
+  #nameOf(id: unknown): LockName {
     if (typeof id !== 'string' || !idPattern.test(id)) throw new RequestRefusal(400, 'Expected the id of a lock');
     if (!this.#accepts(id)) throw new RequestRefusal(404, 'This board does not show that lock');
-    return { id, key: readName(id).key };
+    return { id, ...readName(id) };
   }
 
   readonly #accepts = (id: string): boolean => {

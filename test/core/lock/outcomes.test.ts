@@ -1,0 +1,156 @@
+import { LockConfigError, type LockEvents, lock } from '../../../src/core/index.ts';
+import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const ends = ['granted', 'refused', 'timeout', 'aborted', 'deadlock'] as const;
+
+/** The ends of acquires, as their events tell them: with the reason of a refusal. */
+function watch(setup: Setup): string[] {
+  const seen: string[] = [];
+  for (const name of ends) {
+    setup.locks.on(name, (event) => {
+      const { reason } = event as Partial<LockEvents['refused']>;
+      seen.push(reason === undefined ? name : `${name} ${reason}`);
+    });
+  }
+  return seen;
+}
+
+describe('Every acquire ends in exactly one event', () => {
+  const error = new Error('down');
+
+  it.each<[string, (setup: Setup) => Promise<unknown>, string[]]>([
+    ['granted, if the key is free', (setup) => taken(setup), ['granted']],
+    [
+      'refused as busy, if it does not wait',
+      async (setup) => {
+        await taken(setup);
+        await queued(setup, { waitMs: 0 });
+        await setup.job().in(() => lock.tryAcquire('key'));
+      },
+      ['granted', 'refused busy', 'refused busy'],
+    ],
+    [
+      'timeout, if it waits too long',
+      async (setup) => {
+        await taken(setup);
+        await queued(setup, { waitMs: 100 });
+        await setup.clock.advance(100);
+      },
+      ['granted', 'timeout'],
+    ],
+    [
+      'aborted, by its signal, before and while it waits',
+      async (setup) => {
+        await taken(setup);
+        const controller = new AbortController();
+        await queued(setup, { signal: controller.signal });
+        controller.abort();
+        await queued(setup, { signal: controller.signal });
+      },
+      ['granted', 'aborted', 'aborted'],
+    ],
+    [
+      'deadlock, if a reader beside others asks to write',
+      async (setup) => {
+        await taken(setup, { mode: 'read' });
+        const job = setup.job();
+        await job.in(() => lock.acquire('key', { mode: 'read' }));
+        await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+      },
+      ['granted', 'granted', 'deadlock'],
+    ],
+    [
+      'refused for a limit, if it is re-entered too often',
+      async (setup) => {
+        const job = setup.job();
+        await job.in(() => lock.acquire('key'));
+        for (let n = 0; n < 64; n++) await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+      },
+      ['granted', 'refused limit'],
+    ],
+    [
+      'refused for the store, if that fails',
+      async (setup) => {
+        setup.store.next('acquire', { kind: 'rejected', error });
+        await queued(setup);
+      },
+      ['refused store'],
+    ],
+    [
+      'refused for a lost hold, if it would re-enter it',
+      async (setup) => {
+        const job = setup.job();
+        await job.in(() => lock.acquire('key', { renew: false, leaseMs: 100 }));
+        await setup.clock.advance(200);
+        await outcomeOf(job.in(() => lock.acquire('key'))).settled;
+      },
+      ['granted', 'refused lost'],
+    ],
+    [
+      'refused as closed, if the Locks is closing',
+      async (setup) => {
+        await taken(setup);
+        await queued(setup);
+        const closing = setup.locks.close({ drainMs: 0 });
+        await queued(setup);
+        await setup.clock.advance(60_000);
+        await closing;
+      },
+      ['granted', 'refused closed', 'refused closed'],
+    ],
+  ])('%s', async (_, play, expected) => {
+    const setup = setUp();
+    const seen = watch(setup);
+    await play(setup);
+    await setup.clock.settle();
+    expect(seen).toEqual(expected);
+  });
+
+  it('and a mistake in its options ends in none', async () => {
+    const setup = setUp();
+    const seen = watch(setup);
+    await expect(taken(setup, { leaseMs: -1 })).rejects.toBeInstanceOf(LockConfigError);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('Every grant ends in exactly one of released and lost', () => {
+  const watchEnds = (setup: Setup): string[] => {
+    const seen: string[] = [];
+    for (const name of ['released', 'lost'] as const) setup.locks.on(name, () => void seen.push(name));
+    return seen;
+  };
+
+  it('released, if the store never answers the release: the lease is over then', async () => {
+    const setup = setUp();
+    const seen = watchEnds(setup);
+    const hold = await taken(setup, { leaseMs: 1_000 });
+    setup.store.always('release', { kind: 'lostCall' });
+    const released = outcomeOf(hold.release());
+    await setup.clock.advance(2_000);
+    expect([released.state, seen]).toEqual(['rejected', []]);
+    await setup.clock.advance(10_000);
+    expect(seen).toEqual(['released']);
+  });
+
+  it('released, if the store lost its data while the release was repeated', async () => {
+    const setup = setUp();
+    const seen = watchEnds(setup);
+    const hold = await taken(setup);
+    setup.store.next('release', { kind: 'lostCall' });
+    const released = outcomeOf(hold.release());
+    await setup.store.forget();
+    await setup.clock.advance(10_000);
+    expect([released.state, seen]).toEqual(['rejected', ['released']]);
+  });
+
+  it('lost, and not released afterwards, if its lease ended before its release', async () => {
+    const setup = setUp();
+    const seen = watchEnds(setup);
+    const hold = await taken(setup, { renew: false, leaseMs: 100 });
+    await setup.clock.advance(200);
+    await outcomeOf(hold.release()).settled;
+    expect(seen).toEqual(['lost']);
+  });
+});
