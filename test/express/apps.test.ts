@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { lockOn, traceContext } from 'reenlock/express';
+import { Contest, type Work } from '../support/http/contest.ts';
 import { describeExpress, type Express } from '../support/http/native.ts';
-import { Rivals, type Work } from '../support/http/rivals.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
@@ -34,34 +34,34 @@ describeExpress('an application within an application', (framework, express) => 
   ];
 
   it.each(arrangements)('%s: held until its answer, given back once', async (_, arrangement) => {
-    const rivals = await start(arrangement, (inner, work) =>
+    const contest = await start(arrangement, (inner, work) =>
       inner.get('/', async (_req, res) => {
         await work();
         res.send('first');
       }),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
   });
 
   it.each(arrangements)('%s and hands on to a route outside: held until that answers', async (_, arrangement) => {
-    const rivals = await start(arrangement, (inner, _work, stage) =>
+    const contest = await start(arrangement, (inner, _work, stage) =>
       inner.get('/', (_req, _res, next) => {
         stage.note('inner goes on');
         next();
       }),
     );
-    rivals.stage.expectOrder('inner goes on', 'first in');
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/outer, of first$/);
+    contest.stage.expectOrder('inner goes on', 'first in');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/outer, of first$/);
   });
 
   it('with a traceContext of its own opens the scope of a guard outside that comes after it', async () => {
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
         app.use(express().use('/first', traceContext({ locks })));
@@ -72,30 +72,30 @@ describeExpress('an application within an application', (framework, express) => 
       },
       { locks: { bare: true } },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
   });
 
   it.each(arrangements)('%s and fails: held until the outer error middleware has answered', async (_, arrangement) => {
-    const rivals = await start(arrangement, (inner, work) => {
+    const contest = await start(arrangement, (inner, work) => {
       inner.get('/', (_req, _res, next) => {
         void work().then(() => next(new Error('trouble')));
       });
       inner.use((error: Error, _req: unknown, _res: unknown, next: (error: Error) => void) => next(error));
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/outer handled trouble$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/outer handled trouble$/);
   });
 
   function start(
     { trace, guard }: Arrangement,
     build: (inner: ReturnType<Express>, work: Work, stage: ServerStage) => void,
-  ): Promise<Rivals> {
-    return Rivals.start(
+  ): Promise<Contest> {
+    return Contest.through(
       framework,
       (app, work, stage) => {
         const { locks } = stage;

@@ -2,8 +2,8 @@ import type { Response } from 'express';
 import { getLock, lock, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
 import { gate } from '../support/gate.ts';
+import { Contest } from '../support/http/contest.ts';
 import { describeExpress } from '../support/http/native.ts';
-import { Rivals } from '../support/http/rivals.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
@@ -13,7 +13,7 @@ describeExpress('on a router', (framework, express) => {
   afterEach(ServerStage.endAll);
 
   it('a guard for all of it is re-entered by a guard on a route, and given back once', async () => {
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work) => {
         const router = express.Router();
@@ -30,10 +30,10 @@ describeExpress('on a router', (framework, express) => {
       },
       { path: '/first/orders/k' },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/count 2$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/count 2$/);
   });
 
   it('two guards with different keys hold both until the answer, and the one waits while it holds the other', async () => {
@@ -70,7 +70,7 @@ describeExpress('on a router', (framework, express) => {
   it('two guards of which the second refuses hold the first one’s lock until the refusal is answered', async () => {
     const freed = gate();
     let taker: Promise<void> | undefined;
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       taker = runInTrace(() => lock.run('taken', () => freed), { traceId: 'taker', locks: stage.locks });
       const taken = framework.middleware(async (_, next) => {
         await stage.until('granted taker taken');
@@ -80,17 +80,17 @@ describeExpress('on a router', (framework, express) => {
         .onError((error, call) => void work().then(() => call.send(error.code, error.status)))
         .route('/first', taken, lockOn('k'), lockOn('taken', { waitMs: 1 }), () => stage.note('handler in'));
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 423 [\s\S]*ERR_LOCK_TIMEOUT$/);
-    expect(rivals.stage.journal).not.toContain('handler in');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 423 [\s\S]*ERR_LOCK_TIMEOUT$/);
+    expect(contest.stage.journal).not.toContain('handler in');
     freed.open();
     await taker;
   });
 
   it('a param handler that acquires holds from there on; the guard re-enters', async () => {
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, stage) => {
         const router = express.Router();
@@ -111,15 +111,15 @@ describeExpress('on a router', (framework, express) => {
       },
       { path: '/first/k' },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
-    rivals.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
+    contest.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
   });
 
   it('a param handler whose acquire is refused answers so, and no handler runs', async () => {
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       const router = express.Router();
       router.param('id', (_req, _res, next, id: string) => {
         lock.acquire(id, { waitMs: 0 }).then(() => next(), next);
@@ -130,19 +130,19 @@ describeExpress('on a router', (framework, express) => {
         call.send('first');
       });
     });
-    const { status, headers } = await rivals.stage.get('/refused/k', 'third');
+    const { status, headers } = await contest.stage.get('/refused/k', 'third');
     expect(status).toBe(423);
     expect(headers['x-trace-id']).toBe('third');
-    await rivals.expectHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    expect(rivals.stage.journal).not.toContain('refused in');
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    expect(contest.stage.journal).not.toContain('refused in');
   });
 
   it.each(['route', 'router'] as const)(
     "a handler that calls next('%s') holds on, until what comes then has answered",
     async (to) => {
-      const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const contest = await Contest.through(framework, (app, work, stage) => {
         const router = express.Router();
         router.get(
           '/first',
@@ -159,11 +159,11 @@ describeExpress('on a router', (framework, express) => {
         app.use(router);
         if (to === 'router') app.use(express.Router().get('/first', lockOn('k'), last));
       });
-      await rivals.expectStillHeld();
-      rivals.go();
-      await rivals.expectHandedOn();
-      await rivals.expectAnswer(/count 2$/);
-      expect(rivals.stage.journal).not.toContain('passed over');
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(/count 2$/);
+      expect(contest.stage.journal).not.toContain('passed over');
     },
   );
 });

@@ -3,8 +3,8 @@ import mount from 'koa-mount';
 import { getLock, isLockError, lock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/koa';
 import { gate } from '../support/gate.ts';
+import { Contest, type Work } from '../support/http/contest.ts';
 import { describeKoa } from '../support/http/native.ts';
-import { Rivals, type Work } from '../support/http/rivals.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 
@@ -21,7 +21,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     };
 
   it('a guarded handler that calls ctx.throw gives its lock back with the error’s answer', async () => {
-    const rivals = await Rivals.start(framework, (app, work) =>
+    const contest = await Contest.through(framework, (app, work) =>
       app.use(
         mount(
           '/first',
@@ -35,17 +35,17 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
         ),
       ),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
   it.each(['above the guard', 'below the guard'])(
     'an error that is caught and answered %s keeps the lock until that answer',
     async (place) => {
       const caught = gate();
-      const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const contest = await Contest.through(framework, (app, work, stage) => {
         const catching = async (ctx: Context, next: Next): Promise<void> => {
           try {
             await next();
@@ -63,12 +63,12 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
         const steps = place === 'above the guard' ? [catching, lockOn('k')] : [lockOn('k'), catching];
         app.use(mount('/first', compose([...(steps as Middleware[]), failing])));
       });
-      rivals.go();
-      await rivals.stage.until('caught');
-      await rivals.expectStillHeld();
+      contest.go();
+      await contest.stage.until('caught');
+      await contest.expectStillHeld();
       caught.open();
-      await rivals.expectHandedOn();
-      await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*answered instead$/);
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*answered instead$/);
     },
   );
 
@@ -90,7 +90,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it('a guard puts its holds where an application has something else in `ctx.state`', async () => {
-    const rivals = await Rivals.start(framework, (app, work) => {
+    const contest = await Contest.through(framework, (app, work) => {
       const own: Middleware = async (ctx, next) => {
         Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
         await next();
@@ -101,14 +101,14 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       };
       app.use(mount('/first', compose([own, lockOn('k') as Middleware, show])));
     });
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/k,k$/);
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/k,k$/);
   });
 
   it('an error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
     const later = gate();
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       const catching = async (ctx: Context, next: Next): Promise<void> => {
         try {
           await next();
@@ -124,17 +124,17 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       };
       app.use(mount('/first', compose([catching as Middleware, lockOn('k'), failing])));
     });
-    rivals.go();
-    await rivals.stage.until('caught');
-    await rivals.expectStillHeld();
+    contest.go();
+    await contest.stage.until('caught');
+    await contest.expectStillHeld();
     later.open();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/answered instead$/);
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/answered instead$/);
   });
 
   it('an error that is caught above traceContext has ended the scope: the lock is given back, no more is acquired', async () => {
     const caught = gate();
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
         const catching = framework.middleware(async (call, next) => {
@@ -153,17 +153,17 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       },
       { locks: { bare: true } },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    expect(rivals.first.received).toBe('');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    expect(contest.first.received).toBe('');
     caught.open();
-    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*ERR_LOCK_SCOPE$/);
+    await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*ERR_LOCK_SCOPE$/);
   });
 
   it('composed middleware within composed middleware: its guards re-enter, and what comes after it is still covered', async () => {
     const after = gate();
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       const within = compose([lockOn('k'), compose([compose([]), lockOn('k'), answer(work)])]);
       const outside: Middleware = async (_, next) => {
         await next();
@@ -172,14 +172,14 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       };
       app.use(mount('/first', compose([outside, within])));
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.stage.until('after');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.stage.until('after');
     // Its answer is sent when all middleware has settled.
-    await rivals.expectStillHeld();
+    await contest.expectStillHeld();
     after.open();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/count 2$/);
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/count 2$/);
   });
 
   it.each([
@@ -189,7 +189,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     ['below a guard', { outer: true, inner: false, guard: true }, 2],
     ['below a guard and with a traceContext of its own', { outer: true, inner: true, guard: true }, 2],
   ])('a mounted application %s holds until the answer, once', async (_, { outer, inner, guard }, count) => {
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
         const sub = new Koa();
@@ -201,14 +201,14 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       },
       { locks: { bare: true } },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(new RegExp(`count ${count}$`));
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(new RegExp(`count ${count}$`));
   });
 
   it('a mounted application that hands on holds until what comes then has answered', async () => {
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
         const sub = new Koa().use(traceContext({ locks })).use(lockOn('k'));
@@ -216,14 +216,14 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       },
       { locks: { bare: true } },
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/count 1$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/count 1$/);
   });
 
   it('an application that is tried first and hands over by an error, caught between them, is no end of the scope', async () => {
-    const rivals = await Rivals.start(framework, (app, work, { locks }) => {
+    const contest = await Contest.through(framework, (app, work, { locks }) => {
       const first = new Koa()
         .use(traceContext({ locks }))
         .use(lockOn('k'))
@@ -233,10 +233,10 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       const tryFirst: Middleware = (ctx, next) => mount('/first', first)(ctx, next).catch(() => next());
       app.use(tryFirst).use(mount('/first', compose([traceContext({ locks }), lockOn('k'), answer(work)])));
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/count 2$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/count 2$/);
   });
 
   it('but is one where no traceContext stands above both: what is tried next is refused, and locks nothing', async () => {

@@ -1,6 +1,6 @@
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Rivals } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -11,7 +11,7 @@ describeFrameworks('what comes before a guard', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('may answer in its place, as a rate limit does: that request neither holds nor waits', async () => {
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       const limit = framework.middleware((call, next) =>
         call.req.headers['x-trace-id'] === 'third' ? call.send('slow down', 429) : next(),
       );
@@ -21,18 +21,18 @@ describeFrameworks('what comes before a guard', (framework) => {
         call.send('first');
       });
     });
-    const { status, text, headers } = await rivals.stage.get('/first', 'third');
+    const { status, text, headers } = await contest.stage.get('/first', 'third');
     expect([status, text, headers['x-trace-id']]).toEqual([429, 'slow down', 'third']);
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
-    expect(rivals.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
+    expect(contest.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
   });
 
   if (framework.family === 'express') {
     it('and answers, and goes on by mistake: that request is not queued, and its handler does not run', async () => {
-      const rivals = await Rivals.start(framework, (app, work, stage) => {
+      const contest = await Contest.through(framework, (app, work, stage) => {
         const limit = framework.middleware((call, next) => {
           if (call.req.headers['x-trace-id'] === 'third') call.send('slow down', 429);
           next();
@@ -45,13 +45,13 @@ describeFrameworks('what comes before a guard', (framework) => {
           })
           .route('/free', limit, lockOn('free'), () => stage.note('in: third'));
       });
-      for (const path of ['/first', '/free']) expect((await rivals.stage.get(path, 'third')).status).toBe(429);
-      await rivals.expectStillHeld();
-      rivals.go();
-      await rivals.expectHandedOn();
-      await rivals.expectAnswer(/first$/);
-      expect(rivals.stage.journal).not.toContain('in: third');
-      await rivals.stage.free('free');
+      for (const path of ['/first', '/free']) expect((await contest.stage.get(path, 'third')).status).toBe(429);
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(/first$/);
+      expect(contest.stage.journal).not.toContain('in: third');
+      await contest.stage.free('free');
     });
   }
 
@@ -90,7 +90,7 @@ describeFrameworks('what comes before a guard', (framework) => {
 
   it('a client that leaves while its key is looked up is never queued, and its handler never runs', async () => {
     const known = gate();
-    const rivals = await Rivals.start(framework, (app, work, stage) => {
+    const contest = await Contest.through(framework, (app, work, stage) => {
       const left = framework.middleware((call, next) => {
         call.res.once('close', () => stage.note('third has left'));
         return next();
@@ -110,16 +110,16 @@ describeFrameworks('what comes before a guard', (framework) => {
         () => stage.note('third in'),
       );
     });
-    const third = (await rivals.stage.connect()).request({ path: '/slow', trace: 'third' });
-    await rivals.stage.until('looking up');
+    const third = (await contest.stage.connect()).request({ path: '/slow', trace: 'third' });
+    await contest.stage.until('looking up');
     await third.hangUp('RST');
-    await rivals.stage.until('third has left');
+    await contest.stage.until('third has left');
     known.open();
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
-    expect(rivals.stage.journal).not.toContain('third in');
-    expect(rivals.stage.journal).not.toContain('waiting third k');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
+    expect(contest.stage.journal).not.toContain('third in');
+    expect(contest.stage.journal).not.toContain('waiting third k');
   });
 });

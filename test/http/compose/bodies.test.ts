@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import multer from 'multer';
 import { currentTrace, getLock } from 'reenlock';
+import { Contest, type ThroughOptions, type Work } from '../../support/http/contest.ts';
 import {
   type App,
   type Call,
@@ -10,7 +11,6 @@ import {
 } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
 import type { RawClient } from '../../support/http/raw-client.ts';
-import { Rivals, type RivalsOptions, type Work } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -40,9 +40,9 @@ const form = {
 function start(
   framework: Framework,
   read: () => Middleware,
-  sent: RivalsOptions,
+  sent: ThroughOptions,
   place: (typeof places)[number] = 'below',
-): Promise<Rivals> {
+): Promise<Contest> {
   const idOf = ({ req }: Call): string => (req as Request<unknown, unknown, { id: string }>).body.id;
   const build = (app: App, work: Work, stage: ServerStage): void => {
     const trace = framework.traceContext({ locks: stage.locks });
@@ -57,20 +57,20 @@ function start(
       call.send(`answer to ${currentTrace()?.traceId}`);
     });
   };
-  return Rivals.start(framework, build, { ...sent, locks: { bare: true } });
+  return Contest.through(framework, build, { ...sent, locks: { bare: true } });
 }
 
 /** Shows that the first request holds on until its answer, whatever else was sent meanwhile. */
-async function expectHeldUntilAnswer(rivals: Rivals): Promise<void> {
-  await rivals.expectStillHeld();
-  rivals.go();
-  await rivals.expectHandedOn();
-  await rivals.expectAnswer(/answer to first$/);
-  expect(rivals.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
+async function expectHeldUntilAnswer(contest: Contest): Promise<void> {
+  await contest.expectStillHeld();
+  contest.go();
+  await contest.expectReleasedOnce();
+  await contest.expectAnswer(/answer to first$/);
+  expect(contest.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
 }
 
 /** Begins a request whose body is announced as longer than what is sent of it. */
-async function sendPart({ stage }: Rivals, { method, headers, body }: typeof form): Promise<RawClient> {
+async function sendPart({ stage }: Contest, { method, headers, body }: typeof form): Promise<RawClient> {
   const client = await stage.connect();
   const length = `Content-Length: ${body.length}`;
   client.request({ path: '/first', trace: 'third', method, headers: [...headers, length] });
@@ -86,19 +86,19 @@ describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
   });
 
   it('locks nothing, and is not queued, when the body can’t be read', async () => {
-    const rivals = await start(framework, framework.json, json);
-    const client = await rivals.stage.connect();
+    const contest = await start(framework, framework.json, json);
+    const client = await contest.stage.connect();
     const headers = [...json.headers, 'Content-Length: 1'];
     client.request({ path: '/first', trace: 'third', method: 'POST', headers }).socket.write('{');
     await client.receives(/^HTTP\/1.1 \d+ [\s\S]*failed$/);
-    await expectHeldUntilAnswer(rivals);
+    await expectHeldUntilAnswer(contest);
   });
 
   it('locks nothing, and is not queued, when the client leaves before the body was read', async () => {
-    const rivals = await start(framework, framework.json, json);
-    await (await sendPart(rivals, json)).hangUp('RST');
-    await rivals.stage.until(framework.family === 'koa' ? 'failed: aborted' : 'failed: request aborted');
-    await expectHeldUntilAnswer(rivals);
+    const contest = await start(framework, framework.json, json);
+    await (await sendPart(contest, json)).hangUp('RST');
+    await contest.stage.until(framework.family === 'koa' ? 'failed: aborted' : 'failed: request aborted');
+    await expectHeldUntilAnswer(contest);
   });
 });
 
@@ -112,20 +112,20 @@ describeExpress('a guard whose key comes from a form with a file, by multer', (f
   });
 
   it('locks nothing, and is not queued, when the client leaves amid its upload', async () => {
-    const rivals = await start(framework, upload, form);
-    await (await sendPart(rivals, form)).hangUp('RST');
-    await rivals.stage.until('failed: Request aborted');
-    await expectHeldUntilAnswer(rivals);
+    const contest = await start(framework, upload, form);
+    await (await sendPart(contest, form)).hangUp('RST');
+    await contest.stage.until('failed: Request aborted');
+    await expectHeldUntilAnswer(contest);
   });
 
   it('locks nothing, and is not queued, when the form is refused', async () => {
-    const rivals = await start(framework, () => multer({ limits: { fieldSize: 1, fileSize: 300_000 } }).any(), form);
+    const contest = await start(framework, () => multer({ limits: { fieldSize: 1, fileSize: 300_000 } }).any(), form);
     const body = form.body.replace('\r\nk\r\n', '\r\nkk\r\n');
-    const client = await sendPart(rivals, { ...form, body });
+    const client = await sendPart(contest, { ...form, body });
     // multer answers when all of it has arrived.
     client.socket.write(body.slice(body.length / 2));
     await client.receives(/^HTTP\/1.1 500 [\s\S]*failed$/);
-    await rivals.stage.until('failed: Field value too long');
-    await expectHeldUntilAnswer(rivals);
+    await contest.stage.until('failed: Field value too long');
+    await expectHeldUntilAnswer(contest);
   });
 });

@@ -1,7 +1,7 @@
 import { getLock, type LockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
+import { Contest } from '../../support/http/contest.ts';
 import { type App, type Call, describeFrameworks, type Framework } from '../../support/http/frameworks.ts';
-import { Rivals } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -31,7 +31,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
 
   it('may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
     const answer = gate();
-    const rivals = await Rivals.start(framework, (app, work, stage) =>
+    const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
         const audit = await lock.acquire('audit');
         stage.note(`handling with ${await getLock('k').run(() => getLock('k').holdCount())}`);
@@ -42,20 +42,20 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
         call.fail(trouble());
       }),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.stage.until('handling with 2');
-    await rivals.expectStillHeld();
-    expect(await rivals.stage.holder('audit')).toBe('first');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.stage.until('handling with 2');
+    await contest.expectStillHeld();
+    expect(await contest.stage.holder('audit')).toBe('first');
     answer.open();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audit true$/);
-    await rivals.stage.free('audit');
-    rivals.stage.expectOrder('handling with 2', 'released first audit', 'released first k', 'second in');
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audit true$/);
+    await contest.stage.free('audit');
+    contest.stage.expectOrder('handling with 2', 'released first audit', 'released first k', 'second in');
   });
 
   it('may wait for a lock that another request holds, while it still holds the guard’s', async () => {
-    const rivals = await Rivals.start(framework, (app, work, stage) =>
+    const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
         stage.note('handling');
         await lock.run('audit', () => stage.note('audited'));
@@ -64,7 +64,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
         .route('/audit', lockOn('audit'), async (call) => {
           stage.note('audit in');
           await stage.until('waiting first audit');
-          await rivals.expectStillHeld();
+          await contest.expectStillHeld();
           call.send('audit');
         })
         .route('/first', lockOn('k'), async (call) => {
@@ -72,18 +72,18 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
           call.fail(trouble());
         }),
     );
-    const audit = rivals.stage.get('/audit', 'third');
-    await rivals.stage.until('audit in');
-    rivals.go();
+    const audit = contest.stage.get('/audit', 'third');
+    await contest.stage.until('audit in');
+    contest.go();
     expect((await audit).status).toBe(200);
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audited$/);
-    rivals.stage.expectOrder('handling', 'released third audit', 'audited', 'released first k', 'second in');
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*audited$/);
+    contest.stage.expectOrder('handling', 'released third audit', 'audited', 'released first k', 'second in');
   });
 
   it('may answer with res.destroy(): then the lock is given back', async () => {
     const answer = gate();
-    const rivals = await Rivals.start(framework, (app, work, stage) =>
+    const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
         stage.note('handling');
         await answer;
@@ -93,13 +93,13 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
         call.fail(trouble());
       }),
     );
-    rivals.go();
-    await rivals.stage.until('handling');
-    await rivals.expectStillHeld();
+    contest.go();
+    await contest.stage.until('handling');
+    await contest.expectStillHeld();
     answer.open();
-    await rivals.expectHandedOn();
-    await rivals.first.closed;
-    expect(rivals.first.received).toBe('');
+    await contest.expectReleasedOnce();
+    await contest.first.closed;
+    expect(contest.first.received).toBe('');
   });
 
   it('is not needed: the framework’s own answer gives the lock back, to a failure and where no route is found', async () => {
@@ -107,7 +107,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
       ['/first/fails', 500],
       ['/first/nowhere', 404],
     ] as const) {
-      const rivals = await Rivals.start(
+      const contest = await Contest.through(
         framework,
         (app, work) =>
           app.mount('/first', (sub) =>
@@ -123,15 +123,15 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
           ),
         { path },
       );
-      await rivals.expectStillHeld();
-      rivals.go();
-      await rivals.expectHandedOn();
-      await rivals.expectAnswer(new RegExp(`^HTTP/1.1 ${status} `));
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(new RegExp(`^HTTP/1.1 ${status} `));
     }
   });
 
   it('may answer a refusal while the others hold on and wait', async () => {
-    const rivals = await Rivals.start(framework, (app, work) =>
+    const contest = await Contest.through(framework, (app, work) =>
       catching(framework, app, async (error, call) => call.send(error.code, error.status)).route(
         '/first',
         lockOn('k', { waitMs: 1 }),
@@ -141,11 +141,11 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
         },
       ),
     );
-    const { status, text } = await rivals.stage.get('/first', 'third');
+    const { status, text } = await contest.stage.get('/first', 'third');
     expect([status, text]).toEqual([423, 'ERR_LOCK_TIMEOUT']);
-    await rivals.expectHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first$/);
+    await contest.expectHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first$/);
   });
 });

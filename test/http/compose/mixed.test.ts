@@ -6,9 +6,9 @@ import * as forExpress from 'reenlock/express';
 import * as forKoa from 'reenlock/koa';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
+import { Contest, type Work } from '../../support/http/contest.ts';
 import { express5 } from '../../support/http/express-app.ts';
 import { koa3 } from '../../support/http/koa-app.ts';
-import { Rivals, type Work } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -18,8 +18,10 @@ describe('an application of the one framework within one of the other', () => {
   afterEach(ServerStage.endAll);
 
   /** Each has a `traceContext` and a guard on the same key. */
-  function koaInExpress(handler: (ctx: Koa.Context, work: Work, stage: ServerStage) => Promise<void>): Promise<Rivals> {
-    return Rivals.start(express5, (app, work, stage) => {
+  function koaInExpress(
+    handler: (ctx: Koa.Context, work: Work, stage: ServerStage) => Promise<void>,
+  ): Promise<Contest> {
+    return Contest.through(express5, (app, work, stage) => {
       const inner = new Koa();
       inner.use(forKoa.traceContext({ locks: stage.locks })).use(forKoa.lockOn('k'));
       inner.use((ctx) => handler(ctx, work, stage));
@@ -28,30 +30,30 @@ describe('an application of the one framework within one of the other', () => {
   }
 
   it('Koa in Express: one scope, held until the answer, and given back once', async () => {
-    const rivals = await koaInExpress(async (ctx, work) => {
+    const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.body = `count ${getLock('k').holdCount()}`;
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/count 2$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/count 2$/);
   });
 
   it('Koa in Express: a failure is answered by Koa, and the lock is given back with that', async () => {
-    const rivals = await koaInExpress(async (ctx, work) => {
+    const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.throw(409, 'trouble');
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
   it('[mixed-01] Express in Koa: one scope, held until the answer, and not until the client has left', async () => {
     const answer = gate();
-    const rivals = await Rivals.start(koa3, (app, work, stage) => {
+    const contest = await Contest.through(koa3, (app, work, stage) => {
       const inner = express();
       inner.get('/first', forExpress.traceContext({ locks: stage.locks }), forExpress.lockOn('k'), async (_, res) => {
         await work();
@@ -64,19 +66,19 @@ describe('an application of the one framework within one of the other', () => {
         inner(call.req, call.res);
       });
     });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.stage.until('first works on');
-    await rivals.first.hangUp('RST');
-    await rivals.expectStillHeld();
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.stage.until('first works on');
+    await contest.first.hangUp('RST');
+    await contest.expectStillHeld();
     answer.open();
-    await rivals.expectHandedOn();
+    await contest.expectReleasedOnce();
   });
 
   it('[mixed-02] Koa waits for a `next` that Express’s middleware never calls: the lock is lost after maxHoldMs, though it has answered', async () => {
     const clock = new ManualClock();
     const answering: RequestHandler = (_, res) => void res.end('answered');
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       koa3,
       (app, work) =>
         app.route('/first', koa3.lockOn('k'), async ({ req, res }) => {
@@ -86,13 +88,13 @@ describe('an application of the one framework within one of the other', () => {
         }),
       { locks: { clock, waitMs: Number.POSITIVE_INFINITY } },
     );
-    rivals.go();
-    await rivals.first.receives(/answered/);
-    await rivals.first.hangUp();
+    contest.go();
+    await contest.first.receives(/answered/);
+    await contest.first.hangUp();
     await clock.advance(299_999);
-    await rivals.expectStillHeld();
+    await contest.expectStillHeld();
     await clock.advance(1);
-    await rivals.second;
-    rivals.stage.expectOrder('lost first k', 'second in');
+    await contest.second;
+    contest.stage.expectOrder('lost first k', 'second in');
   });
 });

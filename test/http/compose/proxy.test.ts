@@ -1,8 +1,8 @@
 import { type IncomingMessage, request } from 'node:http';
 import { traceHeaders } from 'reenlock';
 import { gate } from '../../support/gate.ts';
+import { Contest, type ThroughOptions } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
-import { Rivals, type RivalsOptions } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -41,10 +41,10 @@ describeFrameworks('a proxy below a guard', (framework) => {
   /** The upstream guards the same key, and sends its answer in two parts. */
   function start(
     proxy: (call: Call, stage: ServerStage) => unknown,
-    options: RivalsOptions = {},
+    options: ThroughOptions = {},
     upstreamEnds: Promise<void> = Promise.resolve(),
-  ): Promise<Rivals> {
-    return Rivals.start(
+  ): Promise<Contest> {
+    return Contest.through(
       framework,
       (app, work, stage) => {
         app.route('/upstream', framework.lockOn('k'), async (call) => {
@@ -64,32 +64,32 @@ describeFrameworks('a proxy below a guard', (framework) => {
 
   it.each(ways)('that %s holds until the last of it; the called service re-enters', async (_, proxy) => {
     const end = gate();
-    const rivals = await start(proxy, {}, end);
-    await rivals.first.receives(/one,/);
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.first.receives(/two,/);
-    await rivals.expectStillHeld();
+    const contest = await start(proxy, {}, end);
+    await contest.first.receives(/one,/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.first.receives(/two,/);
+    await contest.expectStillHeld();
     end.open();
-    await rivals.expectHandedOn(2);
-    await rivals.expectAnswer(/three\./);
-    rivals.stage.expectOrder('first in', 'upstream ends', 'released first k', 'second in');
+    await contest.expectReleasedOnce(2);
+    await contest.expectAnswer(/three\./);
+    contest.stage.expectOrder('first in', 'upstream ends', 'released first k', 'second in');
   });
 
   it.each(ways)('that %s, and whose client leaves: the key is kept for the called service’s work', async (_, proxy) => {
-    const rivals = await start(proxy);
-    await rivals.first.receives(/one,/);
-    await rivals.first.hangUp('RST');
+    const contest = await start(proxy);
+    await contest.first.receives(/one,/);
+    await contest.first.hangUp('RST');
     // The proxy's own hold is given back with the connection that it piped into.
-    await rivals.stage.until('released first k');
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn(2);
-    rivals.stage.expectOrder('released first k', 'upstream ends', 'second in');
+    await contest.stage.until('released first k');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce(2);
+    contest.stage.expectOrder('released first k', 'upstream ends', 'second in');
   });
 
   it('whose upstream can’t be reached gives its lock back with the error’s answer', async () => {
-    const rivals = await Rivals.start(framework, (app, work) =>
+    const contest = await Contest.through(framework, (app, work) =>
       app.route('/first', framework.lockOn('k'), async (call) => {
         await work();
         const error = await new Promise<Error>((resolve) => {
@@ -98,9 +98,9 @@ describeFrameworks('a proxy below a guard', (framework) => {
         call.fail(Object.assign(error, { status: 502 }));
       }),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 502 /);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 502 /);
   });
 });

@@ -4,9 +4,9 @@ import session, { type SessionData } from 'express-session';
 import { currentTrace, getLock } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { type Gate, gate } from '../../support/gate.ts';
+import { Contest, type Work } from '../../support/http/contest.ts';
 import type { App } from '../../support/http/frameworks.ts';
 import { describeExpress } from '../../support/http/native.ts';
-import { Rivals, type Work } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -81,37 +81,37 @@ describeExpress('beside express-session', (framework) => {
 
   it('mounted above traceContext, a guard holds until the answer, and not until the session is saved', async () => {
     const saved = gate();
-    const rivals = await Rivals.start(framework, placed('above', { saved }), { locks: { bare: true } });
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    expect(rivals.stage.journal).not.toContain('session saved');
-    expect(rivals.first.received).not.toContain('the answer');
+    const contest = await Contest.through(framework, placed('above', { saved }), { locks: { bare: true } });
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    expect(contest.stage.journal).not.toContain('session saved');
+    expect(contest.first.received).not.toContain('the answer');
     saved.open();
-    await rivals.expectAnswer(/the answer$/);
+    await contest.expectAnswer(/the answer$/);
   });
 
   it('mounted below traceContext, a guard holds until the session is saved', async () => {
     const saved = gate();
-    const rivals = await Rivals.start(framework, placed('below', { saved }), { locks: { bare: true } });
-    rivals.go();
-    await rivals.stage.until('session is being saved');
-    await rivals.expectStillHeld();
+    const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
+    contest.go();
+    await contest.stage.until('session is being saved');
+    await contest.expectStillHeld();
     saved.open();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/the answer$/);
-    rivals.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/the answer$/);
+    contest.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
   });
 
   it('mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
     const saved = gate();
-    const rivals = await Rivals.start(framework, placed('below', { saved }), { locks: { bare: true } });
-    rivals.go();
-    await rivals.stage.until('session is being saved');
-    await rivals.first.hangUp('RST');
-    await rivals.expectStillHeld();
+    const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
+    contest.go();
+    await contest.stage.until('session is being saved');
+    await contest.first.hangUp('RST');
+    await contest.expectStillHeld();
     saved.open();
-    await rivals.expectHandedOn();
+    await contest.expectReleasedOnce();
   });
 
   it.each(['above', 'below'] as const)(
@@ -120,11 +120,11 @@ describeExpress('beside express-session', (framework) => {
       const saved = gate();
       saved.open();
       const error = new Error('disk full');
-      const rivals = await Rivals.start(framework, placed(place, { saved, error }), { locks: { bare: true } });
-      rivals.go();
-      await rivals.expectHandedOn();
-      await rivals.expectAnswer(/the answer$/);
-      await rivals.stage.until('error: Error: disk full');
+      const contest = await Contest.through(framework, placed(place, { saved, error }), { locks: { bare: true } });
+      contest.go();
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(/the answer$/);
+      await contest.stage.until('error: Error: disk full');
     },
   );
 
@@ -140,7 +140,7 @@ describeExpress('beside express-session', (framework) => {
       }),
     );
     const cookie = (await login.get('/login')).headers['set-cookie']?.[0]?.split(';')[0];
-    const rivals = await Rivals.start(
+    const contest = await Contest.through(
       framework,
       (app, work, stage) =>
         app
@@ -163,9 +163,9 @@ describeExpress('beside express-session', (framework) => {
       { headers: [`Cookie: ${cookie}`] },
     );
     // That the context is lost on the way is what this is about.
-    rivals.stage.expectOrder('context undefined', 'context of the handler first', 'first in');
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
+    contest.stage.expectOrder('context undefined', 'context of the handler first', 'first in');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
   });
 });

@@ -1,6 +1,6 @@
 import { createLocks } from 'reenlock';
+import { Contest } from '../../support/http/contest.ts';
 import { describeFrameworks } from '../../support/http/frameworks.ts';
-import { Rivals } from '../../support/http/rivals.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -11,7 +11,7 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('with the same locks is one scope: guards below each of them re-enter, and all is given back once', async () => {
-    const rivals = await Rivals.start(framework, (app, work, { locks }) =>
+    const contest = await Contest.through(framework, (app, work, { locks }) =>
       app
         .use(traceContext({ locks }), traceContext())
         .route('/first', lockOn('k'), traceContext({ locks }), lockOn('k'), async (call) => {
@@ -19,15 +19,15 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
           call.send(`first ${call.lock?.isHeld()}`);
         }),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/first true$/);
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/first true$/);
   });
 
   it('with other locks is an error, and what the outer one holds by then is given back', async () => {
     const others = createLocks();
-    const rivals = await Rivals.start(framework, (app, work, stage) =>
+    const contest = await Contest.through(framework, (app, work, stage) =>
       app
         .onError((error, call) => call.send(`refused ${error.code}`, error.status ?? 500))
         .route(
@@ -42,11 +42,11 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
           () => stage.note('inner handler'),
         ),
     );
-    await rivals.expectStillHeld();
-    rivals.go();
-    await rivals.expectHandedOn();
-    await rivals.expectAnswer(/^HTTP\/1.1 500 [\s\S]*refused ERR_LOCK_CONFIG$/);
-    expect(rivals.stage.journal).not.toContain('inner handler');
+    await contest.expectStillHeld();
+    contest.go();
+    await contest.expectReleasedOnce();
+    await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*refused ERR_LOCK_CONFIG$/);
+    expect(contest.stage.journal).not.toContain('inner handler');
     await others.close();
   });
 });

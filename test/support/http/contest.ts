@@ -1,6 +1,5 @@
-import { gate } from '../gate.ts';
-import { Pair } from '../stores/pair.ts';
-import type { Call, Framework, GuardOptions, Handler } from './frameworks.ts';
+import { type Gate, gate } from '../gate.ts';
+import type { App, Call, Framework, GuardOptions, Handler } from './frameworks.ts';
 import type { RawClient } from './raw-client.ts';
 import { ServerStage, type ServerStageOptions } from './server-stage.ts';
 
@@ -11,9 +10,36 @@ export interface ContestOptions {
   readonly method?: string;
 }
 
-/** On an application of the two requests' own: the first one is past its guard, and its handler runs when it may go on. */
-export class Contest<First = RawClient> extends Pair<First> {
-  /** With a first client that can do what well-behaved ones can't. */
+/** A part of the first request's work: notes `first in`, and goes on when the test says so. */
+export type Work = () => Promise<void>;
+
+export interface ThroughOptions {
+  /** What the first request sends. */
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: readonly string[];
+  readonly body?: string;
+  readonly locks?: ServerStageOptions;
+}
+
+/**
+ * Two requests for one key, `k`: `first` has noted `first in` and goes on when the test says so, `second` stands in the
+ * queue, notes `second in` when its handler runs, and answers.
+ */
+export class Contest<First = RawClient> {
+  readonly stage: ServerStage;
+  readonly first: First;
+  readonly second: Promise<unknown>;
+  readonly #go: Gate;
+
+  private constructor(stage: ServerStage, first: First, second: Promise<unknown>, go: Gate) {
+    this.stage = stage;
+    this.first = first;
+    this.second = second;
+    this.#go = go;
+  }
+
+  /** On an application of their own. The first request is past its guard; `handler` runs when it may go on. */
   static start(
     framework: Framework,
     handler: (call: Call, stage: ServerStage) => unknown,
@@ -24,7 +50,7 @@ export class Contest<First = RawClient> extends Pair<First> {
     );
   }
 
-  /** With a first request, for `/first` and of the trace `first`, that the test sends. */
+  /** As `start`, with a first request, for `/first` and of the trace `first`, that the test sends. */
   static async opened<First>(
     framework: Framework,
     handler: (call: Call, stage: ServerStage) => unknown,
@@ -32,27 +58,99 @@ export class Contest<First = RawClient> extends Pair<First> {
     send: (stage: ServerStage) => Promise<First>,
   ): Promise<Contest<First>> {
     const go = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const pause = framework.middleware(async (_, next) => {
-          stage.note('first in');
-          await go;
-          return next();
-        });
-        const plain: Handler = (call) => {
-          stage.note('second in');
-          call.send('second');
-        };
-        app.route('/first', framework.lockOn('k', guard), pause, (call) => handler(call, stage));
-        app.route('/second', framework.lockOn('k'), plain);
-      },
-      locks,
-    );
+    const build = (app: App, stage: ServerStage): void => {
+      const pause = framework.middleware(async (_, next) => {
+        stage.note('first in');
+        await go;
+        return next();
+      });
+      app.route('/first', framework.lockOn('k', guard), pause, (call) => handler(call, stage));
+      app.route('/second', framework.lockOn('k'), second(stage));
+    };
+    return Contest.#meet(await ServerStage.start(framework, build, locks), send, go);
+  }
+
+  /**
+   * On an application that the test puts together: the first request takes its way through the middleware under test,
+   * and is at `work`. The second one goes through the same application up to a plain guarded route.
+   */
+  static async through(
+    framework: Framework,
+    build: (app: App, work: Work, stage: ServerStage) => unknown,
+    { path = '/first', method = 'GET', headers = [], body = '', locks = {} }: ThroughOptions = {},
+  ): Promise<Contest> {
+    const go = gate();
+    const withSecond = (app: App, stage: ServerStage): void => {
+      const work = async (): Promise<void> => {
+        stage.note('first in');
+        await go;
+      };
+      build(app, work, stage);
+      app.route('/second', framework.traceContext({ locks: stage.locks }), framework.lockOn('k'), second(stage));
+    };
+    const send = async (stage: ServerStage): Promise<RawClient> => {
+      const client = await stage.connect();
+      const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+      client.request({ path, method, trace: 'first', headers: [...headers, ...length] }).socket.write(body);
+      return client;
+    };
+    return Contest.#meet(await ServerStage.start(framework, withSecond, locks), send, go);
+  }
+
+  static async #meet<First>(
+    stage: ServerStage,
+    send: (stage: ServerStage) => Promise<First>,
+    go: Gate,
+  ): Promise<Contest<First>> {
     const first = await send(stage);
     await stage.until('first in');
     const second = stage.visit('/second', 'second');
     await stage.until('waiting second k');
     return new Contest(stage, first, second, go);
   }
+
+  /** Lets the first request go on. */
+  go(): void {
+    this.#go.open();
+  }
+
+  /** Shows that the first request holds the key, and the second one waits. */
+  async expectHeld(): Promise<void> {
+    expect(await this.stage.holder('k')).toBe('first');
+    expect(await this.stage.waiters('k')).toEqual(['second']);
+    expect(this.stage.journal).not.toContain('second in');
+  }
+
+  /** As `expectHeld`, after time for a round trip: whatever was about to happen on its own has happened. */
+  async expectStillHeld(): Promise<void> {
+    await this.stage.visit('/nowhere', 'passer-by');
+    await this.expectHeld();
+  }
+
+  /** Shows that the second request got the key, and was answered. */
+  async expectHandedOn(): Promise<void> {
+    await this.stage.until('second in');
+    await this.second;
+    this.stage.expectOrder('first in', 'second in');
+    await this.stage.free('k');
+  }
+
+  /** As `expectHandedOn`; the first request has released each hold that the store gave it, once. */
+  async expectReleasedOnce(holds = 1): Promise<void> {
+    await this.expectHandedOn();
+    expect([this.stage.count('granted first k'), this.stage.count('released first k')]).toEqual([holds, holds]);
+  }
+
+  /** Shows that the first request was answered, and that its connection, kept alive, has no listener of it any more. */
+  async expectAnswer(this: Contest<RawClient>, pattern: RegExp): Promise<void> {
+    await this.first.receives(pattern);
+    await this.stage.unheard();
+  }
+}
+
+function second(stage: ServerStage): Handler {
+  return (call) => {
+    stage.note('second in');
+    call.send('second');
+  };
 }
