@@ -5,7 +5,7 @@ import { chain, type MaybePromise, settle, toNative } from '../core/base/maybe-p
 import { patchListeners } from '../core/http/bound-listeners.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
+import { clearBodyHeaders, leaveError, problemOf } from '../core/http/problem.ts';
 import {
   isOver,
   runInRequest,
@@ -119,6 +119,7 @@ export function sendProblem(error: LockError, _req: IncomingMessage, res: Server
     return;
   }
   const { status, headers, body } = problemOf(error);
+  leaveError(error, res);
   clearBodyHeaders(res);
   // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
   res.statusCode = status;

@@ -3,7 +3,7 @@ import type { Context, ExtendableContext, Next } from 'koa';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
 import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, problemOf } from '../core/http/problem.ts';
+import { clearBodyHeaders, leaveError, problemOf } from '../core/http/problem.ts';
 import type { ResponseWatch } from '../core/http/response-watch.ts';
 import {
   runInRequest,
@@ -114,6 +114,7 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   // If a response has begun, Koa would append the document to it.
   if (ctx.headerSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
+  leaveError(error, ctx.res);
   clearBodyHeaders(ctx.res);
   ctx.status = status;
   ctx.set(headers);

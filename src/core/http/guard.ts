@@ -109,14 +109,18 @@ export class RequestGuard {
     if (traced === undefined) throw noScope();
     const { scope } = traced;
     const names = this.#names(keys);
+    const startedAt = traced.timing?.start();
     // Most guards have one key, and don't need a batch.
     const batch = names.length === 1 ? undefined : new Batch(scope, names, this.#options, 'guard');
-    const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> =>
-      this.#refused(traced, batch?.names ?? names, error, released);
+    const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> => {
+      if (startedAt !== undefined) traced.timing?.stop(startedAt);
+      return this.#refused(traced, batch?.names ?? names, error, released);
+    };
     const entered = (holds: Entered): MaybePromise<Entered> => {
       // This may have happened right before the grant: the handler must not begin.
       const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(traced);
       if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
+      if (startedAt !== undefined) traced.timing?.stop(startedAt);
       traced.guarded = traced.guarded === undefined ? holds : [...traced.guarded, ...holds];
       this.#watch(traced.watch, holds);
       return holds;

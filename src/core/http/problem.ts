@@ -19,6 +19,11 @@ export function problemOf(error: LockError): Problem {
   return { status, headers, body };
 }
 
+/** Leaves the error where loggers of requests look for it: pino-http logs `res.err`. */
+export function leaveError(error: LockError, res: ServerResponse): void {
+  (res as ServerResponse & { err?: LockError }).err = error;
+}
+
 /** Removes headers that describe a body which the handler did not send: the problem document is a different body. */
 export function clearBodyHeaders(res: ServerResponse): void {
   // Removing `Transfer-Encoding` that was never set would stop Node from setting it.

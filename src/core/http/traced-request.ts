@@ -4,7 +4,7 @@ import type { Timer } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../model/options.ts';
-import { checkOptions, objectWith } from '../model/validate.ts';
+import { boolean, checkOptions, objectWith } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from '../scope/current-scope.ts';
@@ -13,6 +13,7 @@ import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
 import type { ExposedHolds } from './exposed-holds.ts';
 import { type ResponseEvents, ResponseWatch } from './response-watch.ts';
+import { ServerTiming } from './server-timing.ts';
 import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
 import type { WorkOptions } from './work-state.ts';
 
@@ -20,6 +21,8 @@ import type { WorkOptions } from './work-state.ts';
 export interface TraceContextOptions extends TraceOptions {
   /** Where this application's locks live. Default: the configured ones. */
   readonly locks?: Locks | undefined;
+  /** Whether responses show in `Server-Timing` how long guards took to get their locks: `lock;dur=12.3`. Default false. */
+  readonly serverTiming?: boolean | undefined;
 }
 
 /** One request with its scope, which ends when the work on the request is over. Guards find it by the raw request. */
@@ -30,13 +33,23 @@ export class TracedRequest implements ResponseEvents {
   guarded: readonly ScopedHold[] | undefined;
   /** The same holds, for frameworks that show them by accessors of a prototype. */
   exposed: ExposedHolds | undefined;
+  /** Set if the application wants a `Server-Timing` header. */
+  readonly timing: ServerTiming | undefined;
   readonly #graceMs: number;
   /** Started when the client leaves, stopped when the work is over. */
   #grace: Timer | undefined;
 
-  constructor(req: IncomingMessage, res: ServerResponse, scope: Scope, graceMs: number, options: WorkOptions) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    scope: Scope,
+    { abortGraceMs, serverTiming }: Omit<TraceContextOptions, 'trust'>,
+    options: WorkOptions,
+  ) {
+    const { clock, settings } = scope.runtime;
     this.scope = scope;
-    this.#graceMs = graceMs;
+    this.timing = serverTiming === true ? new ServerTiming(clock, res) : undefined;
+    this.#graceMs = abortGraceMs ?? settings.abortGraceMs;
     // Earlier middleware may have begun the response.
     if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
@@ -48,6 +61,7 @@ export class TracedRequest implements ResponseEvents {
     // Koa's error handler removes all headers that were set before.
     const { headerName, traceId } = this.scope;
     if (!res.hasHeader(headerName)) res.setHeader(headerName, traceId);
+    this.timing?.restore();
     this.#endConnection(res);
   }
 
@@ -68,7 +82,7 @@ export class TracedRequest implements ResponseEvents {
   }
 }
 
-const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close') };
+const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close'), serverTiming: boolean };
 
 /** Checks the options of `traceContext` once. The configured `Locks` is read with each request, because it may be replaced. */
 export class Tracing {
@@ -113,8 +127,7 @@ export class Tracing {
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
-    const graceMs = this.#options.abortGraceMs ?? runtime.settings.abortGraceMs;
-    const request = new TracedRequest(req, res, scope, graceMs, options);
+    const request = new TracedRequest(req, res, scope, this.#options, options);
     processState().requests.set(req, request);
     return request;
   }

@@ -248,6 +248,21 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
 
+  it('leaves the error in `res.err` for the logger of requests, with its key', async () => {
+    const logged: unknown[] = [];
+    const log = framework.middleware(({ res }, next) => {
+      res.once('finish', () => logged.push((res as { err?: unknown }).err));
+      return next();
+    });
+    const stage = await ServerStage.start(framework, (app, stage) => {
+      void stage.locks.close();
+      return app.route('/x', log, framework.lockOn('k', { handler: 'problem' }), done);
+    });
+    expect((await stage.get('/x')).status).toBe(503);
+    await stage.shutDown();
+    expect(logged).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CLOSED', key: 'k' })]);
+  });
+
   it('leaves the connection to its client where its length is taken off, as compression does', async () => {
     const compress = framework.middleware(({ res }, next) => {
       const end = res.end.bind(res);
