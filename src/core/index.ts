@@ -25,6 +25,8 @@ export type {
   LockInfo,
   LockMode,
   LockPage,
+  LockStats,
+  LocksStats,
   OwnerKind,
   Trace,
   TryOptions,

@@ -236,3 +236,21 @@ export interface Trace {
   /** Whether the request or job is over, with all work that `waitUntil` was given: it can lock nothing more. */
   readonly isOver: boolean;
 }
+
+/** The holds and waiters of one `Locks` in this process, or those of one category. */
+export interface LockStats {
+  readonly holds: number;
+  readonly waiters: number;
+  /** How long the oldest hold is held, in milliseconds; 0 without holds. */
+  readonly oldestHoldMs: number;
+  /** How long the oldest waiter waits, in milliseconds; 0 without waiters. */
+  readonly oldestWaitMs: number;
+}
+
+/** The numbers of one `Locks`, in all and by category. */
+export interface LocksStats extends LockStats {
+  /** By category, `''` for locks without one; 100 categories at most. */
+  readonly byCategory: ReadonlyMap<string, LockStats>;
+  /** The locks of all other categories together, if there are more. */
+  readonly otherCategories: LockStats | undefined;
+}

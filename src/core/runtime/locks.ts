@@ -10,12 +10,20 @@ import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
 import type { LockStore } from '../model/store.ts';
-import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
+import type {
+  ForceReleaseOptions,
+  InspectOptions,
+  ListOptions,
+  LockInfo,
+  LockPage,
+  LocksStats,
+} from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
 import { MemoryStore } from '../stores/memory/memory-store.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
 import type { Runtime } from './runtime.ts';
+import { statsOf } from './stats.ts';
 
 /**
  * A store with its options, and this process's part in it: its waiters, its holds and their renewal. Its methods work when
@@ -28,6 +36,8 @@ export interface Locks {
    * `LockConfigError` for an unknown event, and for a listener that is no function.
    */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /** Counts the holds and waiters of this `Locks` in this process: no store call. */
+  stats(): LocksStats;
   /**
    * A page of the locks of its store that are held or waited for, over all processes, in no order. Pass the page's `cursor` to
    * get the next page, until it has none. A lock that is held or waited for from the first page to the last is on one of
@@ -149,6 +159,8 @@ class ProcessLocks implements Locks {
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
     this[runtimeSlot].events.on(event, listener);
+
+  readonly stats = (): LocksStats => statsOf(this[runtimeSlot]);
 
   readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
 

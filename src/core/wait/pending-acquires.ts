@@ -90,6 +90,11 @@ export class PendingAcquires {
       this.#fail(waiter, new LocksClosedError({ key: waiter.task.key }));
   }
 
+  /** The acquires that wait in a queue. */
+  get waiting(): Iterable<AcquireTask> {
+    return [...this.#waiters.values()].map(({ task }) => task);
+  }
+
   /** Ends the stream of messages. */
   end(): Promise<void> {
     return this.#subscription.end();
