@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { root } from './packed.ts';
+
+/**
+ * What tests may import of the sources beside the public names, `base`, `model`, the stores and their own room: seams that
+ * are kept where they are. Whatever else is inside a room may move without a test of another room.
+ */
+const seams: readonly (readonly [path: string, reason: string])[] = [
+  ['core/runtime/locks.ts', 'a `Locks` on a clock that a test drives'],
+  ['core/scope/scope.ts', 'the scope that a request has'],
+  ['core/scope/current-scope.ts', 'what runs in that scope'],
+  ['core/lock/acquire.ts', 'an acquire by a scope that is named'],
+  ['core/http/guard.ts', 'a guard without a framework'],
+  ['core/http/connection-watch.ts', 'what is known of a server’s connections, to see that nothing is left'],
+];
+const open = /^(core\/(base|model|stores)\/|core\/[^/]+$|[^/]+\/index\.ts$)/;
+
+it('a test reaches into another room of the sources only through a seam that is declared', () => {
+  const reached = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => importsOf(name).map((imported) => ({ test: name, imported })));
+  expect(reached.length).toBeGreaterThan(100);
+  const isAllowed = ({ test, imported }: { test: string; imported: string }): boolean =>
+    open.test(imported) || seams.some(([path]) => path === imported) || roomOf(imported) === roomOf(test);
+  expect(reached.filter((one) => !isAllowed(one))).toEqual([]);
+  expect(seams.filter(([path]) => !reached.some(({ imported }) => imported === path))).toEqual([]);
+});
+
+/** The sources that a test's file imports. */
+function importsOf(name: string): string[] {
+  const imports = readFileSync(join(root, 'test', name), 'utf8').matchAll(/from '(\.[^']*)'/g);
+  return [...imports]
+    .map(([, path = '']) => relative(join(root, 'src'), normalize(join(root, 'test', dirname(name), path))))
+    .filter((path) => !path.startsWith('..'));
+}
+
+/** The first folder, `core` apart. */
+function roomOf(path: string): string {
+  return path.replace(/^core\//, '').split('/')[0] as string;
+}
