@@ -73,7 +73,9 @@ describe('a signal', () => {
       controller.abort();
       open();
       await setup.clock.settle();
-      expect(aborted).toMatchObject([{ key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 }]);
+      expect(aborted).toMatchObject([
+        { key: 'key', owner: expect.any(String), holdId: expect.any(String), waitedMs: 30 },
+      ]);
       expect(granted).toEqual([]);
     },
   );

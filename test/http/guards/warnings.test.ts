@@ -102,7 +102,9 @@ describeFrameworks('the set-up', (framework) => {
   it('without traceContext is warned of once, and its requests are refused: no owner is made up', async () => {
     const stage = await start({ bare: true });
     expect([(await stage.get('/x')).status, (await stage.get('/x')).status]).toEqual([500, 500]);
-    expect(warnings()).toEqual(once('LOCK_NO_CONTEXT', /no `traceContext\(\)` has seen/).warnings);
+    expect(warnings()).toEqual(
+      once('LOCK_NO_CONTEXT', /Expected `traceContext\(\)` to run before each guard/).warnings,
+    );
   });
 
   it('without traceContext has its requests refused, too, where a job told the server to listen', async () => {
