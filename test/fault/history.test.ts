@@ -60,6 +60,50 @@ it('a hold that is released twice, or never, is found; that of a process that wa
   expect(broken([...first, '5 killed p'])).toEqual([]);
 });
 
+describe('readers', () => {
+  /** The same lines, all of whose acquires are to read. */
+  const read = (lines: readonly string[], rules?: Rules) =>
+    violationsOf(
+      lines.map((line) => ({ ...entry(line), mode: 'read' as const })),
+      rules,
+    ).map(({ rule }) => rule);
+  const second = (fence: number) => ['2 asked q/b', `3 granted q/b ${fence} 100`, '8 releasing q/b'];
+
+  it('may hold a key at once, and have one fence', () => {
+    expect(read([...firstReleased, ...second(1)])).toEqual([]);
+    expect(read([...firstReleased, ...second(2)])).toEqual([]);
+  });
+
+  it('may not hold it beside a writer, nor have its fence', () => {
+    const lines = [
+      ...firstReleased.map(entry),
+      ...second(1).map((line) => ({ ...entry(line), mode: 'read' as const })),
+    ];
+    expect(violationsOf(lines).map(({ rule }) => rule)).toEqual(['overlap', 'fence']);
+    expect(violationsOf(lines, { exclusion: false }).map(({ rule }) => rule)).toEqual(['fence']);
+  });
+
+  it('come after a writer with a greater fence, and after readers with no smaller one', () => {
+    const later = (fence: number) => ['11 asked q/b', `12 granted q/b ${fence} 9`, '13 releasing q/b'];
+    const afterWriter = (fence: number) =>
+      violationsOf([
+        ...firstReleased.map(entry),
+        ...later(fence).map((line) => ({ ...entry(line), mode: 'read' as const })),
+      ]).map(({ rule }) => rule);
+    expect([afterWriter(2), afterWriter(1), afterWriter(0)]).toEqual([[], ['fence', 'fence'], ['fence']]);
+    expect([read([...firstReleased, ...later(1)]), read([...firstReleased, ...later(0)])]).toEqual([[], ['fence']]);
+  });
+});
+
+it('a hold that was forced to end counts up to the call that did it, and the next one’s does not', () => {
+  const lines = [...first, '99 lost p/a', '15 asked q/b', '20 granted q/b 2 100', '30 releasing q/b'].map(entry);
+  const forced = (at: number, fence: number): Entry => ({ at, kind: 'forced', process: 'r', key: 'k', fence });
+  expect(violationsOf(lines).map(({ rule }) => rule)).toEqual(['overlap']);
+  expect(violationsOf([...lines, forced(18, 1)])).toEqual([]);
+  expect(violationsOf([...lines, forced(21, 1)]).map(({ rule }) => rule)).toEqual(['overlap']);
+  expect(violationsOf([...lines, forced(19, 9)]).map(({ rule }) => rule)).toEqual(['overlap']);
+});
+
 describe('who came after another stood in the queue, and was served before', () => {
   const lines = ['0 asked p/a', '1 queued p/a', '2 asked q/b', '3 queued q/b', '4 granted q/b 7 9', '5 releasing q/b'];
   const served = ['6 granted p/a 8 9', '7 releasing p/a'];

@@ -1,3 +1,5 @@
+import type { LockMode } from '../../src/core/index.ts';
+
 /** What happened to one acquire or hold, told by the process that it happened to. Times are CLOCK_MONOTONIC, ms. */
 export interface Entry {
   readonly at: number;
@@ -9,6 +11,8 @@ export interface Entry {
   readonly owner?: string | undefined;
   readonly hold?: string | undefined;
   readonly fence?: number | undefined;
+  /** How the key was asked for; to write, unless it says so. */
+  readonly mode?: LockMode | undefined;
   /** How long the process is told that the hold lasts at least. */
   readonly leftMs?: number | undefined;
   readonly code?: string | undefined;
@@ -30,6 +34,8 @@ export type Kind =
   | 'lost'
   /** The acquire ended without a grant. */
   | 'refused'
+  /** A force release of the holds with this fence was called: from here on they are not relied on. */
+  | 'forced'
   /** The process was stopped, cut off or killed: it may be passed over until the end of the history. */
   | 'disturbed'
   | 'killed';
@@ -41,6 +47,8 @@ export interface Rules {
   readonly wakeMs?: number;
   /** Whether the server loses what it knows: then the hold of a process that was killed ends with the process. */
   readonly forgets?: boolean;
+  /** Whether no two owners hold a key at once. Not where the server may forget who holds it. Default true. */
+  readonly exclusion?: boolean;
   /** Whether all who can show that they came first must be served first. Default true. */
   readonly fifo?: boolean;
 }
@@ -62,6 +70,7 @@ interface Life {
   readonly owner: string;
   readonly hold: string;
   readonly fence: number;
+  readonly mode: LockMode;
   readonly asked: number;
   readonly queued: number | undefined;
   readonly granted: number | undefined;
@@ -79,7 +88,7 @@ export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Viol
   const dead = new Set(entries.filter((entry) => entry.kind === 'killed').map((entry) => entry.process));
   for (const [key, lives] of groupBy(livesOf(entries, rules), (life) => life.key)) {
     const break_ = (rule: Violation['rule'], text: string) => void violations.push({ rule, text: `${key}: ${text}` });
-    checkOverlaps(lives, break_);
+    if (rules.exclusion !== false) checkOverlaps(lives, break_);
     checkFences(lives, break_);
     checkReleases(lives, dead, break_);
     if (rules.fifo !== false) checkOrder(lives, entries, break_);
@@ -93,20 +102,26 @@ type Break = (rule: Violation['rule'], text: string) => void;
 /** The history, acquire by acquire. */
 function livesOf(entries: readonly Entry[], { forgets = false }: Rules): Life[] {
   const killed = new Map(entries.filter(({ kind }) => kind === 'killed').map(({ process, at }) => [process, at]));
+  const forced = new Map<string, number>();
+  for (const { kind, key, fence, at } of entries) {
+    if (kind === 'forced') forced.set(`${key} ${fence}`, Math.min(at, forced.get(`${key} ${fence}`) ?? at));
+  }
   const byHold = groupBy(
     entries.filter((entry) => entry.hold !== undefined),
     (entry) => `${entry.process} ${entry.hold}`,
   );
   return [...byHold.values()].map((own) => {
-    const until = forgets ? killed.get(own[0]!.process) : undefined;
+    const fence = own.find(({ kind }) => kind === 'granted')?.fence;
+    const ends = [forgets ? killed.get(own[0]!.process) : undefined, forced.get(`${own[0]!.key} ${fence}`)];
     return lifeOf(
       own.toSorted((a, b) => a.at - b.at),
-      until,
+      Math.min(...ends.filter((end) => end !== undefined)),
     );
   });
 }
 
-function lifeOf(own: readonly Entry[], killed = Number.POSITIVE_INFINITY): Life {
+/** What is told of one acquire; it counts as held up to `end` at most. */
+function lifeOf(own: readonly Entry[], end: number): Life {
   const [first] = own as [Entry];
   const at = (...kinds: Kind[]) => own.find((entry) => kinds.includes(entry.kind))?.at;
   const granted = own.find((entry) => entry.kind === 'granted');
@@ -117,10 +132,11 @@ function lifeOf(own: readonly Entry[], killed = Number.POSITIVE_INFINITY): Life 
     owner: first.owner as string,
     hold: first.hold as string,
     fence: granted?.fence ?? 0,
+    mode: first.mode ?? 'write',
     asked: at('asked') ?? first.at,
     queued: at('queued'),
     granted: granted?.at,
-    spans: spansOf(own, Math.min(killed, over ?? Number.POSITIVE_INFINITY)),
+    spans: spansOf(own, Math.min(end, over ?? Number.POSITIVE_INFINITY)),
     over,
     releases: own.filter((entry) => entry.kind === 'released').map((entry) => entry.at),
     code: own.find((entry) => entry.kind === 'refused')?.code,
@@ -147,7 +163,7 @@ function checkOverlaps(lives: readonly Life[], break_: Break): void {
   for (const next of all) {
     active = active.filter((one) => one.until > next.from);
     for (const { life, until } of active) {
-      if (life.owner === next.life.owner) continue;
+      if (!excludes(life, next.life)) continue;
       const both = (Math.min(until, next.until) - next.from).toFixed(3);
       break_('overlap', `${nameOf(life)} and ${nameOf(next.life)} both held it, for ${both} ms`);
     }
@@ -155,24 +171,58 @@ function checkOverlaps(lives: readonly Life[], break_: Break): void {
   }
 }
 
+/** Whether two may not hold a key at once, nor have one fence. */
+function excludes(one: Life, other: Life): boolean {
+  return one.owner !== other.owner && (one.mode === 'write' || other.mode === 'write');
+}
+
 function checkFences(lives: readonly Life[], break_: Break): void {
-  const owners = new Map<number, Life>();
   const held = lives.filter((life) => life.spans.length > 0).toSorted((a, b) => a.spans[0]!.from - b.spans[0]!.from);
-  let last: Life | undefined;
-  for (const life of held) {
-    const same = owners.get(life.fence);
-    if (same !== undefined && same.owner !== life.owner) {
-      break_('fence', `${nameOf(same)} and ${nameOf(life)} have one fence`);
+  const sharers = groupBy(held, ({ fence }) => String(fence));
+  for (const [first, ...others] of sharers.values()) {
+    for (const life of others) {
+      if (excludes(first!, life)) break_('fence', `${nameOf(first!)} and ${nameOf(life)} have one fence`);
     }
-    owners.set(life.fence, life);
-    if (last !== undefined && last.owner !== life.owner && life.fence <= last.fence) {
-      break_('fence', `${nameOf(life)} came after ${nameOf(last)}, and its fence is no greater`);
+  }
+  const ended = held.toSorted((a, b) => endOf(a) - endOf(b));
+  let over = 0;
+  const greatest = new Greatest();
+  for (const [index, life] of held.entries()) {
+    const from = life.spans[0]!.from;
+    for (; over < ended.length && endOf(ended[over]!) <= from; over++) greatest.add(ended[over]!);
+    const before = greatest.beside(life.owner);
+    if (
+      before !== undefined &&
+      (life.fence < before.fence || (life.fence === before.fence && excludes(life, before)))
+    ) {
+      break_('fence', `${nameOf(life)} came after ${nameOf(before)}, and its fence is no greater`);
     }
-    const isInside = last !== undefined && last.owner === life.owner && last.spans.at(-1)!.until > life.spans[0]!.from;
-    if (isInside && life.fence !== last!.fence) {
-      break_('fence', `${nameOf(life)} re-entered ${nameOf(last!)} with another fence`);
+    const last = held[index - 1];
+    const isInside = last?.owner === life.owner && endOf(last) > from && last.mode === 'write';
+    if (isInside && life.fence !== last.fence) {
+      break_('fence', `${nameOf(life)} re-entered ${nameOf(last)} with another fence`);
     }
-    last = life;
+  }
+}
+
+function endOf(life: Life): number {
+  return life.spans.at(-1)!.until;
+}
+
+/** The greatest fence so far, and the greatest of another owner than that one's. */
+class Greatest {
+  #first: Life | undefined;
+  #second: Life | undefined;
+
+  add(life: Life): void {
+    if (life.fence >= (this.#first?.fence ?? 0)) {
+      if (this.#first?.owner !== life.owner) this.#second = this.#first;
+      this.#first = life;
+    } else if (life.owner !== this.#first?.owner && life.fence >= (this.#second?.fence ?? 0)) this.#second = life;
+  }
+
+  beside(owner: string): Life | undefined {
+    return this.#first?.owner === owner ? this.#second : this.#first;
   }
 }
 
