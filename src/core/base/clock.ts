@@ -17,8 +17,8 @@ export interface Timer {
 /** The source of time, timers and randomness. Tests replace it with a manual one. */
 export interface Clock {
   now(): Instant;
-  /** Calls `run` once after `ms`; the timer never keeps the process alive. */
-  after(ms: number, run: () => void): Timer;
+  /** Calls `run` once after `ms`. Only a timer that a caller's promise depends on, `isAwaited`, keeps the process alive. */
+  after(ms: number, run: () => void, isAwaited?: boolean): Timer;
   /** 128 random bits from a cryptographic source, as 32 hex digits. */
   randomId(): string;
   /** A number in [0, 1) for jitter; not for secrets. */
@@ -31,9 +31,9 @@ export const maxTimerMs: number = 2 ** 31 - 1;
 /** The real clock. */
 export const systemClock: Clock = {
   now: () => ({ monoMs: performance.now(), wallMs: Date.now() }),
-  after(ms, run) {
+  after(ms, run, isAwaited = false) {
     const timeout = setTimeout(run, Math.min(Math.max(ms, 0), maxTimerMs));
-    timeout.unref();
+    if (!isAwaited) timeout.unref();
     return { cancel: () => clearTimeout(timeout) };
   },
   randomId: pooledIds(),
@@ -94,10 +94,10 @@ export function pause(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Resolves when the work has settled, either way, or after `ms`. */
+/** Resolves when the work has settled, either way, or after `ms`. Keeps the process alive until then. */
 export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
-    const timer = clock.after(ms, resolve);
+    const timer = clock.after(ms, resolve, true);
     const settled = (): void => {
       timer.cancel();
       resolve();

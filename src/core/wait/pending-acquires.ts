@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant, lastedMs } from '../base/clock.ts';
+import { elapsedMs, type Instant, lastedMs, maxTimerMs, type Timer } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -187,12 +187,10 @@ export class PendingAcquires {
     waiter.state = 'waiting';
     this.#waiters.set(request.holdId, waiter);
     const queue = this.#queues.join(waiter, sent, reply);
-    const leftMs = waitMs - elapsedMs(this.#access.clock.now(), startedAt);
-    // Cleared when the waiter is gone; an endless wait needs none.
-    const timer = leftMs < Infinity ? this.#access.clock.after(leftMs, () => this.#timeOut(queue, waiter)) : undefined;
+    const timer = this.#startTimer(queue, waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
     const unsubscribe = cancellation.listen((error) => this.#fail(waiter, error));
     waiter.leave = () => {
-      timer?.cancel();
+      timer.cancel();
       unsubscribe();
       this.#waiters.delete(request.holdId);
       this.#deadlocks.forget(waiter);
@@ -204,6 +202,18 @@ export class PendingAcquires {
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
     this.#deadlocks.look(waiter);
+  }
+
+  /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
+  #startTimer(queue: WaitQueue, waiter: Waiter, leftMs: number): Timer {
+    const { clock } = this.#access;
+    if (leftMs < Number.POSITIVE_INFINITY) return clock.after(leftMs, () => this.#timeOut(queue, waiter), true);
+    const start = (): Timer => clock.after(maxTimerMs, again, true);
+    const again = (): void => {
+      timer = start();
+    };
+    let timer = start();
+    return { cancel: () => timer.cancel() };
   }
 
   #grant(waiter: Waiter, granted: Granted): void {

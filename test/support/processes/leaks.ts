@@ -89,7 +89,7 @@ function isKeptAlive(resource: string): boolean {
   return /^(Timeout|TCP|TLS|Pipe|UDP|Process|HTTP)/.test(resource);
 }
 
-/** `getActiveResourcesInfo` does not list unref'd timers, and the core starts no others. */
+/** `getActiveResourcesInfo` does not list unref'd timers, and the core starts few others. */
 function recordTimers(name: 'setTimeout' | 'setInterval', timers: Map<NodeJS.Timeout, Error>): () => void {
   const original = globalThis[name] as (...args: unknown[]) => NodeJS.Timeout;
   const recording = (...args: unknown[]) => {
