@@ -171,7 +171,7 @@ describeFrameworks('an event stream', (framework) => {
       await client.hangUp();
       await stage.free('k');
     }
-    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held until the stream was over/).warnings);
+    expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream was over/).warnings);
   });
 
   it('under a guard is warned of once when the handler ends it', async () => {
