@@ -43,8 +43,9 @@ export {
   traceHeaders,
 } from './scope/trace.ts';
 
-// Seeing: listeners of events.
+// Seeing: listeners of events, and a tracing channel.
 
+export type { AcquireCaller, AcquireMessage } from './lock/acquire-channel.ts';
 export type { LockEvent, LockEvents, LockListener } from './model/events.ts';
 
 // Errors: each with a stable code.

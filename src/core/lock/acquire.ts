@@ -9,28 +9,38 @@ import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
+import type { Locks } from '../runtime/locks.ts';
 import { ScopeCancellation } from '../scope/cancellation.ts';
 import { ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import type { AcquireCallbacks, Cancellation } from '../wait/task.ts';
-import { emitFailure } from './outcome.ts';
+import { type AcquireCaller, type AcquireMessage, acquireChannel } from './acquire-channel.ts';
+import { emitFailure, outcomeOf } from './outcome.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
 
+/** What else an acquire needs to know of its call. */
+export interface AcquireDetails {
+  /** How traces name the caller. Default: `caller`. */
+  readonly as?: AcquireCaller | undefined;
+  /** Limits the first call to the store, if that is less than its own deadline. */
+  readonly firstCallTimeoutMs?: number | undefined;
+}
+
 /**
  * Acquires for a scope: by re-entry, without a store call, if the scope holds the key already; else from the store. The
  * options were checked. Fails with `LockTimeoutError` if the key is not free in time. Returns or throws synchronously if the
- * store returns no promise. `firstCallTimeoutMs` limits the first call to the store, if that is less than its own deadline.
+ * store returns no promise.
  */
 export function acquire(
   scope: Scope,
   name: LockName,
   options: AcquireOptions,
   caller: Caller,
-  firstCallTimeoutMs?: number,
+  { as = caller, firstCallTimeoutMs }: AcquireDetails = {},
 ): MaybePromise<ScopedHold> {
   const { runtime } = scope;
   const asked = acquireSettings(runtime.settings, options);
@@ -51,28 +61,53 @@ export function acquire(
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  return acquireFromStore(scope, name, settings, cancellation, entered, firstCallTimeoutMs);
+  const acquisition = { scope, name, settings, cancellation, joined: entered, firstCallTimeoutMs };
+  return acquireChannel.hasSubscribers ? acquireTraced(acquisition, as) : acquireFromStore(acquisition);
+}
+
+/** One acquire that asks the store. */
+interface Acquisition {
+  readonly scope: Scope;
+  readonly name: LockName;
+  readonly settings: AcquireSettings & AcquireTarget;
+  readonly cancellation: Cancellation;
+  /** The read hold that the acquire joins as a writer. */
+  readonly joined: Grant | undefined;
+  readonly firstCallTimeoutMs: number | undefined;
+}
+
+function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
+  const { scope, name, settings } = acquisition;
+  const { locks } = scope.runtime;
+  const source = sourceOf(scope, name, settings);
+  const message: AcquireMessage = { locks: locks as Locks, ...eventOf(source), caller, waitMs: settings.waitMs };
+  return acquireChannel.tracePromise(async () => acquireFromStore(acquisition, source, message), message);
 }
 
 function acquireFromStore(
-  scope: Scope,
-  name: LockName,
-  settings: AcquireSettings & AcquireTarget,
-  cancellation: Cancellation,
-  joined: Grant | undefined,
-  firstCallTimeoutMs: number | undefined,
+  { scope, name, settings, cancellation, joined, firstCallTimeoutMs }: Acquisition,
+  source: AcquireSource = sourceOf(scope, name, settings),
+  message?: AcquireMessage,
 ): MaybePromise<ScopedHold> {
   const { runtime } = scope;
   const startedAt = runtime.clock.now();
-  const source = sourceOf(scope, name, settings);
   const result = new Deferred<ScopedHold>(false);
   const fail = (error: Error, wasBusy?: boolean): void => {
+    if (message !== undefined) {
+      message.outcome = wasBusy ? 'refused' : outcomeOf(error);
+      message.waitedMs = wholeMs(runtime.clock.now(), startedAt);
+    }
     result.reject(error);
     emitFailure(runtime, source, startedAt, error, wasBusy);
   };
   const callbacks: AcquireCallbacks = {
     onGranted: (granted) => {
       const first = firstHold(scope, settings, name, source.request, granted, startedAt);
+      if (message !== undefined) {
+        message.outcome = 'granted';
+        message.fence = granted.fence;
+        message.waitedMs = wholeMs(runtime.clock.now(), startedAt);
+      }
       const lost = joined && lossOf(scope, joined);
       if (lost === undefined) result.resolve(first);
       else {
@@ -94,6 +129,11 @@ function acquireFromStore(
     work: scope,
     cancellation,
     callbacks,
+    onQueued:
+      message &&
+      (() => {
+        message.wasQueued = true;
+      }),
   });
   return result.now;
 }
@@ -104,10 +144,10 @@ export function tryAcquire(
   name: LockName,
   options: AcquireOptions,
   caller: Caller,
-  firstCallTimeoutMs?: number,
+  details: AcquireDetails = { as: 'try' },
 ): MaybePromise<ScopedHold | undefined> {
   return settle<ScopedHold, ScopedHold | undefined>(
-    () => acquire(scope, name, { ...options, waitMs: 0 }, caller, firstCallTimeoutMs),
+    () => acquire(scope, name, { ...options, waitMs: 0 }, caller, details),
     (hold) => hold,
     (error) => {
       // A deadlock here is a reader beside others that asks to write: the key is not free to write.
@@ -118,11 +158,9 @@ export function tryAcquire(
 }
 
 /** The parts of one acquire that its calls and its events need. */
-function sourceOf(
-  scope: Scope,
-  name: LockName,
-  settings: AcquireSettings & AcquireTarget,
-): EventSource & { readonly request: HoldRequest } {
+type AcquireSource = EventSource & { readonly request: HoldRequest };
+
+function sourceOf(scope: Scope, name: LockName, settings: AcquireSettings & AcquireTarget): AcquireSource {
   const { key, category } = name;
   return { key, category, traceId: scope.traceId, request: requestOf(scope, name, settings) };
 }

@@ -5,7 +5,7 @@ import type { LockName } from '../model/key.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
-import { acquire, type Caller, tryAcquire } from './acquire.ts';
+import { type AcquireDetails, acquire, type Caller, tryAcquire } from './acquire.ts';
 
 /** The last store calls of a batch may take so long beyond its time: it may have come to its last keys just in time. */
 const lastCallMs = 100;
@@ -78,7 +78,7 @@ export class Batch {
     const next = this.names[this.#holds.length];
     if (next === undefined) return;
     const options = { ...this.#options, waitMs: this.#leftMs() };
-    this.#holds.push(await acquire(this.#scope, next, options, this.#caller, this.#firstCallTimeoutMs()));
+    this.#holds.push(await acquire(this.#scope, next, options, this.#caller, this.#details()));
   }
 
   /** The first result in the order decides, as if they were acquired one by one. */
@@ -98,10 +98,10 @@ export class Batch {
 
   #tries(names: readonly LockName[]): MaybePromise<ScopedHold | undefined>[] {
     const tries: MaybePromise<ScopedHold | undefined>[] = [];
-    const firstCallTimeoutMs = this.#firstCallTimeoutMs();
+    const details = this.#details();
     try {
       for (const name of names) {
-        tries.push(tryAcquire(this.#scope, name, this.#options, this.#caller, firstCallTimeoutMs));
+        tries.push(tryAcquire(this.#scope, name, this.#options, this.#caller, details));
       }
     } catch (error) {
       tries.push(Promise.reject(error));
@@ -121,9 +121,10 @@ export class Batch {
   }
 
   /** The deadlines of calls that follow each other must not add up: a silent store must be reported in time. */
-  #firstCallTimeoutMs(): number {
+  #details(): AcquireDetails {
     const { storeTimeoutMs } = this.#scope.runtime.settings;
-    return Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
+    const firstCallTimeoutMs = Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
+    return { as: 'batch', firstCallTimeoutMs };
   }
 
   #waitedMs(): number {

@@ -154,7 +154,7 @@ class ProcessLocks implements Locks {
       onTaken: (holdId) => grants.loseById(holdId),
       onSubscribed: () => grants.verify(),
     });
-    this[runtimeSlot] = { ...access, acquires, grants };
+    this[runtimeSlot] = { ...access, locks: this, acquires, grants };
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>

@@ -4,6 +4,8 @@ import type { PendingAcquires } from '../wait/pending-acquires.ts';
 
 /** One `Locks`, as its locks and scopes use it. */
 export interface Runtime extends StoreAccess {
+  /** The `Locks` itself; locks.ts knows its type. */
+  readonly locks: object;
   readonly acquires: PendingAcquires;
   readonly grants: GrantRegistry;
 }

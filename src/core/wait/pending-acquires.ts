@@ -185,6 +185,7 @@ export class PendingAcquires {
       return;
     }
     waiter.state = 'waiting';
+    waiter.task.onQueued?.();
     this.#waiters.set(request.holdId, waiter);
     const queue = this.#queues.join(waiter, sent, reply);
     const timer = this.#startTimer(queue, waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));

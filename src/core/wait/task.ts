@@ -12,6 +12,8 @@ export interface AcquireTask extends AcquireCall {
   readonly work: Work;
   readonly cancellation: Cancellation;
   readonly callbacks: AcquireCallbacks;
+  /** Called if it must wait in the queue. */
+  readonly onQueued?: (() => void) | undefined;
 }
 
 /** One of these is called, once; synchronously, if the store returns no promise. */

@@ -118,10 +118,11 @@ describe('the hold of a batch', () => {
   });
 
   it('extends all of them', async () => {
-    const { job, store } = setUp();
+    const { job, store } = await listening();
     const batch = await batchOf(job(), { leaseMs: 1_000, renew: false });
+    const before = store.count('renew');
     await batch.extend(20_000);
-    expect(store.count('renew')).toBe(3);
+    expect(store.count('renew') - before).toBe(3);
     expect(batch.remainingMs()).toBeGreaterThan(19_000);
   });
 

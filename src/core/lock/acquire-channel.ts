@@ -1,0 +1,37 @@
+import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
+import type { LockMode } from '../model/types.ts';
+import type { Locks } from '../runtime/locks.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Which API asked for a lock: `acquire` or `run`, a guard, a try, or a batch. */
+export type AcquireCaller = 'code' | 'guard' | 'try' | 'batch';
+
+/** What subscribers of the channel are given. The fields from `outcome` on are set before `asyncStart`. */
+export interface AcquireMessage {
+  readonly locks: Locks;
+  readonly key: string;
+  readonly category: string | undefined;
+  readonly mode: LockMode;
+  readonly owner: string;
+  readonly traceId: string;
+  readonly holdId: string;
+  readonly caller: AcquireCaller;
+  readonly waitMs: number;
+  outcome?: Outcome;
+  /** The fencing token of a grant. */
+  fence?: number;
+  /** In whole milliseconds. */
+  waitedMs?: number;
+  /** Whether the acquire stood in the key's queue. */
+  wasQueued?: boolean;
+  error?: unknown;
+}
+
+/**
+ * The tracing channel `reenlock:acquire` of `node:diagnostics_channel`. It traces each acquire that asks the store; a local
+ * re-entry is not traced. The store call runs in the stores that are bound to `start`, so that spans of the Redis client
+ * become children of a subscriber's span. Without subscribers it costs nothing.
+ */
+export const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel<unknown, AcquireMessage>(
+  'reenlock:acquire',
+);

@@ -1,0 +1,86 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { tracingChannel } from 'node:diagnostics_channel';
+import { type AcquireMessage, lock } from '../../../src/core/index.ts';
+import { coreTests, queued, type Setup, taken } from '../../support/stores/set-up.ts';
+
+const setUp = coreTests();
+const channel = tracingChannel<unknown, AcquireMessage>('reenlock:acquire');
+
+/** Subscribes until the test ends; returns the messages as they are at `asyncStart`. */
+function subscribe(): AcquireMessage[] {
+  const messages: AcquireMessage[] = [];
+  const handlers = {
+    start() {},
+    end() {},
+    asyncStart: (message: AcquireMessage) => void messages.push({ ...message }),
+    asyncEnd() {},
+    error() {},
+  };
+  channel.subscribe(handlers);
+  unsubscribe = () => channel.unsubscribe(handlers);
+  return messages;
+}
+
+let unsubscribe = (): void => {};
+afterEach(() => unsubscribe());
+
+describe('The channel reenlock:acquire', () => {
+  it('tells what was asked for, and how it ended', async () => {
+    const setup = setUp();
+    const messages = subscribe();
+    const hold = await taken(setup, { category: 'orders' });
+    const { owner, fence } = hold;
+    const common = { locks: setup.locks, key: 'key', category: 'orders', mode: 'write', owner, traceId: owner };
+    expect(messages).toMatchObject([
+      { ...common, caller: 'code', waitMs: 15_000, outcome: 'granted', fence, waitedMs: 0 },
+    ]);
+  });
+
+  it('tells of a wait in the queue, and of an error', async () => {
+    const setup = setUp();
+    await taken(setup);
+    const messages = subscribe();
+    const { error } = await waitOut(setup);
+    expect(messages).toMatchObject([{ outcome: 'timeout', waitedMs: 100, wasQueued: true, error }]);
+  });
+
+  it('names the caller: a try and a batch', async () => {
+    const setup = setUp();
+    const messages = subscribe();
+    await setup.job().in(() => lock.tryAcquire('one'));
+    await setup.job().in(() => lock.acquireAll(['two', 'three']));
+    expect(messages.map(({ caller }) => caller)).toEqual(['try', 'batch', 'batch']);
+  });
+
+  it('does not tell of a local re-entry', async () => {
+    const setup = setUp();
+    const job = setup.job();
+    await job.in(() => lock.acquire('key'));
+    const messages = subscribe();
+    await job.in(() => lock.acquire('key'));
+    expect(messages).toEqual([]);
+  });
+
+  it('runs the store call in the stores that are bound to its start', async () => {
+    const setup = setUp();
+    subscribe();
+    const storage = new AsyncLocalStorage<string>();
+    channel.start.bindStore(storage, ({ key }) => `span of ${key}`);
+    const seen: (string | undefined)[] = [];
+    const { store } = setup;
+    const call = store.acquire.bind(store);
+    jest.spyOn(store, 'acquire').mockImplementation((...args) => {
+      seen.push(storage.getStore());
+      return call(...args);
+    });
+    await taken(setup);
+    channel.start.unbindStore(storage);
+    expect([seen, storage.getStore()]).toEqual([['span of key'], undefined]);
+  });
+});
+
+async function waitOut(setup: Setup): Promise<{ error?: unknown }> {
+  const outcome = await queued(setup, { waitMs: 100 });
+  await setup.clock.advance(100);
+  return outcome;
+}
