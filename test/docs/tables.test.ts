@@ -65,7 +65,7 @@ describe('the options tables', () => {
     const locks = createLocks();
     const { settings } = locks;
     // The default of `trust` outside production.
-    const inForce: Record<string, unknown> = { ...settings, trust: 'internal', store: undefined };
+    const inForce: Record<string, unknown> = { ...settings, trust: 'internal', store: undefined, instance: undefined };
     for (const row of [...locksOptions, ...traceOptions, ...acquireOptions]) {
       const name = plain(row.name);
       if (name in inForce && inForce[name] !== undefined)

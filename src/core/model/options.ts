@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { maxTimerMs } from '../base/clock.ts';
 import { LockConfigError } from './errors.ts';
+import { defaultInstance } from './process-name.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore, StoreCapabilities } from './store.ts';
 import type { AcquireOptions, LockMode, OwnerKind } from './types.ts';
@@ -60,6 +61,11 @@ export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs
   readonly maxWaitersPerKey?: number | undefined;
   /** How many acquires of this `Locks` may wait at once, over all keys; one more gets a `LockLimitError`. Default 10 000. */
   readonly maxWaiters?: number | undefined;
+  /**
+   * What operators know this process by, in `inspect`, `list` and on the board: 1 to 64 letters, digits and `._:@/-`, the
+   * first one a letter or digit. Default: host name and process id.
+   */
+  readonly instance?: string | undefined;
   /** How many holds one scope may have on one key; one more gets a `LockLimitError`. Default 64. */
   readonly maxReentry?: number | undefined;
 }
@@ -151,6 +157,10 @@ const locksRules: Rules<LocksOptions> = {
   maxWaitersPerKey: wholeNumber(1),
   maxWaiters: wholeNumber(1),
   maxReentry: wholeNumber(1, maxTimerMs),
+  instance: text(
+    /^[A-Za-z0-9][\w.:@/-]{0,63}$/,
+    '1 to 64 letters, digits, dots, colons, slashes, underscores, hyphens or @, the first one a letter or digit',
+  ),
 };
 
 const defaults = {
@@ -166,6 +176,7 @@ const defaults = {
   maxWaitersPerKey: 1_000,
   maxWaiters: 10_000,
   maxReentry: 64,
+  instance: undefined,
   trust: undefined,
   headerName: 'X-Trace-Id',
   abortGraceMs: 30_000,
@@ -175,7 +186,8 @@ const defaults = {
 /** Checks, completes and freezes the options of `createLocks`. Throws `LockConfigError`. */
 export function resolveLocksOptions(options: LocksOptions | undefined): LocksSettings {
   const checked = { ...defaults, ...checkOptions(options, locksRules, 'createLocks') };
-  const settings = { ...checked, trust: checkTrust(checked.trust) } as LocksSettings;
+  const { instance = defaultInstance(), trust } = checked;
+  const settings = { ...checked, instance, trust: checkTrust(trust) } as LocksSettings;
   assertLeaseFits(settings);
   assertGrantable(settings.leaseMs, settings.store?.capabilities);
   return Object.freeze(settings);

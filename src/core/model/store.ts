@@ -32,7 +32,7 @@ import type { LockMode } from './types.ts';
  * C15 A force release does nothing if the fence is not the one named. Otherwise every hold is removed, the next waiter is
  *     granted, and the holders' processes are told in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
- * C17 `inspect` changes nothing and returns holds and waiters, in order.
+ * C17 `inspect` changes nothing and returns holds and waiters, in order, each with the process that asked for it.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
  * C19 With `modes`, readers share a key and a writer has it alone (without, every hold is a writer's). There is one queue
  *     for both: a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its
@@ -235,14 +235,22 @@ export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | '
 /** The holders and the waiters, in order; times are milliseconds on the store's clock. */
 export interface InspectReply {
   readonly nowMs: number;
-  readonly holds: readonly (StoreGrant & { readonly owner: string; readonly mode: LockMode })[];
+  readonly holds: readonly StoreHold[];
   readonly waiters: readonly StoreWaiter[];
+}
+
+/** A hold; times are milliseconds on the store's clock. */
+export interface StoreHold extends StoreGrant {
+  readonly owner: string;
+  readonly process: string;
+  readonly mode: LockMode;
 }
 
 /** A waiter; times are milliseconds on the store's clock. */
 export interface StoreWaiter {
   readonly holdId: string;
   readonly owner: string;
+  readonly process: string;
   readonly mode: LockMode;
   readonly priority: number;
   readonly sinceMs: number;

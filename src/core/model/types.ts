@@ -112,6 +112,8 @@ export interface LockInfo {
 export interface HoldInfo {
   readonly holdId: string;
   readonly owner: string;
+  /** The `instance` of the process that asked for it; undefined if its name does not say. */
+  readonly instance: string | undefined;
   readonly fence: number;
   readonly mode: LockMode;
   /** Milliseconds until the lease ends, by the store's clock. */
@@ -127,6 +129,8 @@ export interface HoldInfo {
 export interface WaiterInfo {
   readonly holdId: string;
   readonly owner: string;
+  /** The `instance` of its process; undefined if its name does not say. */
+  readonly instance: string | undefined;
   readonly mode: LockMode;
   readonly priority: number;
   /** Milliseconds since it was queued, by the store's clock. */

@@ -1,5 +1,6 @@
 import { type LockName, namePrefix, readName } from '../model/key.ts';
 import { acquireRules } from '../model/options.ts';
+import { instanceOf } from '../model/process-name.ts';
 import type { InspectReply } from '../model/store.ts';
 import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
@@ -73,17 +74,19 @@ function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply
   return {
     key,
     category: readName(id).category,
-    holds: holds.map(({ holdId, owner, fence, mode, endMs }) => ({
+    holds: holds.map(({ holdId, owner, process, fence, mode, endMs }) => ({
       holdId,
       owner,
+      instance: instanceOf(process),
       fence,
       mode,
       remainingMs: endMs - nowMs,
       heldMs: Math.max(0, nowMs - Math.floor(fence / 1000)),
     })),
-    waiters: waiters.map(({ holdId, owner, mode, priority, sinceMs }) => ({
+    waiters: waiters.map(({ holdId, owner, process, mode, priority, sinceMs }) => ({
       holdId,
       owner,
+      instance: instanceOf(process),
       mode,
       priority,
       // It may have been queued within this millisecond, or before the store's clock was set back.

@@ -9,6 +9,7 @@ import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
+import { processName } from '../model/process-name.ts';
 import type { LockStore } from '../model/store.ts';
 import type {
   ForceReleaseOptions,
@@ -146,7 +147,7 @@ class ProcessLocks implements Locks {
       clock,
       events,
       client: new StoreClient(store, events, clock, settings),
-      process: clock.randomId(),
+      process: processName(settings.instance, clock.randomId()),
     };
     this.#releases = new Releases(access);
     const grants = new GrantRegistry(access, this.#releases);

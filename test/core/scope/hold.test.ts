@@ -216,21 +216,27 @@ describe('getLock', () => {
     expect(await jobA.in(() => isLocked())).toBe(false);
   });
 
-  it('inspects holders and waiters in order, with what is left and how long they wait', async () => {
-    const { job, clock } = setUp();
+  it('inspects holders and waiters in order: on which instance, with what is left and how long they wait', async () => {
+    const setup = setUp({ instance: 'orders-1' });
+    const { job, clock } = setup;
+    const other = setup.sibling({ instance: 'orders-2' });
     const hold = await job('a').in(() => lock.acquire('key', { leaseMs: 10_000 }));
-    outcomeOf(job('b').in(() => lock.acquire('key')));
+    outcomeOf(other.job('b').in(() => lock.acquire('key')));
     await clock.advance(100);
     outcomeOf(job('c').in(() => lock.acquire('key')));
     await clock.advance(50);
     const { fence } = hold;
+    const [one, two] = [
+      { holdId: expect.any(String), instance: 'orders-1', mode: 'write' },
+      { holdId: expect.any(String), instance: 'orders-2', mode: 'write' },
+    ];
     expect(await job().in(() => getLock('key').inspect())).toEqual({
       key: 'key',
       category: undefined,
-      holds: [{ holdId: expect.any(String), owner: 'a', fence, mode: 'write', remainingMs: 9_850, heldMs: 150 }],
+      holds: [{ ...one, owner: 'a', fence, remainingMs: 9_850, heldMs: 150 }],
       waiters: [
-        { holdId: expect.any(String), owner: 'b', mode: 'write', priority: 0, waitedMs: 150 },
-        { holdId: expect.any(String), owner: 'c', mode: 'write', priority: 0, waitedMs: 50 },
+        { ...two, owner: 'b', priority: 0, waitedMs: 150 },
+        { ...one, owner: 'c', priority: 0, waitedMs: 50 },
       ],
     });
   });

@@ -10,15 +10,17 @@ export function describeFailing({ harness, stage, itQueues }: Contract): void {
       expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });
     });
 
-    itQueues('tells holds and waiters, with owners, in order', async () => {
+    itQueues('tells holds and waiters, with owners and processes, in order', async () => {
       const process = stage.deafProcess();
       const holds = [process.line('holder'), process.line('holder')] as const;
       const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
       const waiters = [await process.line('a').wait(), await process.line('b').wait(), await process.line('a').wait()];
       const told = await stage.inspect();
-      expect(told.holds).toEqual(grants.map((grant) => ({ ...grant, owner: 'holder', mode: 'write' })));
-      expect(told.waiters.map(({ holdId, owner }) => [holdId, owner])).toEqual(
-        waiters.map(({ request }) => [request.holdId, request.owner]),
+      expect(told.holds).toEqual(
+        grants.map((grant) => ({ ...grant, owner: 'holder', process: holds[0].request.process, mode: 'write' })),
+      );
+      expect(told.waiters.map(({ holdId, owner, process }) => [holdId, owner, process])).toEqual(
+        waiters.map(({ request }) => [request.holdId, request.owner, request.process]),
       );
     });
 

@@ -123,7 +123,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect(await line.hold({ leaseMs: 2 * longMs })).toEqual(grant);
       expect((await line.try()).status).toBe('granted');
       const { holds } = await stage.inspect();
-      expect(holds).toEqual([{ ...grant, owner: line.request.owner, mode: 'write' }]);
+      expect(holds).toEqual([{ ...grant, owner: line.request.owner, process: line.request.process, mode: 'write' }]);
       await line.release();
       expect((await stage.inspect()).holds).toEqual([]);
     });

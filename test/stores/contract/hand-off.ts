@@ -33,7 +33,7 @@ export function describeHandOff({ harness, stage, itQueues }: Contract): void {
       const waiter = await two.line().wait();
       expect((await holder.release()).claims).toEqual([]);
       const [hold] = (await stage.inspect()).holds;
-      const { owner, mode: _, ...grant } = hold!;
+      const { owner, process: _, mode: __, ...grant } = hold!;
       expect(owner).toBe(waiter.request.owner);
       expect(await two.heard()).toEqual([{ kind: 'granted', grant }]);
       expect(await one.heard()).toEqual([]);

@@ -19,7 +19,9 @@ export function describeNode({ harness, stage }: Contract): void {
       const line = stage.deafProcess().line();
       const grant = await line.hold({ minFence });
       expect(grant.fence).toBe(minFence);
-      expect((await stage.inspect()).holds).toEqual([{ ...grant, owner: line.request.owner, mode: 'write' }]);
+      expect((await stage.inspect()).holds).toEqual([
+        { ...grant, owner: line.request.owner, process: line.request.process, mode: 'write' },
+      ]);
       expect(await line.hold()).toEqual(grant);
       expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
     });

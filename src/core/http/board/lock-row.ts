@@ -1,4 +1,5 @@
 import { readName } from '../../model/key.ts';
+import { instanceOf } from '../../model/process-name.ts';
 import type { InspectReply } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
 
@@ -53,6 +54,7 @@ export function lockRow(id: string, { holds, waiters }: InspectReply): LockRow |
     ...(first !== undefined && {
       holder: {
         owner: first.owner,
+        ...instanceIn(first.process),
         mode: first.mode,
         fence: first.fence,
         sinceMs: Math.floor(first.fence / 1000),
@@ -61,7 +63,12 @@ export function lockRow(id: string, { holds, waiters }: InspectReply): LockRow |
     }),
     holds: holds.length,
     waiters: waiters.length,
-    next: waiters.slice(0, maxNext).map(({ owner }) => ({ owner })),
+    next: waiters.slice(0, maxNext).map(({ owner, process }) => ({ owner, ...instanceIn(process) })),
     ...(sinceMs.length > 0 && { waitingSinceMs: Math.min(...sinceMs) }),
   };
+}
+
+function instanceIn(process: string): { readonly instance?: string } {
+  const instance = instanceOf(process);
+  return instance === undefined ? {} : { instance };
 }

@@ -78,10 +78,14 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
   return {
     nowMs,
-    holds: holds.map((hold) => ({ ...asGrant(hold), owner: hold.request.owner, mode: hold.request.mode })),
-    waiters: [...lock.queue.values()].map(({ request: { holdId, owner, mode, priority }, sinceMs }) => ({
+    holds: holds.map((hold) => {
+      const { owner, process, mode } = hold.request;
+      return { ...asGrant(hold), owner, process, mode };
+    }),
+    waiters: [...lock.queue.values()].map(({ request: { holdId, owner, process, mode, priority }, sinceMs }) => ({
       holdId,
       owner,
+      process,
       mode,
       priority,
       sinceMs,

@@ -5,6 +5,7 @@ import type {
   ReleaseTerms,
   RenewReply,
   RenewTerms,
+  StoreHold,
 } from '../../model/store.ts';
 import { quorumError } from './errors.ts';
 import { type CallResult, originalId } from './node.ts';
@@ -83,7 +84,7 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
   const answers = await look(quorum, id);
   const known = replies(answers);
   if (known.length < quorumSize) throw failed('inspect', answers);
-  const seen = new Map<string, InspectReply['holds'][number][]>();
+  const seen = new Map<string, StoreHold[]>();
   for (const hold of known.flatMap(({ holds }) => holds)) {
     const holdId = originalId(hold.holdId);
     seen.set(holdId, [...(seen.get(holdId) ?? []), hold]);
@@ -93,7 +94,8 @@ export async function inspectQuorum(quorum: Quorum, id: string): Promise<Inspect
     const rank = Math.min(quorumSize, copies.length);
     const fence = kthLargest(rank, copies, (copy) => copy.fence);
     const endMs = kthLargest(rank, copies, (copy) => copy.endMs);
-    return [{ holdId, fence, endMs, isClaim: false, owner: copies[0]?.owner ?? '', mode: 'write' as const }];
+    const { owner, process } = copies[0] as StoreHold;
+    return [{ holdId, fence, endMs, isClaim: false, owner, process, mode: 'write' as const }];
   });
   const nowMs = kthLargest(quorumSize, known, (reply) => reply.nowMs);
   return { nowMs, holds, waiters: [] };

@@ -51,17 +51,19 @@ export function readInspect(reply: unknown): InspectReply {
   const [now, holds, waiters] = reply as [Item, Item[], Item[]];
   return {
     nowMs: Number(now),
-    holds: rows(holds, 5).map(([holdId, owner, fence, end, kind]) => ({
+    holds: rows(holds, 6).map(([holdId, owner, process, fence, end, kind]) => ({
       holdId: String(holdId),
       owner: String(owner),
+      process: String(process),
       fence: Number(fence),
       endMs: Number(end),
       isClaim: /[A-Z]/.test(String(kind)),
       mode: modeOf(kind),
     })),
-    waiters: rows(waiters, 5).map(([holdId, owner, mode, priority, since]) => ({
+    waiters: rows(waiters, 6).map(([holdId, owner, process, mode, priority, since]) => ({
       holdId: String(holdId),
       owner: String(owner),
+      process: String(process),
       mode: modeOf(mode),
       priority: Number(priority),
       sinceMs: Number(since) / 1000,

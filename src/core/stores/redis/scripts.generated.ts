@@ -697,7 +697,7 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '707b8b7674120a1f339d4208df5e6dcf14c8f621',
+  sha1: 'b266a8b661eec7b821348c3ec23106c686006043',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local holds, waiters = {}, {}
@@ -706,15 +706,15 @@ for _, part in ipairs({...}) do list[#list + 1] = part end
 end
 local text = redis.call('GET', KEYS[1]) or ''
 local fence = tonumber(string.match(text, '^%d+'))
-for kind, sign, ends, owner, id in string.gmatch(text, '\\n(%a)(%+?)(%d+) %S+ (%S+) (%S+)') do
+for kind, sign, ends, process, owner, id in string.gmatch(text, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
-if ends > nowMs then append(holds, id, owner, fence, ends, kind) end
+if ends > nowMs then append(holds, id, owner, process, fence, ends, kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
-if not owner then break end
-append(waiters, id, owner, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
+local process, owner, id, mode, priority = string.match(members[i], '^(%S+) (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+if not process then break end
+append(waiters, id, owner, process, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
 end
 return {nowMs, holds, waiters}`,
 };

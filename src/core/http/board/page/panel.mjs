@@ -4,8 +4,8 @@ import { counted, duration } from './format.mjs';
 
 /**
  * @typedef {{ id: string, key: string, category?: string, holds: Hold[], waiters: Waiter[] }} Lock
- * @typedef {import('../../../model/types.ts').HoldInfo & { instance?: string }} Hold
- * @typedef {import('../../../model/types.ts').WaiterInfo & { instance?: string }} Waiter
+ * @typedef {import('../../../model/types.ts').HoldInfo} Hold
+ * @typedef {import('../../../model/types.ts').WaiterInfo} Waiter
  */
 
 /** More would be read by nobody. */

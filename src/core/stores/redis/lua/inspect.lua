@@ -1,7 +1,7 @@
 -- inspect: list the holds and the waiters; changes nothing.
 -- KEYS[1] record   KEYS[2] queue
--- Returns {now, {hold id, owner, fence, end, kind, …}, {hold id, owner, mode, priority, queued at in µs, …}}; kind as in the
---   record; the first 1,000 waiters.
+-- Returns {now, {hold id, owner, process, fence, end, kind, …}, {hold id, owner, process, mode, priority, queued at in µs, …}};
+--   kind as in the record; the first 1,000 waiters.
 -- Safe to repeat: it only reads.
 --@include parts/layout
 local time = redis.call('TIME')
@@ -14,14 +14,14 @@ end
 
 local text = redis.call('GET', KEYS[1]) or ''
 local fence = tonumber(string.match(text, '^%d+'))
-for kind, sign, ends, owner, id in string.gmatch(text, '\n(%a)(%+?)(%d+) %S+ (%S+) (%S+)') do
+for kind, sign, ends, process, owner, id in string.gmatch(text, '\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
   ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
-  if ends > nowMs then append(holds, id, owner, fence, ends, kind) end
+  if ends > nowMs then append(holds, id, owner, process, fence, ends, kind) end
 end
 local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
 for i = 1, #members, 2 do
-  local owner, id, mode, priority = string.match(members[i], '^%S+ (%S+) (%S+) (%a) %d+ (%-?%d+)$')
-  if not owner then break end
-  append(waiters, id, owner, mode, priority, members[i + 1] + PLACE_ZERO + priority * DEGREE_US)
+  local process, owner, id, mode, priority = string.match(members[i], '^(%S+) (%S+) (%S+) (%a) %d+ (%-?%d+)$')
+  if not process then break end
+  append(waiters, id, owner, process, mode, priority, members[i + 1] + PLACE_ZERO + priority * DEGREE_US)
 end
 return {nowMs, holds, waiters}

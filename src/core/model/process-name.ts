@@ -1,0 +1,25 @@
+import { hostname } from 'node:os';
+
+const separator = '~';
+const maxInstance = 64;
+
+/**
+ * The name of a process in its store: what operators know it by, and 128 random bits, which nobody can guess. The name goes
+ * with every hold, so the random part is written short.
+ */
+export function processName(instance: string, randomId: string): string {
+  return instance + separator + Buffer.from(randomId, 'hex').toString('base64url');
+}
+
+/** What operators know a process by; undefined if its name does not say. */
+export function instanceOf(process: string): string | undefined {
+  const end = process.lastIndexOf(separator);
+  return end > 0 ? process.slice(0, end) : undefined;
+}
+
+/** Host name and process id, as an instance may be written. */
+export function defaultInstance(): string {
+  const end = `:${process.pid}`;
+  const host = hostname().replace(/[^\w.-]/g, '-');
+  return (/^[A-Za-z0-9]/.test(host) ? host : `host${host}`).slice(0, maxInstance - end.length) + end;
+}
