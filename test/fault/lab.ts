@@ -64,7 +64,7 @@ export class Lab {
     const name = `p${this.#clients.length + 1}`;
     const file = join(this.#folder, name);
     const client = new Client(
-      { name, file, port: this.proxy.port, locks: { ...patience, ...locks }, ...over },
+      { name, file, store: { kind: 'redis', port: this.proxy.port }, locks: { ...patience, ...locks }, ...over },
       (kind) => this.#befell.push({ at: Number(process.hrtime.bigint()) / 1e6, kind, process: name }),
     );
     this.#clients.push(client);

@@ -185,7 +185,7 @@ describe('when the server drops the connection of a process that does not read i
     try {
       const a = await lab.client();
       // Past the proxy, which would read what the process does not.
-      const b = await lab.client({ pollMs: 100 }, { port: lab.server.port });
+      const b = await lab.client({ pollMs: 100 }, { store: { kind: 'redis', port: lab.server.port } });
       const channels = async () => (await lab.admin.pubsub('CHANNELS')) as string[];
       const first = await a.acquire(key);
       const others = await channels();

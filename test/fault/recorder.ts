@@ -1,5 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type AcquireOptions, type Hold, type Locks, lock, runInTrace } from '../../src/core/index.ts';
+import {
+  type AcquireOptions,
+  type BatchHold,
+  type Hold,
+  type LockEvents,
+  type Locks,
+  lock,
+  runInTrace,
+} from '../../src/core/index.ts';
 import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/model/store.ts';
 import { gate } from '../support/gate.ts';
 import type { Entry } from './history.ts';
@@ -11,6 +19,19 @@ export interface Held {
   /** Gives it back and ends its job; rejects as the release does. */
   release(): Promise<void>;
 }
+
+/** What a job of the recorder's does; each call is written down. */
+export interface Worker {
+  acquire(key: string, options?: AcquireOptions): Promise<() => Promise<void>>;
+  acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<() => Promise<void>>;
+}
+
+const ends = {
+  timeout: 'ERR_LOCK_TIMEOUT',
+  aborted: 'ERR_LOCK_ABORTED',
+  deadlock: 'ERR_LOCK_DEADLOCK',
+  refused: 'ERR_LOCK_TIMEOUT',
+} as const;
 
 /**
  * Writes the history of one process: what its locks tell it, and what it does with them. Where it can't be exact, it errs
@@ -42,9 +63,9 @@ export class Recorder {
     return {
       capabilities: store.capabilities,
       acquire: async (request, terms): Promise<AcquireReply> => {
-        const { id: key, owner, holdId: hold } = request;
+        const { id: key, owner, holdId: hold, mode } = request;
         const isPoll = this.#seen.has(hold);
-        if (!isPoll) this.#note('asked', { key, owner, hold });
+        if (!isPoll) this.#note('asked', { key, owner, hold, mode: mode === 'read' ? mode : undefined });
         this.#seen.add(hold);
         const reply = await store.acquire(request, terms);
         if (isPoll) this.#note('polled', { key, owner, hold });
@@ -54,7 +75,9 @@ export class Recorder {
       release: (request, terms) => store.release(request, terms),
       inspect: (id) => store.inspect(id),
       forceRelease: (id, fence) => store.forceRelease(id, fence),
-      subscribe: (process, listener) => store.subscribe(process, (message: StoreMessage) => listener(message)),
+      subscribe: (process, listener, options) =>
+        store.subscribe(process, (message: StoreMessage) => listener(message), options),
+      ...(store.edges && { edges: store.edges }),
     };
   }
 
@@ -70,7 +93,17 @@ export class Recorder {
       const hold = this.#held.get(holdId);
       if (hold !== undefined) this.#note('renewed', { key, owner, hold: holdId }, hold);
     });
-    locks.on('released', ({ key, owner, holdId }) => this.#note('released', { key, owner, hold: holdId }));
+    locks.on('released', ({ key, owner, holdId }) => {
+      this.#note('released', { key, owner, hold: holdId });
+      // One that a batch had before it was complete.
+      const granted = this.#granted.get(`${owner} ${key}`);
+      if (granted?.includes(holdId)) granted.splice(granted.indexOf(holdId), 1);
+    });
+    for (const [event, code] of Object.entries(ends) as [keyof typeof ends, string][]) {
+      locks.on(event, ({ key, owner, holdId }: LockEvents[typeof event]) => {
+        if (this.#asked.has(holdId)) this.#note('refused', { key, owner, hold: holdId, code });
+      });
+    }
     locks.on('lost', ({ key, owner, holdId }) => this.#note('lost', { key, owner, hold: holdId }));
     return locks;
   }
@@ -100,6 +133,82 @@ export class Recorder {
         reject(error);
       });
     });
+  }
+
+  /**
+   * Runs a routine in a job of this trace; what it holds at its end is released by the job. Two jobs of one trace at once
+   * are for two processes: this one could not tell their holds apart.
+   */
+  async job(owner: string, routine: (worker: Worker) => Promise<void>): Promise<void> {
+    const worker: Worker = {
+      acquire: async (key, options) => {
+        const hold = await this.#told(owner, [key], () => lock.acquire(key, options));
+        return this.#entered(owner, key, hold);
+      },
+      acquireAll: async (keys, options) => {
+        const batch: BatchHold = await this.#told(owner, keys, () => lock.acquireAll(keys, options));
+        const releases = [...batch.holds].map(([key, hold]) => this.#entered(owner, key, hold));
+        // Those that were given back on the way.
+        for (const key of keys) this.#refused(key, owner, undefined);
+        return async () => {
+          for (const release of releases.toReversed()) await release();
+        };
+      },
+    };
+    await runInTrace(() => routine(worker), { locks: this.locks, traceId: owner });
+  }
+
+  /** Writes that a hold was granted, and returns what releases it. A hold without a grant re-entered another one. */
+  #entered(owner: string, key: string, hold: Hold): () => Promise<void> {
+    const id = this.#granted.get(`${owner} ${key}`)?.shift();
+    if (id === undefined) return () => hold.release();
+    this.#held.set(id, hold);
+    this.#note('granted', { key, owner, hold: id, fence: hold.fence }, hold);
+    return () => {
+      this.leaving(owner, key, id);
+      return hold.release();
+    };
+  }
+
+  /** Writes that a request's guard let it in, and returns the hold's id. */
+  enter(hold: Hold): string {
+    const { owner, key } = hold;
+    const id = this.#granted.get(`${owner} ${key}`)?.shift() as string;
+    this.#held.set(id, hold);
+    this.#note('granted', { key, owner, hold: id, fence: hold.fence }, hold);
+    return id;
+  }
+
+  /** Writes that a hold is not relied on from here on. */
+  leaving(owner: string, key: string, id: string): void {
+    this.#note('releasing', { key, owner, hold: id });
+    this.#held.delete(id);
+  }
+
+  /** Takes a key from its holders, whose fence was seen before. */
+  async force(key: string): Promise<void> {
+    const { holds } = await this.locks.inspect(key);
+    const fence = Math.max(0, ...holds.map((hold) => hold.fence));
+    if (fence === 0) return;
+    this.#note('forced', { key, fence });
+    await this.locks.forceRelease(key, { fence });
+  }
+
+  /** What was asked for by requests whose answers nobody waited for. */
+  forget(): void {
+    for (const [hold, asked] of this.#asked) {
+      const [owner = '', key = ''] = asked.split(' ');
+      this.#note('refused', { key, owner, hold });
+    }
+  }
+
+  async #told<T>(owner: string, keys: readonly string[], acquire: () => Promise<T>): Promise<T> {
+    try {
+      return await acquire();
+    } catch (error) {
+      for (const key of keys) this.#refused(key, owner, (error as { code?: string }).code);
+      throw error;
+    }
   }
 
   /** Whatever was asked for this owner, and not granted. */

@@ -4,20 +4,18 @@
  */
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { type AcquireOptions, createLocks, type LocksOptions } from '../../../src/core/index.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { disconnectTimeout } from '../../support/redis/client.ts';
 import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
+import { mixedWork } from './mixed-work.ts';
+import { openStore, type StoreSetup } from './open-store.ts';
 
 export interface ClientSetup {
   readonly name: string;
-  readonly port: number;
+  readonly store: StoreSetup;
   readonly file: string;
   readonly locks?: LocksOptions;
-  readonly username?: string;
 }
 
 export type Order =
@@ -34,6 +32,14 @@ export type Order =
       readonly holdMs?: number;
       /** Where each hold adds one to a balance, and how. */
       readonly ledger?: LedgerAccess;
+    }
+  /** All kinds of acquires, and requests, for so long; see `mixedWork`. */
+  | {
+      readonly act: 'mix';
+      readonly keys: readonly string[];
+      readonly lines: number;
+      readonly ms: number;
+      readonly seed: number;
     }
   | { readonly act: 'look'; readonly of: number }
   /** Blocks the event loop; with a key, right after its acquire was sent. */
@@ -57,14 +63,8 @@ const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 const recorder = new Recorder(setup.name, now, (entry) => {
   writeSync(file, `${JSON.stringify(entry)}\n`);
 });
-const redis = new Redis(setup.port, {
-  retryStrategy: () => 20,
-  maxRetriesPerRequest: null,
-  disconnectTimeout,
-  ...(setup.username === undefined ? {} : { username: setup.username, password: 'any' }),
-});
-redis.on('error', () => {});
-const store = recorder.watched(new RedisStore({ client: redis }));
+const opened = openStore(setup.store);
+const store = recorder.watched(opened.store);
 const locks = recorder.follow(createLocks({ store, ...setup.locks }));
 const events: string[] = [];
 for (const event of ['lost', 'storeError', 'timeout'] as const) {
@@ -85,7 +85,7 @@ process.on('message', (order: Sent) => {
 process.once('SIGTERM', () => {
   void end(2_000);
 });
-redis.once('ready', () => answer({ id: 0 }));
+void opened.ready.then(() => answer({ id: 0 }));
 
 function answer(message: object): void {
   process.send?.(message);
@@ -96,6 +96,7 @@ async function obey(order: Sent): Promise<unknown> {
   if (order.act === 'release') return held.get(order.of)?.release();
   if (order.act === 'look') return look(order.of);
   if (order.act === 'work') return work(order);
+  if (order.act === 'mix') return mixedWork(recorder, setup.name, order);
   if (order.act === 'block') return block(order.id, order.ms, order.key);
   if (order.act === 'close') return locks.close({ drainMs: order.drainMs });
   if (order.act === 'end') return end(0);
@@ -156,7 +157,8 @@ async function end(drainMs: number): Promise<void> {
   const closing = locks.close({ drainMs });
   for (const one of held.values()) one.release().catch(() => {});
   await closing;
-  redis.disconnect();
+  recorder.forget();
+  await opened.close();
   // After the answer.
   setImmediate(() => process.disconnect?.());
 }

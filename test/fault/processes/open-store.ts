@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { Cluster, Redis } from 'ioredis';
+import { Pool } from 'pg';
+import type { LockStore } from '../../../src/core/model/store.ts';
+import { CasStore } from '../../../src/core/stores/cas/cas-store.ts';
+import { PostgresCas } from '../../../src/core/stores/cas/postgres-cas.ts';
+import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
+import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
+import { QuorumStore } from '../../../src/core/stores/quorum/quorum-store.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { disconnectTimeout } from '../../support/redis/client.ts';
+
+/** Where a process of the fault tests keeps its locks: a store, and the loopback ports of its servers. */
+export type StoreSetup =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'redis'; readonly port: number; readonly username?: string }
+  | { readonly kind: 'cluster'; readonly ports: readonly number[] }
+  | { readonly kind: 'quorum'; readonly ports: readonly number[]; readonly maxLeaseMs: number }
+  | { readonly kind: 'redis-cas'; readonly port: number }
+  | { readonly kind: 'postgres'; readonly port: number };
+
+/** A store with the connections of one process. */
+export interface OpenStore {
+  readonly store: LockStore;
+  /** Resolves once its servers can be reached. */
+  readonly ready: Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const patient = { retryStrategy: () => 20, maxRetriesPerRequest: null, disconnectTimeout } as const;
+
+/** Connects to a store; what goes wrong later is told by its calls alone. */
+export function openStore(setup: StoreSetup): OpenStore {
+  if (setup.kind === 'memory') return { store: new MemoryStore(), ready: Promise.resolve(), close: async () => {} };
+  if (setup.kind === 'postgres') return openPostgres(setup.port);
+  if (setup.kind === 'cluster') return openCluster(setup.ports);
+  if (setup.kind === 'quorum') return openQuorum(setup.ports, setup.maxLeaseMs);
+  const login = setup.kind === 'redis-cas' ? 'plain' : setup.username;
+  const client = connect(setup.port, login);
+  const ready = once(client, 'ready');
+  const disconnect = async (): Promise<void> => client.disconnect();
+  if (setup.kind === 'redis') return { store: new RedisStore({ client }), ready, close: disconnect };
+  const adapter = new RedisCas({ client });
+  const close = async (): Promise<void> => {
+    adapter.close();
+    await disconnect();
+  };
+  return { store: new CasStore({ adapter }), ready, close };
+}
+
+function connect(port: number, username?: string): Redis {
+  const client = new Redis(port, { ...patient, ...(username !== undefined && { username, password: 'any' }) });
+  client.on('error', () => {});
+  return client;
+}
+
+function openCluster(ports: readonly number[]): OpenStore {
+  const client = new Cluster(
+    ports.map((port) => ({ host: '127.0.0.1', port })),
+    { clusterRetryStrategy: () => 20, redisOptions: patient },
+  );
+  client.on('error', () => {});
+  return { store: new RedisStore({ client }), ready: once(client, 'ready'), close: async () => client.disconnect() };
+}
+
+function openQuorum(ports: readonly number[], maxLeaseMs: number): OpenStore {
+  const clients = ports.map((port) => connect(port));
+  const stores = clients.map((client) => new RedisStore({ client }));
+  return {
+    store: new QuorumStore({ stores, maxLeaseMs }),
+    ready: Promise.all(clients.map((client) => once(client, 'ready'))),
+    close: async () => {
+      for (const client of clients) client.disconnect();
+    },
+  };
+}
+
+function openPostgres(port: number): OpenStore {
+  const pool = new Pool({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres', max: 4 });
+  pool.on('error', () => {});
+  const store = new CasStore({ adapter: new PostgresCas({ pool }) });
+  return { store, ready: pool.query('SELECT 1'), close: () => pool.end() };
+}
