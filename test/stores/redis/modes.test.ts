@@ -65,6 +65,31 @@ describe('RedisStore', () => {
     client.disconnect();
   });
 
+  it('inspects none of the locks that were used and are free, by their records', async () => {
+    const process = stage.deafProcess();
+    for (const id of ['once', 'twice', 'waited']) {
+      const line = process.line(undefined, { id });
+      await line.hold();
+      const waiter = id === 'waited' ? await process.line(undefined, { id }).wait() : undefined;
+      await line.release(60_000);
+      await waiter?.release();
+    }
+    await process.line(undefined, { id: 'held' }).hold();
+    const reader = process.line(undefined, { id: 'read', mode: 'read' });
+    await reader.hold();
+    await process.line(undefined, { id: 'read', mode: 'read' }).hold();
+    const store = new RedisStore({ client: stage.client });
+    const inspected: string[] = [];
+    const inspect = store.inspect.bind(store);
+    store.inspect = (id) => {
+      inspected.push(id);
+      return inspect(id);
+    };
+    const { locks } = await store.list({ idPrefix: '', limit: 1_000 });
+    expect(locks.map(({ id }) => id).sort()).toEqual(['held', 'read']);
+    expect(inspected.sort()).toEqual(['held', 'read']);
+  });
+
   it('names as many locks in a page as it is asked to look at, and each of them once, though SCAN may tell it twice', async () => {
     const process = stage.deafProcess();
     const ids = Array.from({ length: 300 }, (_, i) => `order:${i}`);

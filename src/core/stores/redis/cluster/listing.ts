@@ -4,8 +4,9 @@ import { storeError } from '../errors.ts';
 import { awaitNodes, isCluster, primaryOf, type RedisOrCluster } from './cluster.ts';
 
 /**
- * Reads the names of some locks that have a record, held or not, and the next cursor. It uses SCAN, so the work on the
- * server is bounded. In a cluster the primaries follow each other. Rejects with a `LockStoreError`.
+ * Reads the names of some locks that may be held or waited for, and the next cursor. It uses SCAN, so the work on the server
+ * is bounded, and looks at the records of what SCAN found: most locks that were ever used are free. In a cluster the
+ * primaries follow each other. Rejects with a `LockStoreError`.
  */
 export async function scanLocks(
   client: RedisOrCluster,
@@ -19,15 +20,34 @@ export async function scanLocks(
     for (let from = cursor; ; ) {
       const { server, at, next } = await positionOf(client, from);
       const [reached, names] = await server.scan(at, 'MATCH', pattern, 'COUNT', limit);
-      const ids = names.map((name) => name.slice(before.length, -'}:lock'.length));
+      const used = await usedAmong(server, [...new Set(names)]);
+      const ids = used.map((name) => name.slice(before.length, -'}:lock'.length));
       from = next(reached);
       // If a server of a cluster is done and had nothing, the next one is asked at once.
       const continues = isCluster(client) && reached === '0' && ids.length === 0 && from !== undefined;
-      if (!continues) return { ids: [...new Set(ids)], cursor: from };
+      if (!continues) return { ids, cursor: from };
     }
   } catch (error) {
     throw storeError('list', error);
   }
+}
+
+/** The records that may have a hold or a waiter. A record that can't be read here may have one: `inspect` knows. */
+async function usedAmong(server: Redis, names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return names;
+  // Names come back with the key prefix of the client, which it adds to the keys of commands.
+  const { length } = server.options.keyPrefix ?? '';
+  const reads = names.map((name) => ['get', name.slice(length)]);
+  const records = (await server.pipeline(reads).exec()) ?? [];
+  return names.filter((_, index) => {
+    const [error, record] = records[index] ?? [];
+    return error || (typeof record === 'string' && mayBeUsed(record));
+  });
+}
+
+/** See `lua/parts/layout.lua`: somebody may wait, or the first line is not of a release. */
+function mayBeUsed(record: string): boolean {
+  return record[16] === 'q' || (record[18] === '\n' && record[19] !== '#');
 }
 
 /** Where a listing stands: the server, and the server's own cursor. `next` makes the listing's cursor of the server's. */
