@@ -1,4 +1,5 @@
 import { onAbort } from '../base/abort-signals.ts';
+import { inspectAsJson } from '../base/shown.ts';
 import { hasCode, LockLostError, LockStoreError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { BatchHold } from '../model/types.ts';
@@ -86,6 +87,11 @@ export class ScopedBatch implements BatchHold {
     return this.release();
   }
 
+  /** As `ScopedHold.toJSON`, for each of its holds. */
+  toJSON(): object {
+    return { key: this.key, remainingMs: Math.round(this.remainingMs()), holds: [...this.holds.values()] };
+  }
+
   /** Aborted with the first of its holds' signals; it listens to them until the batch is released. */
   #watch(): AbortSignal {
     const controller = new AbortController();
@@ -97,6 +103,8 @@ export class ScopedBatch implements BatchHold {
     return controller.signal;
   }
 }
+
+inspectAsJson(ScopedBatch, 'Batch');
 
 /** Waits for all of them. Rejects with the only error, or else with the one that `worstOf` returns. */
 async function all(work: readonly Promise<void>[]): Promise<void> {

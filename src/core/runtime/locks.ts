@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
+import { inspectAsJson } from '../base/shown.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { Releases } from '../client/releases.ts';
 import { StoreClient } from '../client/store-client.ts';
@@ -128,7 +129,7 @@ const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
 
 class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
-  readonly [runtimeSlot]: Runtime;
+  declare readonly [runtimeSlot]: Runtime;
   readonly #releases: Releases;
   #closing: Promise<void> | undefined;
 
@@ -155,7 +156,9 @@ class ProcessLocks implements Locks {
       onTaken: (holdId) => grants.loseById(holdId),
       onSubscribed: () => grants.verify(),
     });
-    this[runtimeSlot] = { ...access, locks: this, acquires, grants };
+    const runtime: Runtime = { ...access, locks: this, acquires, grants };
+    // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
+    Object.defineProperty(this, runtimeSlot, { value: runtime });
   }
 
   readonly on = <E extends keyof LockEvents>(event: E, listener: LockListener<E>): (() => void) =>
@@ -185,6 +188,12 @@ class ProcessLocks implements Locks {
     }
   };
 
+  /** Its options, but for those that lead to connections and secrets. */
+  toJSON(): object {
+    const { store: _, trust: __, ...settings } = this.settings;
+    return settings;
+  }
+
   async #close(drainMs: number): Promise<void> {
     const { acquires, grants, client, clock } = this[runtimeSlot];
     const { storeTimeoutMs } = this.settings;
@@ -201,6 +210,8 @@ class ProcessLocks implements Locks {
     client.close();
   }
 }
+
+inspectAsJson(ProcessLocks, 'Locks');
 
 /** PM2 numbers its instances from 0, in each of its modes: the first may be the only one. */
 function isOneOfMany(): boolean {

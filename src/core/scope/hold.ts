@@ -1,6 +1,8 @@
 import { Deferred } from '../base/deferred.ts';
+import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
 import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
+import type { LockMode } from '../model/types.ts';
 import { checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
 
@@ -12,20 +14,34 @@ const remaining: Rule = {
   accepts: (value) => typeof value === 'number' && !Number.isNaN(value),
 };
 
+/** What JSON and logs show of a hold. */
+interface ShownHold {
+  readonly key: string;
+  readonly category: string | undefined;
+  readonly mode: LockMode;
+  readonly fence: number;
+  readonly remainingMs: number;
+}
+
 /**
  * A hold of one scope. Re-entrant holds of a key share one grant. Its methods are bound when they are read: they work when
  * destructured, and cost nothing when a hold is made.
  */
 export class ScopedHold implements OwnedHold {
-  readonly grant: Grant;
+  readonly #grant: Grant;
   readonly #scope: Scope;
   readonly #renew: boolean;
   #released: Deferred<void> | undefined;
 
   constructor(grant: Grant, scope: Scope, renew: boolean) {
-    this.grant = grant;
+    this.#grant = grant;
     this.#scope = scope;
     this.#renew = renew;
+  }
+
+  /** Private, so that a copy of a hold has no owner in it. */
+  get grant(): Grant {
+    return this.#grant;
   }
 
   get key(): string {
@@ -106,6 +122,12 @@ export class ScopedHold implements OwnedHold {
     return this.startRelease().promise;
   }
 
+  /** What a response or a log may show: not the owner, which lets others in, and not the ids of holds and processes. */
+  toJSON(): ShownHold {
+    const { key, category, fence, request } = this.grant;
+    return { key, category, mode: request.mode, fence, remainingMs: Math.round(this.#remainingMs()) };
+  }
+
   #isHeld(): boolean {
     return this.#released === undefined && this.grant.isHeld;
   }
@@ -135,6 +157,8 @@ export class ScopedHold implements OwnedHold {
     this.#assertHeld(0);
   }
 }
+
+inspectAsJson(ScopedHold, 'Hold');
 
 const leaseEnded = 'its lease has ended';
 

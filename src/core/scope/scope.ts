@@ -1,5 +1,6 @@
 import { onAbort } from '../base/abort-signals.ts';
 import type { Deferred } from '../base/deferred.ts';
+import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Hold, LockMode, Trace } from '../model/types.ts';
@@ -28,7 +29,7 @@ export interface Outgoing {
  */
 export class Scope implements Trace {
   readonly traceId: string;
-  readonly runtime: Runtime;
+  readonly #runtime: Runtime;
   /** The `traceparent` header of the request, if it had one: it is passed on to called services. */
   readonly traceparent: string | undefined;
   /** The name of the header that carries the trace id, from the caller and to called services. */
@@ -51,12 +52,17 @@ export class Scope implements Trace {
 
   constructor(runtime: Runtime, traceId: string, { isAdopted, traceparent, headerName, signatures }: Outgoing) {
     const { trust } = runtime.settings;
-    this.runtime = runtime;
+    this.#runtime = runtime;
     this.traceId = traceId;
     this.traceparent = traceparent;
     this.headerName = headerName ?? runtime.settings.headerName;
     this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
     this.#isAdopted = isAdopted ?? false;
+  }
+
+  /** Private, as in each object that an application may log or send. */
+  get runtime(): Runtime {
+    return this.#runtime;
   }
 
   /** The trace id is the identity that may re-enter. */
@@ -235,6 +241,11 @@ export class Scope implements Trace {
     if (aborted !== undefined) this.abort(aborted.reason);
   }
 
+  /** What a response or a log may show: not the trace id, which lets others in. */
+  toJSON(): object {
+    return { isOver: this.isOver, holds: [...this.#holds] };
+  }
+
   #finish(): void {
     this.#state = 'over';
     if (this.#abortReason === undefined) this.abort(overReason);
@@ -250,6 +261,8 @@ export class Scope implements Trace {
     return [...this.#holds].reverse();
   }
 }
+
+inspectAsJson(Scope, 'Trace');
 
 const overReason: Error = new DOMException('The request or job is over', 'AbortError');
 
