@@ -84,7 +84,15 @@ describe('the published package', () => {
   });
 
   it('has the build, its documents and nothing else', () => {
-    const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json', ...pages()];
+    const documents = [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'package.json',
+      'docs/board.png',
+      ...pages(),
+    ];
     const rooms = readdirSync(join(root, 'src')).map((folder) => `dist/${folder}/`);
     const built = packed.files.filter(
       (file) => rooms.some((room) => file.startsWith(room)) && /\.(js|d\.ts)$/.test(file),

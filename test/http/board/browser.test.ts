@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import compression from 'compression';
 import helmet from 'helmet';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { createLocks, type Hold, type LockEvents, type Locks, lock, MemoryStore } from 'reenlock';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Above, type BoardHost, type BoardOptions, BoardServer, boardHosts } from '../../support/http/boards.ts';
 import { installMs, launchBrowser } from '../../support/http/browser.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -14,6 +16,8 @@ import { until } from '../../support/until.ts';
 // A browser on a machine that others use, too, takes seconds for what it does in milliseconds.
 jest.setTimeout(60_000);
 watchLeaks();
+
+const pictureFile = join(__dirname, '../../../docs/board.png');
 
 let browser: Browser;
 
@@ -378,6 +382,52 @@ describe('the board in a browser', () => {
     expect(await panel(page).locator('h2').textContent()).toBe('a key|with = signs/&?#');
   });
 
+  // PICTURE=write keeps it: fonts and browsers differ, so that two machines never make quite the same.
+  it('has its picture in the documents: order 42, its holder, and who waits behind it', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryStore({ clock });
+    const all = [1, 2, 3].map((n) => createLocks({ store, instance: `orders-7d9f-${n}:1`, leaseMs: 120_000 }));
+    const scene = await Scene.start(host, { locks: all[0] as Locks });
+    const jobs: Job[] = [];
+    const acquire = (n: number, traceId: string, key: string, options = {}): Promise<Hold> => {
+      const job = startJob(all[n] as Locks, traceId);
+      jobs.push(job);
+      return job.in(() => lock.acquire(key, { category: 'orders', waitMs: 60_000, ...options }));
+    };
+    await acquire(0, '7f3a9c02e1b84d5f', 'order:42');
+    clock.skip(23_400);
+    for (let i = 0; i < 9; i++) {
+      await acquire(i % 3, `${(i * 7_919 + 41_233).toString(16)}c0ffee0${i}a5`, `order:${50 + 3 * i}`);
+      clock.skip(1_900);
+    }
+    await acquire(1, 'e02b77d1a94c3f60', 'stock:lamp', { category: 'stock', mode: 'read' });
+    await acquire(2, 'b81d5c7702aa9e34', 'stock:lamp', { category: 'stock', mode: 'read' });
+    for (const [n, traceId, key] of [
+      [1, '2c5e80a97bd14f36', 'order:42'],
+      [2, '91d40f6ce37a2b58', 'order:42'],
+      [0, 'd6a1738b05ef49c2', 'order:42'],
+      [2, '5b90ce24f81d7a63', 'order:56'],
+    ] as const) {
+      acquire(n, traceId, key).catch(() => {});
+      await until(async () => (await store.inspect(`orders|${key}`)).waiters.some(({ owner }) => owner === traceId));
+      clock.skip(1_300);
+    }
+    try {
+      const page = await scene.visit();
+      await row(page, 'order:42').locator('.queue').getByText('3', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'order:42' }).click();
+      await panel(page).getByText('3 requests wait for it').waitFor();
+      await page.mouse.move(0, 0);
+      const picture = await page.screenshot();
+      if (process.env.PICTURE === 'write') writeFileSync(pictureFile, picture);
+      expect(sizeOf(readFileSync(pictureFile))).toEqual(sizeOf(picture));
+    } finally {
+      for (const locks of all.slice(1)) await locks.close({ drainMs: 0 });
+      for (const job of jobs) await job.end();
+      await (all[0] as Locks).close({ drainMs: 0 });
+    }
+  });
+
   it('with 1,000 locks touches only the lines that a change is about, and the clock only those that are seen', async () => {
     const scene = await Scene.start(host);
     const job = scene.job('holder');
@@ -411,3 +461,8 @@ describe('the board in a browser', () => {
     expect(await page.evaluate('window.added')).toBe(1);
   });
 });
+
+/** Width and height of a PNG. */
+function sizeOf(png: Buffer): readonly [width: number, height: number] {
+  return [png.readUInt32BE(16), png.readUInt32BE(20)];
+}
