@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { priceCents } from '../orders/setup.ts';
+import { showBoard } from './live.ts';
 import type { Moment, Variant } from './moments.ts';
 import { type Answer, type OrderState, readOrder, sendAll } from './requests.ts';
 import { ServerProcess } from './server-process.ts';
@@ -49,6 +50,8 @@ async function main(): Promise<void> {
   );
   if (!isOnRedis) print('', 'The same over two processes: REDIS_URL=redis://127.0.0.1:6379 npm start');
   if (!locked.states.every((_, index) => isRight(locked, index))) process.exitCode = 1;
+  // For people; a script that reads the time line wants its end.
+  if (process.stdout.isTTY || process.env.BOARD) await showBoard();
 }
 
 async function play(servers: readonly ServerProcess[], variant: Variant): Promise<Round> {

@@ -2,7 +2,7 @@ import Redis from 'ioredis';
 import type { Doing, Moment } from '../../examples/demo/moments.ts';
 import { drawLanes } from '../../examples/demo/timeline.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { runScript, tsx } from '../support/processes/processes.ts';
+import { runScript, startScript, tsx } from '../support/processes/processes.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { until } from '../support/until.ts';
 import { exampleFile } from './example.ts';
@@ -35,6 +35,23 @@ describe('demo.ts', () => {
     expect(stdout).toContain('WITH THE LOCK, in Redis: two server processes, @1 and @2');
     expect(lanes(stdout).map(({ server }) => server)).toEqual(expect.arrayContaining(['@1', '@2']));
     expectLesson(stdout);
+  });
+
+  it('then shows the board of locks that move, and prints its address', async () => {
+    const script = startScript(demo, { execArgv: tsx, env: { REDIS_URL: '', PORT: '0', BOARD: 'yes' } });
+    let url = '';
+    for await (const line of script.lines()) {
+      url = /http:\S+\/locks\//.exec(line)?.[0] ?? '';
+      if (url !== '') break;
+    }
+    expect(await (await fetch(url)).text()).toContain('<title>Locks</title>');
+    const stream = await fetch(`${url}stream`);
+    let text = '';
+    for await (const chunk of stream.body as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString();
+      if (/"key":"order:4\d".*"holder"/.test(text)) break;
+    }
+    expect(await script.stop()).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('says so, and fails, when its Redis goes away, and when none answers', async () => {
