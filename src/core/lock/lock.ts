@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
@@ -40,7 +40,14 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
 
 /** The lock, by key: `lock.acquire(key)` is `getLock(key).acquire()`. Works when destructured. */
 export const lock: LockFunctions = {
-  acquire: (key, options) => asRejection(() => resolveOpen(acquireNow(...targetOf(key, options, 'acquire')))),
+  acquire: (key, options) => {
+    try {
+      const checked = checkAcquireOptions(options, 'acquire');
+      return resolveOpen(acquireNow(nameOf(key, checked.category), checked));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  },
   tryAcquire: (key, options) => asRejection(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
     asRejection(() => runNow(checkedRoutine(routine, 'run'), ...targetOf(key, options, 'run'))),
@@ -53,7 +60,12 @@ type Target = [LockName, AcquireOptions];
 
 function targetOf(key: LockKey, options: AcquireOptions | undefined, where: string): Target {
   const checked = checkAcquireOptions(options, where);
-  return [checkedName(key, checked.category), checked];
+  return [nameOf(key, checked.category), checked];
+}
+
+/** A key that is re-entered was checked when it was acquired first. */
+function nameOf(key: LockKey, category: string | undefined): LockName {
+  return currentScope()?.newestName(key, category) ?? checkedName(key, category);
 }
 
 /** A try does not wait: it refuses the options about waiting, unless `getLock` was given them for other calls. */
@@ -97,10 +109,16 @@ async function tryNow(name: LockName, options: TryOptions): Promise<Hold | null>
   return hold ?? null;
 }
 
-/** Resolves with a hold that is still open in the caller's turn. Each waiter has one: an async function takes more memory. */
+/**
+ * Resolves with a hold that is still open in the caller's turn. Each waiter has one: an async function takes more memory.
+ * A re-entry makes one promise: with an async context, promises are most of what it costs.
+ */
 function resolveOpen(acquired: MaybePromise<ScopedHold>): Promise<ScopedHold> {
-  return Promise.resolve(acquired).then(assertOpenHold);
+  if (isPromise(acquired)) return Promise.resolve(acquired).then(assertOpenHold);
+  return resolved.then(() => assertOpenHold(acquired));
 }
+
+const resolved: Promise<void> = Promise.resolve();
 
 function assertOpenHold(hold: ScopedHold): ScopedHold {
   hold.assertOpen();

@@ -2,6 +2,7 @@ import { onAbort } from '../base/abort-signals.ts';
 import type { Deferred } from '../base/deferred.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
+import type { LockKey, LockName } from '../model/key.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Hold, LockMode, Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -138,6 +139,13 @@ export class Scope implements Trace {
     return newest;
   }
 
+  /** The name of this key, if the newest hold is on it. */
+  newestName(key: LockKey, category: string | undefined): LockName | undefined {
+    const grant = this.#holds.at(-1)?.grant;
+    if (grant === undefined || grant.key !== key || grant.category !== category) return undefined;
+    return { key: grant.key, category, id: grant.request.id };
+  }
+
   /**
    * The grant that an acquire of a lock re-enters. If it only reads and `mode` is 'write', it is the grant that the acquire
    * joins. A lost grant comes first until its holds are released: nothing may be built on it. Then comes a grant of the same
@@ -159,7 +167,9 @@ export class Scope implements Trace {
 
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
-    if (at >= 0) this.#holds.splice(at, 1);
+    // Nearly always the newest, and `splice` makes a list of what it removes.
+    if (at === this.#holds.length - 1) this.#holds.pop();
+    else if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `listener` when the client has left, the work has ended or the scope is over. Returns the function that unsubscribes. */

@@ -57,6 +57,25 @@ describe('re-entry in one scope', () => {
     await expect(job().in(() => lock.release('never'))).rejects.toThrow(LockNotHeldError);
   });
 
+  it('re-enters the same key of the same category only', async () => {
+    const { job, store } = setUp();
+    const { in: inJob } = job();
+    const names = [
+      ['b', 'a'],
+      ['b', undefined],
+      ['a|b', undefined],
+      ['a|b', 'a'],
+      [' b', 'a'],
+    ] as const;
+    for (const [index, [key, category]] of names.entries()) {
+      await inJob(() => lock.acquire(key, { category }));
+      expect(store.count('acquire')).toBe(index + 1);
+      const again = await inJob(() => lock.acquire(key, { category }));
+      expect(store.count('acquire')).toBe(index + 1);
+      expect([again.key, inJob(() => getLock(key, { category }).holdCount())]).toEqual([key, 2]);
+    }
+  });
+
   it('releases the newest hold first, by key and category', async () => {
     const { job } = setUp();
     const { in: inJob } = job();
