@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
+import * as prometheus from 'reenlock/prometheus';
 import * as redis from 'reenlock/redis';
 import * as testing from 'reenlock/testing';
 import { pages } from '../docs/workshop.ts';
@@ -25,6 +26,7 @@ describe('the surface of the package', () => {
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
+    ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
   ])('exports these names from %s, and no others', (_, exported, names) => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
   });
@@ -36,6 +38,7 @@ describe('the surface of the package', () => {
       './express',
       './koa',
       './testing',
+      './prometheus',
       './package.json',
     ]);
   });
@@ -63,9 +66,15 @@ describe('the surface of the package', () => {
       express: '^4.18 || ^5',
       ioredis: '^5.4 || ^6',
       koa: '^2.15 || ^3',
+      'prom-client': '^15',
     });
     const optional = { optional: true };
-    expect(manifest.peerDependenciesMeta).toEqual({ express: optional, ioredis: optional, koa: optional });
+    expect(manifest.peerDependenciesMeta).toEqual({
+      express: optional,
+      ioredis: optional,
+      koa: optional,
+      'prom-client': optional,
+    });
     expect(manifest).not.toHaveProperty('dependencies');
     expect(manifest).not.toHaveProperty('optionalDependencies');
   });

@@ -120,15 +120,15 @@ describe('createLocks', () => {
     ['nothing', undefined],
     ['an empty object', {}],
     ['an empty object without a prototype', Object.create(null)],
-    ['an object without a prototype', Object.assign(Object.create(null), { leaseMs: 30_000 })],
+    ['an object without a prototype', Object.assign(Object.create(null), { leaseMs: 10_000 })],
     [
       'an instance of a class, with the options as its fields',
       new (class {
-        leaseMs = 30_000;
+        leaseMs = 10_000;
       })(),
     ],
   ])('takes %s', (_, options) => {
-    expect(build(options).settings.leaseMs).toBe(30_000);
+    expect(build(options).settings.leaseMs).toBe(10_000);
   });
 
   it.each(['leaseMS', 'toString', 'constructor', 'hasOwnProperty', '__proto__'])('refuses the option %s', (name) => {
@@ -147,6 +147,7 @@ describe('createLocks', () => {
 
   it('has the documented defaults', () => {
     expect(build(undefined).settings).toEqual({
+      instance: expect.stringMatching(/^.+:\d+$/),
       waitMs: 15_000,
       leaseMs: 10_000,
       renew: true,

@@ -144,6 +144,8 @@ describe.each<[string, number, LocksOptions]>([
   ['7', 7, { maxWaiters: 7 }],
   ['10 000, the default', 10_000, {}],
 ])('maxWaiters of %s', (_, max, options) => {
+  // Ten thousand waiters take a while on a busy machine.
+  jest.setTimeout(60_000);
   it('lets exactly as many wait in a process, over all keys, and one more for each that is granted', async () => {
     const setup = setUp(options);
     const keys = Array.from({ length: Math.ceil(max / 1_000) }, (_, index) => `key ${index}`);

@@ -1,0 +1,3 @@
+/** Metrics for Prometheus: `reenlock/prometheus`. Needs `prom-client`. */
+
+export { collectLockMetrics, type LockMetricsOptions } from './collect-lock-metrics.ts';

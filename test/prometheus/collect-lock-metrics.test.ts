@@ -1,0 +1,82 @@
+import { Registry } from 'prom-client';
+import { lock, runInTrace } from 'reenlock';
+import { collectLockMetrics } from 'reenlock/prometheus';
+import { createTestLocks, type TestLocks } from 'reenlock/testing';
+
+describe('collectLockMetrics', () => {
+  let locks: TestLocks;
+  let registry: Registry;
+  beforeEach(() => {
+    locks = createTestLocks({ clock: 'manual' });
+    registry = new Registry();
+  });
+  afterEach(() => locks.end());
+
+  const lines = async (): Promise<string[]> =>
+    (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+
+  it('tells how acquires ended, how long locks were held, and what is held and waited for now', async () => {
+    collectLockMetrics(locks, { registry, buckets: { acquire: [1], hold: [1] } });
+    const hold = await locks.holdAs('one', 'order:1', { category: 'orders' });
+    const waiting = runInTrace(() => lock.run('order:1', () => 1, { category: 'orders' }), { locks });
+    await locks.whenWaiting('order:1', 1, { category: 'orders' });
+    await locks.clock.advance(500);
+    expect(await lines()).toEqual(
+      expect.arrayContaining([
+        'reenlock_holds{lock="orders"} 1',
+        'reenlock_waiters{lock="orders"} 1',
+        'reenlock_oldest_hold_seconds{lock="orders"} 0.5',
+        'reenlock_oldest_wait_seconds{lock="orders"} 0.5',
+      ]),
+    );
+    await hold.release();
+    await waiting;
+    locks.failNext('acquire', new Error('down'));
+    await runInTrace(() => lock.run('k', () => 1), { locks }).catch(() => {});
+    expect(await lines()).toEqual([
+      'reenlock_acquire_duration_seconds_bucket{le="1",lock="orders",mode="write",outcome="granted"} 2',
+      'reenlock_acquire_duration_seconds_bucket{le="+Inf",lock="orders",mode="write",outcome="granted"} 2',
+      'reenlock_acquire_duration_seconds_sum{lock="orders",mode="write",outcome="granted"} 0.5',
+      'reenlock_acquire_duration_seconds_count{lock="orders",mode="write",outcome="granted"} 2',
+      'reenlock_acquire_duration_seconds_bucket{le="1",lock="default",mode="write",outcome="refused"} 1',
+      'reenlock_acquire_duration_seconds_bucket{le="+Inf",lock="default",mode="write",outcome="refused"} 1',
+      'reenlock_acquire_duration_seconds_sum{lock="default",mode="write",outcome="refused"} 0',
+      'reenlock_acquire_duration_seconds_count{lock="default",mode="write",outcome="refused"} 1',
+      'reenlock_hold_duration_seconds_bucket{le="1",lock="orders",mode="write",outcome="released"} 2',
+      'reenlock_hold_duration_seconds_bucket{le="+Inf",lock="orders",mode="write",outcome="released"} 2',
+      'reenlock_hold_duration_seconds_sum{lock="orders",mode="write",outcome="released"} 0.5',
+      'reenlock_hold_duration_seconds_count{lock="orders",mode="write",outcome="released"} 2',
+      'reenlock_store_errors_total{operation="acquire",outcome="unknown"} 1',
+      'reenlock_guard_failed_open_total 0',
+    ]);
+  });
+
+  it('takes its metrics out of the registry again, so that they can be collected anew', async () => {
+    const stop = collectLockMetrics(locks, { registry, prefix: 'my_' });
+    expect(registry.getMetricsAsArray().map(({ name }) => name)).toContain('my_holds');
+    stop();
+    expect(registry.getMetricsAsArray()).toEqual([]);
+    await locks.holdAs('one', 'k');
+    collectLockMetrics(locks, { registry, prefix: 'my_' })();
+  });
+
+  it('names locks as the application says, and counts the names beyond 100 as other', async () => {
+    let n = 0;
+    const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    collectLockMetrics(locks, { registry, lockName: () => `name-${n++}` });
+    for (let key = 1; key <= 102; key++) await locks.holdAs('one', key);
+    const acquired = 'reenlock_acquire_duration_seconds_count';
+    const counts = (await lines()).filter((line) => line.startsWith(acquired));
+    expect([counts.length, counts.at(-1)]).toEqual([101, `${acquired}{lock="other",mode="write",outcome="granted"} 2`]);
+    expect(warned).toHaveBeenCalledWith(expect.stringContaining('100 names'), expect.anything());
+    warned.mockRestore();
+  });
+
+  it.each([
+    ['a registry that is none', { registry: {} }, 'Expected `registry` to be a registry of prom-client'],
+    ['a prefix that no metric may have', { prefix: 'a-b' }, 'Expected `prefix` to be the beginning of a metric name'],
+    ['an unknown option', { name: 'x' }, 'Expected the options of collectLockMetrics to be among'],
+  ])('refuses %s', (_, options, message) => {
+    expect(() => collectLockMetrics(locks, options as never)).toThrow(message);
+  });
+});
