@@ -1,5 +1,5 @@
 import type * as PromClient from 'prom-client';
-import { LockConfigError, type LockEvent, type LockStats, type Locks } from '../core/index.ts';
+import type { LockEvent, Locks } from '../core/index.ts';
 import { callable, checkOptions, objectWith, text } from '../core/model/validate.ts';
 import { createGauges } from './gauges.ts';
 import { LockNames } from './lock-names.ts';
