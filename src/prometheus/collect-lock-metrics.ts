@@ -1,6 +1,6 @@
 import type * as PromClient from 'prom-client';
 import type { LockEvent, Locks } from '../core/index.ts';
-import { callable, checkOptions, objectWith, text } from '../core/model/validate.ts';
+import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
 import { createGauges } from './gauges.ts';
 import { LockNames } from './lock-names.ts';
 import { loadClient } from './prom-client.ts';
@@ -20,7 +20,7 @@ export interface LockMetricsOptions {
 const acquireBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const holdBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
-const rules = {
+const rules: Rules<LockMetricsOptions> = {
   registry: objectWith('a registry of prom-client', 'registerMetric', 'removeSingleMetric'),
   prefix: text(/^[A-Za-z_:][A-Za-z0-9_:]*$/, 'the beginning of a metric name'),
   lockName: callable,
@@ -34,33 +34,27 @@ const rules = {
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
   const { Histogram, Counter, register } = loadClient();
-  const {
-    registry = register,
-    prefix = 'reenlock_',
-    lockName,
-    buckets,
-  } = checkOptions(options, rules, 'collectLockMetrics');
-  const names = new LockNames(lockName as LockMetricsOptions['lockName']);
-  const target = registry as PromClient.Registry;
-  const metric = { registers: [target] };
+  const checked = checkOptions(options, rules, 'collectLockMetrics');
+  const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;
+  const names = new LockNames(lockName);
+  const metric = { registers: [registry] };
   const labelNames = ['lock', 'mode', 'outcome'] as const;
-  const given = buckets as LockMetricsOptions['buckets'];
 
   const acquires = new Histogram({
     ...metric,
     name: `${prefix}acquire_duration_seconds`,
     help: 'How long acquires took that were no local re-entry',
     labelNames,
-    buckets: [...(given?.acquire ?? acquireBuckets)],
+    buckets: [...(buckets?.acquire ?? acquireBuckets)],
   });
   const holds = new Histogram({
     ...metric,
     name: `${prefix}hold_duration_seconds`,
     help: 'How long locks were held',
     labelNames,
-    buckets: [...(given?.hold ?? holdBuckets)],
+    buckets: [...(buckets?.hold ?? holdBuckets)],
   });
-  const gauges = createGauges(locks, names, target, prefix);
+  const gauges = createGauges(locks, names, registry, prefix);
   const storeErrors = new Counter({
     ...metric,
     name: `${prefix}store_errors_total`,
@@ -101,6 +95,6 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const all = [acquires, holds, ...gauges, storeErrors, failedOpen, refusedHeaders];
   return function stop() {
     for (const unsubscribe of unsubscribes) unsubscribe();
-    for (const each of all) target.removeSingleMetric((each as unknown as { readonly name: string }).name);
+    for (const each of all) registry.removeSingleMetric((each as unknown as { readonly name: string }).name);
   };
 }
