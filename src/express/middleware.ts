@@ -84,7 +84,8 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
 
   // Synchronous if `skip` and the key function are, as most are.
   function enter(req: R, res: Response): MaybePromise<Entered | undefined> {
-    const lock = (keys: LockKeys): MaybePromise<Entered> => guard.enter(req, keys);
+    const lock = (keys: LockKeys): MaybePromise<Entered> =>
+      guard.enter(req, keys, () => routeOf(req as IncomingMessage as Request));
     return chain(toNative(skip?.(req, res)), (isSkipped) => {
       if (isSkipped) return undefined;
       return typeof key === 'string' ? lock(key) : chain(toNative(key(req, res)), lock);
@@ -110,6 +111,12 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
     };
     void runInRequest(rawReq, () => settle(() => enter(req, res), entered, refused));
   };
+}
+
+/** The pattern of the request's route, such as `POST /orders/:id`; undefined if a router or `app.use` has none. */
+function routeOf({ method, baseUrl, route }: Partial<Request>): string | undefined {
+  const path: unknown = route?.path;
+  return typeof path === 'string' ? `${method} ${baseUrl ?? ''}${path}` : undefined;
 }
 
 /** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */

@@ -83,7 +83,7 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
 
   async function enter(ctx: C): Promise<Entered | undefined> {
     if (skip !== undefined && (await skip(ctx))) return undefined;
-    return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx));
+    return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx), () => routeOf(ctx));
   }
 
   async function pass(ctx: C, next: Next): Promise<void> {
@@ -107,6 +107,12 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     checkCall('koa', ctx, next, ctx.res, next);
     return runInRequest(ctx.req, () => pass(ctx as C, next));
   };
+}
+
+/** The pattern of the request's route, such as `POST /orders/:id`, as @koa/router tells it; undefined without a router. */
+function routeOf(ctx: ExtendableContext): string | undefined {
+  const path = (ctx as { _matchedRoute?: unknown })._matchedRoute;
+  return typeof path === 'string' ? `${ctx.method} ${path}` : undefined;
 }
 
 /** A `handler` that responds with an RFC 9457 problem document. It throws other errors again. */

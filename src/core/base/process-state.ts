@@ -39,10 +39,17 @@ export function processState(): ProcessState {
   return state;
 }
 
-/** Warns the operator once in this process's life, with a code and a page to read. */
-export function warnOnce(code: string, message: string): void {
+/** No more different warnings than this in a process's life. */
+const maxWarnings = 500;
+
+/**
+ * Warns the operator, with a code and a page to read: once in this process's life, or once for each `subject`, such as a
+ * route.
+ */
+export function warnOnce(code: string, message: string, subject = ''): void {
   const { warned } = processState();
-  if (warned.has(code)) return;
-  warned.add(code);
+  const warning = subject === '' ? code : `${code} ${subject}`;
+  if (warned.has(warning) || warned.size >= maxWarnings) return;
+  warned.add(warning);
   process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/errors.md, "${code}".` });
 }

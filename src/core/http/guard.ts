@@ -21,6 +21,7 @@ import {
   type KeyPlace,
   type LockKeys,
   type LockName,
+  type RouteOf,
 } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
@@ -101,14 +102,14 @@ export class RequestGuard {
 
   /**
    * Acquires all keys for a request, or none: synchronously, if the store replies synchronously. Returns no holds if the
-   * request may go in without the lock. Fails with a `LockError`.
+   * request may go in without the lock. Fails with a `LockError`. `routeOf` names the route for warnings.
    */
-  enter(req: IncomingMessage, keys: LockKeys): MaybePromise<Entered> {
+  enter(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): MaybePromise<Entered> {
     const traced = tracedRequest(req);
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
     const { scope } = traced;
-    const names = this.#names(keys);
+    const names = this.#names(keys, routeOf);
     const startedAt = traced.timing?.start();
     // Most guards have one key, and don't need a batch.
     const batch = names.length === 1 ? undefined : new Batch(scope, names, this.#options, 'guard');
@@ -118,10 +119,10 @@ export class RequestGuard {
     };
     const entered = (holds: Entered): MaybePromise<Entered> => {
       // This may have happened right before the grant: the handler must not begin.
-      const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(traced);
+      const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
       if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
       if (startedAt !== undefined) traced.timing?.stop(startedAt);
-      traced.guarded = traced.guarded === undefined ? holds : [...traced.guarded, ...holds];
+      scope.addGuarded(holds);
       this.#watch(traced.watch, holds);
       return holds;
     };
@@ -168,18 +169,18 @@ export class RequestGuard {
   /** The reason, beside the failed store, why a request must be refused. */
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
-    const error = new ScopeCancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(traced);
+    const error = new ScopeCancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(scope);
     return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key }) : undefined);
   }
 
-  #names(keys: LockKeys): readonly LockName[] {
+  #names(keys: LockKeys, routeOf?: RouteOf): readonly LockName[] {
     const { category } = this.#options;
-    return Array.isArray(keys) ? checkedNames(keys, category) : [checkedName(keys, category)];
+    return Array.isArray(keys) ? checkedNames(keys, category, routeOf) : [checkedName(keys, category, routeOf)];
   }
 }
 
 /** The loss of a lock that an earlier guard acquired for this request, while this guard waited for another lock. */
-function lossOf({ guarded = [] }: TracedRequest): LockLostError | undefined {
+function lossOf({ guarded }: Scope): LockLostError | undefined {
   for (const { loss } of guarded) if (loss !== undefined) return loss;
   return undefined;
 }

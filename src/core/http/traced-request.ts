@@ -8,7 +8,6 @@ import { boolean, checkOptions, objectWith } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from '../scope/current-scope.ts';
-import type { ScopedHold } from '../scope/hold.ts';
 import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
 import type { ExposedHolds } from './exposed-holds.ts';
@@ -29,9 +28,7 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  /** The holds that its guards acquired. */
-  guarded: readonly ScopedHold[] | undefined;
-  /** The same holds, for frameworks that show them by accessors of a prototype. */
+  /** The holds that its guards acquired, for frameworks that show them by accessors of a prototype. */
   exposed: ExposedHolds | undefined;
   /** Set if the application wants a `Server-Timing` header. */
   readonly timing: ServerTiming | undefined;

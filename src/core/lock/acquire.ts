@@ -12,7 +12,7 @@ import type { AcquireOptions, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { ScopeCancellation } from '../scope/cancellation.ts';
 import { ScopedHold } from '../scope/hold.ts';
-import { assertEnterable, lossOf, reenter } from '../scope/reentry.ts';
+import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import type { AcquireCallbacks, Cancellation } from '../wait/task.ts';
@@ -53,6 +53,7 @@ export function acquire(
     if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
     }
+    if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
     if (asked.mode === 'read') assertModes(runtime.client.capabilities, name.key);
     if (runtime.acquires.isClosed) throw new LocksClosedError({ key: name.key });
   } catch (error) {

@@ -94,7 +94,7 @@ function ownScope(name: LockName): Scope {
   const scope = currentScope();
   if (scope !== undefined) return scope;
   throw new LockScopeError(
-    'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, which needs `runInTrace`',
+    'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
     { key: name.key },
   );
 }

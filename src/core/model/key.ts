@@ -128,26 +128,44 @@ function shorten(encoded: string): string {
   return `%h${createHash('sha256').update(encoded).digest('hex')}`;
 }
 
-/** Checks a key, and warns once if a part of it was probably a missing value. */
-export function checkedName(key: unknown, category: string | undefined): LockName {
+/** Returns the route of the request that a key is for, as a warning names it; undefined if it is unknown. */
+export type RouteOf = () => string | undefined;
+
+/** Checks a key, and warns if a part of it was probably a missing value: once a route, or once for each form of a key. */
+export function checkedName(key: unknown, category: string | undefined, routeOf?: RouteOf): LockName {
   const name = lockName(key, category);
   const suspect = suspiciousSegment(name.key);
   if (suspect !== undefined) {
+    const form = formOf(name.key);
+    const route = routeOf?.();
+    const place = route === undefined ? '' : ` on the route \`${route}\``;
     warnOnce(
       'LOCK_KEY_SEGMENT',
-      `A lock key has a part that reads "${suspect}": a value that it was made from was probably missing`,
+      `Expected each part of a lock key to have a value, got \`${form}\`${place}: the value for "${suspect}" was probably missing, so unrelated work may share this lock`,
+      route ?? form,
     );
   }
   return name;
 }
 
+/** A key as a warning shows it: the words that all such keys have, and `*` in place of values. */
+function formOf(key: string): string {
+  return key.replace(/\$\{[^}]*\}|[^:/|,.]+/g, (part, at: number) =>
+    suspiciousSegment(part) !== undefined || (at === 0 && /^[A-Za-z][\w-]{0,31}$/.test(part)) ? part : '*',
+  );
+}
+
 /** Checks a list of keys. Returns each of them once, in the order of the list. */
-export function checkedNames(keys: Extract<LockKeys, readonly unknown[]>, category: string | undefined): LockName[] {
+export function checkedNames(
+  keys: Extract<LockKeys, readonly unknown[]>,
+  category: string | undefined,
+  routeOf?: RouteOf,
+): LockName[] {
   if (!Array.isArray(keys)) throw new LockKeyError(`Expected the lock keys to be a list, got ${typeof keys}`);
   if (keys.length === 0) throw new LockKeyError('Expected the lock key to be one at least, got an empty list');
   const names = new Map<string, LockName>();
   for (const key of keys) {
-    const name = checkedName(key, category);
+    const name = checkedName(key, category, routeOf);
     if (!names.has(name.id)) names.set(name.id, name);
   }
   return [...names.values()];

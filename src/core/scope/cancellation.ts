@@ -28,7 +28,9 @@ export class ScopeCancellation implements Cancellation {
       return new LockAbortedError({ key, cause: this.#scope.abortReason });
     }
     const isOver = this.#isForGuard ? this.#scope.hasEnded : this.#scope.isOver;
-    return isOver ? new LockScopeError(scopeIsOver, { key }) : undefined;
+    if (!isOver) return undefined;
+    if (!this.#isForGuard) this.#scope.warnIfLate();
+    return new LockScopeError(scopeIsOver, { key });
   }
 
   get waitError(): Error | undefined {

@@ -1,5 +1,6 @@
 import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
+import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import { ScopedHold } from './hold.ts';
 import type { Scope } from './scope.ts';
@@ -26,6 +27,24 @@ export function assertEnterable(scope: Scope, grant: Grant, settings: AcquireTar
       { key: grant.key },
     );
   }
+}
+
+/**
+ * Throws if an acquire would wait for its own request: a guard of the request has the key, keeps it until the work is over,
+ * and one of both is not reentrant. Without this, the acquire would wait in vain for its whole `waitMs`.
+ */
+export function assertNotOwnGuards(scope: Scope, { id, key }: LockName, { owner, mode }: AcquireTarget): void {
+  const blocking = scope.guarded.find(
+    (hold) =>
+      hold.grant.request.id === id && hold.isHeld() && (mode === 'write' || hold.grant.request.mode === 'write'),
+  );
+  if (blocking === undefined) return;
+  const [which, change] =
+    owner === 'hold' ? ['this acquire has', 'leave it out here'] : ['its guard has', 'leave it out at the guard'];
+  throw new LockConfigError(
+    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`owner: 'hold'\`, which is not reentrant. Release the guard's hold before, or ${change}`,
+    { key },
+  );
 }
 
 /** The error of a lost grant, also if its lease has ended unnoticed. */

@@ -1,7 +1,9 @@
 import { onAbort } from '../base/abort-signals.ts';
 import type { Deferred } from '../base/deferred.ts';
+import { warnOnce } from '../base/process-state.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
+import type { LockLostError } from '../model/errors.ts';
 import type { LockKey, LockName } from '../model/key.ts';
 import type { TraceSignatures } from '../model/signature.ts';
 import type { Hold, LockMode, Trace } from '../model/types.ts';
@@ -11,6 +13,8 @@ import { ScopedController } from './scoped-controller.ts';
 /** A hold as its scope sees it. */
 export interface OwnedHold extends Hold {
   readonly grant: Grant;
+  /** The error of its loss, if it is lost and not released. */
+  readonly loss: LockLostError | undefined;
   /** Releases it, for a caller that does not wait. */
   startRelease(): Deferred<void>;
 }
@@ -46,6 +50,8 @@ export class Scope implements Trace {
   #listeners: Set<() => void> | undefined;
   /** Signals that tell this job, and the jobs within it, to stop. */
   #stopSignals: readonly AbortSignal[] = [];
+  /** The holds that guards acquired. They last until the work is over, unless the handler releases them. */
+  #guarded: readonly OwnedHold[] = none;
   #requestOwner: string | undefined;
   #controller: ScopedController | undefined;
   #abortReason: unknown;
@@ -161,6 +167,28 @@ export class Scope implements Trace {
     return found;
   }
 
+  /** Says that a guard acquired these holds. */
+  addGuarded(holds: readonly OwnedHold[]): void {
+    this.#guarded = this.#guarded === none ? holds : [...this.#guarded, ...holds];
+  }
+
+  /** The holds that guards acquired, in their order; also released ones. */
+  get guarded(): readonly OwnedHold[] {
+    return this.#guarded;
+  }
+
+  /**
+   * Warns once if a guard has released its lock and the work of its request goes on: called when code uses this scope after
+   * its end.
+   */
+  warnIfLate(): void {
+    if (this.#guarded === none || !this.isOver) return;
+    warnOnce(
+      'LOCK_LATE_WORK',
+      'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or hand it to `hold.waitUntil`',
+    );
+  }
+
   add(hold: OwnedHold): void {
     this.#holds.push(hold);
   }
@@ -273,9 +301,10 @@ export class Scope implements Trace {
 }
 
 inspectAsJson(Scope, 'Trace');
+const none: readonly OwnedHold[] = [];
 
 const overReason: Error = new DOMException('The request or job is over', 'AbortError');
 
 /** The message for code that acquires or keeps a lock in a scope that is over. */
 export const scopeIsOver =
-  'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the answer; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';
+  'The request or job that this call belongs to is over. Likely causes: work that was not awaited, or was begun after the response; keep the lock for it with `hold.waitUntil(promise)`, or give it a life of its own with `runInTrace`';

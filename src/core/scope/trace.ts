@@ -78,6 +78,7 @@ export function traceHeaders(options?: TraceHeadersOptions): Record<string, stri
   const { audience } = checkOptions(options, headerRules, 'traceHeaders');
   const scope = currentScope();
   if (scope === undefined) return {};
+  scope.warnIfLate();
   const headers: Record<string, string> = { [scope.headerName]: scope.traceId };
   if (scope.signatures !== undefined) {
     headers[signatureHeader] = scope.signatures.sign(scope.traceId, scope.runtime.clock.now().wallMs, audience);

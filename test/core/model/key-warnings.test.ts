@@ -38,24 +38,28 @@ describe('a key made from a missing value', () => {
   it.each([
     ['order:undefined', 'undefined'],
     ['undefined', 'undefined'],
-    ['null:7', 'null'],
+    ['null:7', 'null', 'null:*'],
+    ['user:7:ada@example.com:undefined', 'undefined', 'user:*:*.*:undefined'],
+    ['ada@example.com:undefined', 'undefined', '*.*:undefined'],
     ['a/NaN', 'NaN'],
     ['order:[object Object]', '[object Object]'],
-    ['undefined|a', 'undefined'],
+    ['undefined|a', 'undefined', 'undefined|*'],
     ['order:${id}', '${'],
     ['${order.id}', '${'],
-  ])('warns once in a process, and names the part: %s', (key, part) => {
+  ])('warns once for all keys of its form, and names the part: %s', (key, part, form = key) => {
     setUp();
     processState().warned.clear();
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
     getLock(key);
     expect(warn).toHaveBeenCalledWith(
-      expect.stringContaining(`a part that reads "${part}": a value that it was made from was probably missing`),
+      expect.stringContaining(`got \`${form}\`: the value for "${part}" was probably missing`),
       expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
     );
     getLock(key);
-    getLock('another:undefined');
+    getLock(key.replace('7', '8'));
     expect(warn).toHaveBeenCalledTimes(1);
+    getLock('another:undefined');
+    expect(warn).toHaveBeenCalledTimes(2);
     warn.mockRestore();
   });
 

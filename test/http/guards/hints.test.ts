@@ -1,0 +1,139 @@
+import { currentTrace, getLock, LockConfigError, type LockError, LockScopeError, lock, traceHeaders } from 'reenlock';
+import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+watchLeaks();
+
+const warnings = recordWarnings();
+const codes = () => warnings().map(({ code }) => code);
+
+describeFrameworks('a guard hints at mistakes:', (framework) => {
+  const { lockOn } = framework;
+  afterEach(ServerStage.endAll);
+
+  it('A key with a missing part warns once for each route, with the route’s pattern and the key’s form', async () => {
+    const key = (call: Call) => `order:${call.params.id}:${(call.req as { tenant?: string }).tenant}`;
+    const stage = await ServerStage.start(framework, (app) => {
+      const guard = lockOn(key);
+      app.route('/orders/:id', guard, (call) => call.send('in'));
+      app.route('/orders/:id/items', guard, (call) => call.send('in'));
+    });
+    for (const path of ['/orders/1', '/orders/2', '/orders/1/items', '/orders/3']) await stage.get(path);
+    expect(warnings()).toEqual(
+      ['/orders/:id', '/orders/:id/items'].map((route) => ({
+        code: 'LOCK_KEY_SEGMENT',
+        detail: 'See docs/errors.md, "LOCK_KEY_SEGMENT".',
+        message: expect.stringContaining(`got \`order:*:undefined\` on the route \`GET ${route}\``),
+      })),
+    );
+  });
+
+  const mistakes: [string, object, object, boolean][] = [
+    ["an acquire with `owner: 'hold'` on its guard's key", {}, { owner: 'hold' }, true],
+    ["an acquire on the key of its guard that has `owner: 'hold'`", { owner: 'hold' }, {}, true],
+    ["a reader with `owner: 'hold'` beside its guard that writes", {}, { owner: 'hold', mode: 'read' }, true],
+    [
+      "a reader with `owner: 'hold'` beside its guard that reads",
+      { mode: 'read' },
+      { owner: 'hold', mode: 'read' },
+      false,
+    ],
+    ["an acquire with `owner: 'hold'` that does not wait", {}, { owner: 'hold', waitMs: 0 }, false],
+  ];
+
+  it.each(mistakes)(
+    '%s waits for its own request: it fails at once if it would wait in vain (%j, %j, %j)',
+    async (_, guard, options, fails) => {
+      const errors: unknown[] = [];
+      const stage = await ServerStage.start(framework, (app) =>
+        app.route('/x', lockOn('k', guard), async (call) => {
+          await getLock('k', { waitMs: Number.POSITIVE_INFINITY, ...options })
+            .run(() => {})
+            .catch((error: unknown) => errors.push(error));
+          call.send('in');
+        }),
+      );
+      await stage.get('/x');
+      if (fails) expect(errors).toEqual([expect.any(LockConfigError)]);
+      else
+        expect((errors as LockError[]).map(({ code }) => code).filter((code) => code !== 'ERR_LOCK_TIMEOUT')).toEqual(
+          [],
+        );
+      expect(stage.count('waiting first k')).toBe(0);
+    },
+  );
+
+  it('A second guard of a route that could only wait for the first fails at once', async () => {
+    const errors: unknown[] = [];
+    const stage = await ServerStage.start(framework, (app) =>
+      app
+        .onError((error, call) => {
+          errors.push(error);
+          call.send('refused', 500);
+        })
+        .route('/x', lockOn('k'), lockOn('k', { owner: 'hold' }), (call) => call.send('in')),
+    );
+    expect((await stage.get('/x')).status).toBe(500);
+    expect(errors).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CONFIG', key: 'k' })]);
+    expect((errors[0] as Error).message).toMatch(/wait for its own request.*`owner: 'hold'`/);
+  });
+
+  it("A hold with `owner: 'hold'` is granted after the handler has released its guard's hold", async () => {
+    const stage = await ServerStage.start(framework, (app) =>
+      app.route('/x', lockOn('k'), async (call) => {
+        await call.lock?.release();
+        call.send(await getLock('k', { owner: 'hold' }).run((hold) => String(hold.isHeld())));
+      }),
+    );
+    expect((await stage.get('/x')).text).toBe('true');
+  });
+
+  it('Work that goes on after its guard has released the lock warns once when it locks or calls a service', async () => {
+    const [answered, over] = [gate(), gate()];
+    const late: unknown[] = [];
+    const stage = await ServerStage.start(framework, (app) =>
+      app.route('/:step', lockOn('k'), (call) => {
+        const work = async (): Promise<void> => {
+          await answered;
+          const { signal } = currentTrace() as { signal: AbortSignal };
+          if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          if (call.params.step === 'calls') traceHeaders();
+          else late.push(await lock.acquire('other').catch((error: unknown) => error));
+          over.open();
+        };
+        void work();
+        call.send('early');
+        answered.open();
+      }),
+    );
+    await stage.get('/locks');
+    await over;
+    expect(late).toEqual([expect.any(LockScopeError)]);
+    expect(codes()).toEqual(['LOCK_LATE_WORK']);
+    await stage.get('/calls');
+    expect(codes()).toEqual(['LOCK_LATE_WORK']);
+  });
+
+  it('Work that `lock.run` or `waitUntil` keeps the lock for is not late', async () => {
+    const over = gate();
+    const stage = await ServerStage.start(framework, (app) =>
+      app.route('/x', lockOn('k'), (call) => {
+        const work = async (): Promise<void> => {
+          await over;
+          traceHeaders();
+          await lock.run('k', () => lock.run('other', () => {}));
+        };
+        call.send('early');
+        call.lock?.waitUntil(work());
+      }),
+    );
+    await stage.get('/x');
+    over.open();
+    await stage.free('k', 'other');
+    expect(stage.count('released first other')).toBe(1);
+    expect(codes()).toEqual([]);
+  });
+});
