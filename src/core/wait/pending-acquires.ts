@@ -51,8 +51,7 @@ export class PendingAcquires {
     const listener: StrategyListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
-      onRequeued: (waiter) => this.#deadlocks.requeued(waiter),
-      onPolled: (queue) => this.#deadlocks.polled(queue),
+      onPolled: (waiter) => this.#deadlocks.look(waiter),
     };
     this.#strategy = client.capabilities.queue
       ? new PollStrategy(access, listener)
@@ -203,7 +202,7 @@ export class PendingAcquires {
     if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
-    this.#deadlocks.joined(waiter);
+    this.#deadlocks.look(waiter);
   }
 
   /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
