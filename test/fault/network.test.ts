@@ -2,7 +2,8 @@ import { acquire, release, renew } from '../../src/core/stores/redis/scripts.gen
 import { watchLeaks } from '../support/processes/leaks.ts';
 import type { CommandTest } from '../support/processes/tcp-proxy.ts';
 import { until } from '../support/until.ts';
-import { type Client, Lab, type RemoteHold } from './lab.ts';
+import type { Client, RemoteHold } from './crew.ts';
+import { Lab } from './lab.ts';
 import { isLong, printSeed, seed, seeded } from './seed.ts';
 
 watchLeaks();

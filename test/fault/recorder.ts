@@ -151,7 +151,10 @@ export class Recorder {
         // Those that were given back on the way.
         for (const key of keys) this.#refused(key, owner, undefined);
         return async () => {
-          for (const release of releases.toReversed()) await release();
+          // One that was lost rejects, and the others are released all the same.
+          const outcomes = await Promise.allSettled(releases.toReversed().map((release) => release()));
+          const failure = outcomes.find(({ status }) => status === 'rejected');
+          if (failure !== undefined) throw (failure as PromiseRejectedResult).reason;
         };
       },
     };

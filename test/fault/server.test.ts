@@ -1,7 +1,8 @@
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
+import type { Client, Refusal, RemoteHold } from './crew.ts';
 import { violationsOf } from './history.ts';
-import { type Client, Lab, type Refusal, type RemoteHold } from './lab.ts';
+import { Lab } from './lab.ts';
 import { isLong, printSeed, seed } from './seed.ts';
 
 watchLeaks();

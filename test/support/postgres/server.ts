@@ -24,14 +24,22 @@ export interface PostgresServer {
 
 const stopMs = 5_000;
 
-/** Starts a PostgreSQL server and resolves when it answered a query. */
-export async function startPostgres(): Promise<PostgresServer> {
+/**
+ * Starts a PostgreSQL server and resolves when it answered a query. With `keepsCommits`, what was committed is there after
+ * a `kill`; without, the last commits may be gone.
+ */
+export async function startPostgres({
+  keepsCommits = false,
+}: {
+  keepsCommits?: boolean;
+} = {}): Promise<PostgresServer> {
   const dir = await mkdtemp(join(tmpdir(), 'reenlock-postgres-'));
   const account = unprivileged();
   try {
     if (account !== undefined) await chown(dir, account.uid, account.gid);
     initialise(dir, account);
-    return new LocalPostgres(dir, account, await onFreePort((port) => startProcess(port, dir, account)));
+    const start = (port: number) => startProcess(port, dir, account, keepsCommits);
+    return new LocalPostgres(dir, start, await onFreePort(start));
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
     throw error;
@@ -53,14 +61,14 @@ class LocalPostgres implements PostgresServer {
   readonly port: number;
   readonly url: string;
   readonly #dir: string;
-  readonly #account: Account | undefined;
+  readonly #start: (port: number) => Promise<RunningPostgres>;
   #running: RunningPostgres;
 
-  constructor(dir: string, account: Account | undefined, running: RunningPostgres) {
+  constructor(dir: string, start: (port: number) => Promise<RunningPostgres>, running: RunningPostgres) {
     this.port = running.port;
     this.url = urlOf(running.port);
     this.#dir = dir;
-    this.#account = account;
+    this.#start = start;
     this.#running = running;
   }
 
@@ -80,7 +88,7 @@ class LocalPostgres implements PostgresServer {
 
   async restart(): Promise<void> {
     await this.#end();
-    this.#running = await startProcess(this.port, this.#dir, this.#account);
+    this.#running = await this.#start(this.port);
   }
 
   async #end(): Promise<void> {
@@ -110,12 +118,17 @@ function initialise(dir: string, account: Account | undefined): void {
   if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
 }
 
-async function startProcess(port: number, dir: string, account: Account | undefined): Promise<RunningPostgres> {
+async function startProcess(
+  port: number,
+  dir: string,
+  account: Account | undefined,
+  keepsCommits: boolean,
+): Promise<RunningPostgres> {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     fsync: 'off',
-    synchronous_commit: 'off',
+    synchronous_commit: keepsCommits ? 'on' : 'off',
     full_page_writes: 'off',
     autovacuum: 'off',
   };

@@ -21,14 +21,18 @@ interface Jitter {
   readonly random: () => number;
 }
 
+/** What is spoken through a proxy: commands and replies of Redis, or whatever; of that, no replies can be lost. */
+export type Speech = 'redis' | 'any';
+
 /**
- * Stands between clients and a Redis server, and spoils what goes through: replies are lost after the server has executed
+ * Stands between clients and a server, and spoils what goes through: replies are lost after the server has executed
  * their commands, connections are reset, go half-open, or are slow. What one connection carries stays in order.
  */
 export class TcpProxy {
   /** How many replies were lost as `loseReply` said. */
   lost = 0;
   readonly #target: number;
+  readonly #speech: Speech;
   readonly #server: Server;
   readonly #pipes = new Set<Pipe>();
   #lostReplies: LostReply[] = [];
@@ -37,14 +41,15 @@ export class TcpProxy {
   #resets: NodeJS.Timeout | undefined;
   #isCut = false;
 
-  private constructor(target: number) {
+  private constructor(target: number, speech: Speech) {
     this.#target = target;
+    this.#speech = speech;
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
   /** Listens on a free loopback port. */
-  static async start(target: number): Promise<TcpProxy> {
-    const proxy = new TcpProxy(target);
+  static async start(target: number, speech: Speech = 'redis'): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target, speech);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;
@@ -125,6 +130,7 @@ export class TcpProxy {
         if (this.#halfOpen === 'pubsub') pipe.hang();
       },
       closed: () => this.#pipes.delete(pipe),
+      isPlain: this.#speech === 'any',
     });
     this.#pipes.add(pipe);
     if (this.#halfOpen === 'all') pipe.hang();
@@ -143,6 +149,8 @@ export class TcpProxy {
 }
 
 interface PipeHost {
+  /** Whether what goes through is not looked at. */
+  readonly isPlain: boolean;
   lateMs(): number;
   loses(words: readonly string[]): LostReply | undefined;
   lost(lostReply: LostReply): void;
@@ -197,7 +205,7 @@ class Pipe {
 
   #up(chunk: Buffer): void {
     if (this.#isMute) return;
-    for (const command of this.#commands.read(chunk)) {
+    for (const command of this.#host.isPlain ? [] : this.#commands.read(chunk)) {
       const words = wordsOf(command);
       if (words[0]?.toLowerCase() === 'subscribe' && !this.#isPubsub) {
         this.#isPubsub = true;
@@ -209,6 +217,10 @@ class Pipe {
   }
 
   #down(chunk: Buffer): void {
+    if (this.#host.isPlain) {
+      if (!this.#isMute) this.#downward.send(chunk, this.#host.lateMs());
+      return;
+    }
     const passed: string[] = [];
     for (const reply of this.#replies.read(chunk)) {
       const lostReply = reply.startsWith('>') ? undefined : this.#awaited.shift();
