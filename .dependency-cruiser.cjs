@@ -16,12 +16,20 @@ const faces = {
 const storeFaces = {
   memory: ['memory-store'],
   cas: ['cas-store', 'postgres-cas', 'redis-cas'],
+  postgres: ['postgres-store'],
   quorum: ['quorum-store'],
   redis: ['redis-store', 'cluster/cluster', 'connection-pool', 'errors', 'server-info'],
 };
 
 /** Which stores a store may use. */
-const sharedStores = { memory: ['machine'], cas: ['machine', 'redis'], redis: [], quorum: [], machine: [] };
+const sharedStores = {
+  memory: ['machine'],
+  cas: ['machine', 'redis'],
+  postgres: [],
+  redis: [],
+  quorum: [],
+  machine: [],
+};
 
 const frameworks = '^(express|koa|@koa/router|fastify|fastify-plugin|hono|@hono/node-server|@nestjs/.*)$';
 /** `reenlock` and `reenlock/redis` name what users may import, wherever it lives. */

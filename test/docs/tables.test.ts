@@ -20,6 +20,7 @@ import {
   runInTrace,
 } from 'reenlock';
 import { closeServer, lockOn, traceContext } from 'reenlock/express';
+import { PostgresStore } from 'reenlock/postgres';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { anchorOf, headingsOf, plain, readDocument, root, sectionOf } from './markdown.ts';
@@ -45,6 +46,7 @@ describe('the options tables', () => {
     ['lockOn', [...names(acquireOptions), ...names(guardOptions)], () => lockOn('k', unknown)],
     ['getLock', names(acquireOptions), () => getLock('k', unknown)],
     ['RedisStore', othersOf('RedisStore'), () => new RedisStore(unknown as never)],
+    ['PostgresStore', othersOf('PostgresStore'), () => new PostgresStore(unknown as never)],
     ['CasStore', othersOf('CasStore'), () => new CasStore(unknown as never)],
     ['RedisCas', othersOf('RedisCas'), () => new RedisCas(unknown as never)],
     ['PostgresCas', othersOf('PostgresCas'), () => new PostgresCas(unknown as never)],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
+import * as postgres from 'reenlock/postgres';
 import * as prometheus from 'reenlock/prometheus';
 import * as redis from 'reenlock/redis';
 import * as testing from 'reenlock/testing';
@@ -23,6 +24,7 @@ describe('the surface of the package', () => {
        currentTrace getLock isLockError lock runInTrace traceHeaders`,
     ],
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
+    ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
@@ -35,6 +37,7 @@ describe('the surface of the package', () => {
     expect(Object.keys(manifest.exports as object)).toEqual([
       '.',
       './redis',
+      './postgres',
       './express',
       './koa',
       './testing',
@@ -66,6 +69,7 @@ describe('the surface of the package', () => {
       express: '^4.18 || ^5',
       ioredis: '^5.4 || ^6',
       koa: '^2.15 || ^3',
+      pg: '^8',
       'prom-client': '^15',
     });
     const optional = { optional: true };
@@ -73,6 +77,7 @@ describe('the surface of the package', () => {
       express: optional,
       ioredis: optional,
       koa: optional,
+      pg: optional,
       'prom-client': optional,
     });
     expect(manifest).not.toHaveProperty('dependencies');
@@ -109,7 +114,9 @@ describe('the published package', () => {
     const page = readdirSync(join(root, 'src', boardPage)).map((file) => `dist/${boardPage}/${file}`);
     expect([...packed.files].sort()).toEqual([...documents, ...built, ...page].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(
-      expect.arrayContaining(['core/index', 'core/redis', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`)),
+      expect.arrayContaining(
+        ['core/index', 'core/redis', 'core/postgres', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`),
+      ),
     );
   });
 
@@ -127,7 +134,9 @@ describe('the published package', () => {
     const output = runBinary('attw', [packed.tarball, '--no-definitely-typed', '--format', 'json']);
     const { problems, analysis } = JSON.parse(output) as { problems?: object; analysis: { entrypoints: object } };
     expect(problems ?? {}).toEqual({});
-    expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './redis', './express', './koa']));
+    expect(Object.keys(analysis.entrypoints)).toEqual(
+      expect.arrayContaining(['.', './redis', './postgres', './express', './koa']),
+    );
   });
 
   describe('in an application of its own', () => {

@@ -46,7 +46,7 @@ export async function startPostgres({
   }
 }
 
-interface Account {
+export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
@@ -100,8 +100,8 @@ class LocalPostgres implements PostgresServer {
   }
 }
 
-/** PostgreSQL refuses to run as root: then it runs as the user that its package made. */
-function unprivileged(): Account | undefined {
+/** PostgreSQL refuses to run as root, as PgBouncer does: then they run as the user that the package made. */
+export function unprivileged(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   // First the package, then its user.
   postgresBin();

@@ -1,0 +1,227 @@
+/**
+ * The operations on a lock: those that were asked for together are done in their order, in one transaction. Each is an object
+ * with its name in `op`; each reply is an array that begins with a word. All are safe to repeat, by hold id.
+ */
+export const operations = `
+-- Marks the process of a waiter as live. Written with a tenth to spare, and not again before that is used up: every waiter
+-- that comes says it, too.
+CREATE OR REPLACE FUNCTION {schema}.keep_live(
+  l {schema}.locks, name text, liveness_ms bigint, only_polls boolean, now_ms bigint
+) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+DECLARE p {schema}.processes; until_ms bigint := now_ms + liveness_ms * 11 / 10;
+BEGIN
+  SELECT * INTO p FROM processes WHERE lock_id = l.id AND process = name;
+  IF NOT FOUND THEN
+    INSERT INTO processes (lock_id, process, live_until_ms, polls) VALUES (l.id, name, until_ms, only_polls);
+  ELSIF p.state = 'suspended' OR p.polls <> only_polls OR p.live_until_ms < now_ms + liveness_ms THEN
+    UPDATE processes SET
+      live_until_ms = greatest(live_until_ms, until_ms),
+      state = CASE state WHEN 'live' THEN 'live' ELSE 'owed' END,
+      polls = only_polls
+    WHERE lock_id = l.id AND process = name;
+  END IF;
+  l.gone_ms := greatest(l.gone_ms, gone_after(until_ms));
+  RETURN l;
+END $$;
+
+-- acquire: grant the lock to the owner, queue the waiter, or say what an earlier call with this hold id got.
+-- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
+--   | ['queued', now, claims, told, free at, ahead, is new] | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
+CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+  now_us bigint := now_us();
+  now_ms bigint := now_us / 1000;
+  the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process'; the_mode text := op->>'mode';
+  min_fence bigint := op->>'minFence';
+  own {schema}.waiters; was_queued boolean := false;
+  h {schema}.holds; own_holds bigint := 0; handed record; is_blocked boolean := false; told jsonb := '[]'; ahead bigint; free_at bigint;
+  answer text;
+BEGIN
+  IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
+  IF EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms) THEN
+    reply := jsonb_build_array('cancelled', now_ms, claims_of(l, caller, the_hold), told);
+    RETURN;
+  END IF;
+  IF l.waiters > 0 THEN
+    SELECT * INTO own FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+    was_queued := FOUND;
+    IF was_queued THEN l := keep_live(l, caller, (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_ms); END IF;
+    is_blocked := l.writes > 0;
+    IF NOT is_blocked THEN
+      handed := hand_on(l, caller, now_us);
+      l := handed.l;
+      is_blocked := handed.is_blocked;
+      told := handed.told;
+    END IF;
+  END IF;
+
+  IF l.holds > 0 THEN own_holds := holds_of(l, the_owner); END IF;
+  IF own_holds > 0 THEN
+    SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+  END IF;
+  IF h.hold_id IS NULL AND (own_holds > 0 OR NOT is_blocked) AND (l.holds = 0 OR admits(l, the_owner, the_mode)) THEN
+    IF was_queued THEN l := without_waiter(l, the_owner, the_hold); END IF;
+    h.ends_ms := now_ms + (op->>'leaseMs')::bigint;
+    h.is_claim := false;
+    h.hold_id := the_hold;
+    l := with_hold(l, the_owner, the_hold, caller, the_mode, h.ends_ms, false, now_us, min_fence);
+    own_holds := own_holds + 1;
+  END IF;
+  IF h.hold_id IS NOT NULL THEN
+    IF l.holds = 1 AND min_fence > l.fence THEN
+      l.fence := min_fence;
+      l.gone_ms := greatest(l.gone_ms, gone_after(min_fence / 1000 + 1));
+    END IF;
+    reply := jsonb_build_array(
+      'granted', now_ms, claims_of(l, caller, the_hold), told, l.fence, h.ends_ms, h.is_claim, own_holds - 1
+    );
+    RETURN;
+  END IF;
+
+  -- It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  answer := CASE
+    WHEN NOT was_queued AND own_holds > 0 THEN 'conflict'
+    WHEN NOT (op->>'queue')::boolean THEN 'refused'
+    WHEN NOT was_queued AND l.waiters >= (op->>'maxWaiters')::bigint THEN 'full'
+    ELSE 'queued'
+  END;
+  IF answer = 'queued' AND NOT was_queued THEN
+    l := keep_live(l, caller, (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_ms);
+    INSERT INTO waiters (lock_id, owner, hold_id, process, mode, claim_ms, priority, since_us, place) VALUES (
+      l.id, the_owner, the_hold, caller, the_mode, (op->>'claimMs')::integer, (op->>'priority')::integer,
+      now_us, now_us - (op->>'priority')::bigint * 10000000
+    ) RETURNING * INTO own;
+    l.waiters := l.waiters + 1;
+  END IF;
+  IF own.hold_id IS NULL THEN
+    ahead := l.waiters;
+  ELSIF EXISTS (SELECT FROM waiters WHERE lock_id = l.id AND (place, nr) > (own.place, own.nr)) THEN
+    SELECT count(*) INTO ahead FROM waiters WHERE lock_id = l.id AND (place, nr) < (own.place, own.nr);
+  ELSE
+    ahead := l.waiters - 1;
+  END IF;
+  SELECT coalesce(max(ends_ms), now_ms) INTO free_at FROM holds WHERE lock_id = l.id;
+  reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told, free_at, ahead);
+  IF answer = 'queued' THEN reply := reply || to_jsonb(NOT was_queued); END IF;
+END $$;
+
+-- renew: move the end of a hold's lease away, and turn a claim into a lease.
+-- Returns ['renewed', now, end] | ['lost']
+CREATE OR REPLACE FUNCTION {schema}.renew(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
+DECLARE now_ms bigint := now_us() / 1000; fence bigint := op->>'fence'; until_ms bigint; h {schema}.holds;
+BEGIN
+  reply := '["lost"]';
+  SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = op->>'owner' AND hold_id = op->>'hold';
+  IF NOT FOUND OR h.ends_ms <= now_ms THEN RETURN; END IF;
+  IF fence <> l.fence AND NOT (h.is_raised AND fence < l.fence) THEN RETURN; END IF;
+  until_ms := greatest(h.ends_ms, now_ms + (op->>'leaseMs')::bigint);
+  UPDATE holds SET ends_ms = until_ms, is_claim = false WHERE lock_id = l.id AND owner = h.owner AND hold_id = h.hold_id;
+  IF h.is_claim THEN l.claims := l.claims - 1; END IF;
+  l.gone_ms := greatest(l.gone_ms, gone_after(until_ms));
+  reply := jsonb_build_array('renewed', now_ms, until_ms);
+END $$;
+
+-- release: remove the hold or the queue entry of a hold id, and hand the lock on.
+-- Returns ['released' | 'expired' | 'cancelled' | 'absent', now, claims, told]
+-- A repeat gets the first answer, as long as that is remembered.
+CREATE OR REPLACE FUNCTION {schema}.release(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+  now_us bigint := now_us();
+  now_ms bigint := now_us / 1000;
+  the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process';
+  tombstone_ms bigint := op->>'tombstoneMs';
+  h record; handed record; answer text; before text; told jsonb := '[]';
+BEGIN
+  IF l.holds > 0 THEN
+    DELETE FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold
+      RETURNING process, mode, is_claim, ends_ms INTO h;
+    IF FOUND THEN
+      l := without_hold(l, h.mode, h.is_claim);
+      answer := CASE WHEN h.ends_ms > now_ms THEN 'released' ELSE 'expired' END;
+      IF answer = 'expired' AND h.is_claim THEN PERFORM suspend(l, h.process); END IF;
+    END IF;
+    IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
+  END IF;
+  IF answer IS NULL AND l.waiters > 0 THEN
+    PERFORM FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+    IF FOUND THEN
+      l := without_waiter(l, the_owner, the_hold);
+      answer := 'cancelled';
+    END IF;
+  END IF;
+  IF answer IS NULL THEN
+    SELECT status INTO before FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms;
+  END IF;
+  answer := coalesce(answer, before, 'absent');
+  IF before IS NULL THEN
+    IF tombstone_ms > 0 THEN
+      INSERT INTO tombstones VALUES (l.id, the_hold, answer, now_ms + tombstone_ms)
+        ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
+    END IF;
+    IF l.writes = 0 AND l.waiters > 0 THEN
+      handed := hand_on(l, caller, now_us);
+      l := handed.l;
+      told := handed.told;
+    END IF;
+  END IF;
+  IF (op->>'announce')::boolean AND answer <> 'absent' AND l.holds = 0 THEN
+    told := told || jsonb_build_array('', 'freed ' || l.id);
+    PERFORM pg_notify('reenlock:freed:{schema}', 'freed ' || l.id);
+  END IF;
+  l.gone_ms := greatest(l.gone_ms, gone_after(now_ms));
+  reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told);
+END $$;
+
+-- force: take the lock from all who hold it with the fence named, hand it on, and tell the holders.
+-- Returns [whether it was taken, now, claims, told]
+CREATE OR REPLACE FUNCTION {schema}.force(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
+DECLARE now_us bigint := now_us(); h record; handed record; taken record; told jsonb := '[]';
+BEGIN
+  IF l.earliest_ms <= now_us / 1000 THEN l := expire(l, now_us / 1000); END IF;
+  reply := jsonb_build_array(false, now_us / 1000, '[]'::jsonb, told);
+  IF l.holds = 0 OR l.fence <> (op->>'fence')::bigint THEN RETURN; END IF;
+  SELECT array_agg(process ORDER BY nr) AS processes, array_agg(hold_id ORDER BY nr) AS ids INTO taken
+    FROM holds WHERE lock_id = l.id;
+  FOR h IN DELETE FROM holds WHERE lock_id = l.id RETURNING mode, is_claim LOOP
+    l := without_hold(l, h.mode, h.is_claim);
+  END LOOP;
+  handed := hand_on(l, NULL, now_us);
+  l := handed.l;
+  told := handed.told;
+  FOR i IN 1 .. cardinality(taken.ids) LOOP
+    told := told || jsonb_build_array(taken.processes[i], 'lost ' || taken.ids[i]);
+    PERFORM pg_notify('reenlock:' || taken.processes[i], 'lost ' || taken.ids[i]);
+  END LOOP;
+  reply := jsonb_build_array(true, now_us / 1000, '[]'::jsonb, told);
+END $$;
+
+-- run: do operations on one lock. Returns their replies.
+CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET lock_timeout = '4s' AS $$
+DECLARE l {schema}.locks; before {schema}.locks; op jsonb; done record; replies jsonb := '[]';
+BEGIN
+  PERFORM check_format(known_format);
+  -- Any other would not see what was written while it waited for the row of the lock.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE SQLSTATE 'RL002' USING MESSAGE = 'the transaction must be read committed';
+  END IF;
+  l := open_lock(lock_name);
+  before := l;
+  FOR op IN SELECT value FROM jsonb_array_elements(ops) LOOP
+    done := CASE op->>'op'
+      WHEN 'acquire' THEN acquire(l, op)
+      WHEN 'release' THEN release(l, op)
+      WHEN 'renew' THEN renew(l, op)
+      ELSE force(l, op)
+    END;
+    l := done.l;
+    replies := replies || jsonb_build_array(done.reply);
+  END LOOP;
+  IF l IS DISTINCT FROM before THEN
+    UPDATE locks SET fence = l.fence, holds = l.holds, writes = l.writes, writer = l.writer, claims = l.claims,
+      earliest_ms = l.earliest_ms, waiters = l.waiters, gone_ms = l.gone_ms
+    WHERE id = l.id;
+  END IF;
+  RETURN replies;
+END $$;
+`;

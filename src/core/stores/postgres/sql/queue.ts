@@ -1,0 +1,200 @@
+/**
+ * What the operations share. `l` is the row of the lock, which the caller has locked, and writes when it is done: a function
+ * that changes the lock returns it. `caller` is the process that asks: it hears of its grants in the reply.
+ */
+export const queue = `
+-- The server's time. All of the store's time is read here.
+CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- When a record may go of which something lasts until then: an hour later.
+CREATE OR REPLACE FUNCTION {schema}.gone_after(until_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT (until_ms / 600000 + 7) * 600000
+$$;
+
+-- The row of a lock, which is locked, and made where there is none.
+CREATE OR REPLACE FUNCTION {schema}.open_lock(name text) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+DECLARE l {schema}.locks;
+BEGIN
+  LOOP
+    SELECT * INTO l FROM locks WHERE id = name FOR NO KEY UPDATE;
+    IF FOUND THEN RETURN l; END IF;
+    INSERT INTO locks (id, gone_ms) VALUES (name, gone_after(now_us() / 1000)) ON CONFLICT DO NOTHING RETURNING * INTO l;
+    IF FOUND THEN RETURN l; END IF;
+  END LOOP;
+END $$;
+
+-- Counts a hold that was removed.
+CREATE OR REPLACE FUNCTION {schema}.without_hold(l {schema}.locks, gone_mode text, was_claim boolean)
+RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+BEGIN
+  l.holds := l.holds - 1;
+  IF was_claim THEN l.claims := l.claims - 1; END IF;
+  IF gone_mode = 'write' THEN
+    l.writes := l.writes - 1;
+    IF l.writes = 0 THEN l.writer := NULL; END IF;
+  END IF;
+  IF l.holds = 0 THEN l.earliest_ms := NULL; END IF;
+  RETURN l;
+END $$;
+
+-- A process let a claim lapse: it is passed over until it polls.
+CREATE OR REPLACE FUNCTION {schema}.suspend(l {schema}.locks, name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.waiters > 0 THEN
+    UPDATE processes SET state = 'suspended' WHERE lock_id = l.id AND process = name AND state <> 'suspended';
+  END IF;
+END $$;
+
+-- Removes the holds whose leases are over: where the earliest may be.
+CREATE OR REPLACE FUNCTION {schema}.expire(l {schema}.locks, now_ms bigint) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+DECLARE h record;
+BEGIN
+  FOR h IN DELETE FROM holds WHERE lock_id = l.id AND ends_ms <= now_ms RETURNING process, mode, is_claim LOOP
+    l := without_hold(l, h.mode, h.is_claim);
+    IF h.is_claim THEN PERFORM suspend(l, h.process); END IF;
+  END LOOP;
+  SELECT min(ends_ms) INTO l.earliest_ms FROM holds WHERE lock_id = l.id;
+  RETURN l;
+END $$;
+
+-- How many holds an owner has.
+CREATE OR REPLACE FUNCTION {schema}.holds_of(l {schema}.locks, name text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.holds = 0 THEN RETURN 0; END IF;
+  RETURN (SELECT count(*) FROM holds WHERE lock_id = l.id AND owner = name);
+END $$;
+
+-- Whether the holds let one more of this owner and mode in: others only share as readers.
+CREATE OR REPLACE FUNCTION {schema}.admits(l {schema}.locks, name text, wanted text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.holds = 0 THEN RETURN true; END IF;
+  IF l.writer IS NOT NULL THEN RETURN l.writer = name; END IF;
+  RETURN wanted = 'read' OR l.holds = holds_of(l, name);
+END $$;
+
+-- Grants what the holds admit. A writer has a fence that no other owner ever had: it rises where nobody holds, and where a
+-- writer joins readers, whose holds know the one that they got.
+CREATE OR REPLACE FUNCTION {schema}.with_hold(
+  l {schema}.locks, the_owner text, the_hold text, the_process text, the_mode text,
+  until_ms bigint, as_claim boolean, now_us bigint, min_fence bigint
+) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.holds = 0 OR (the_mode = 'write' AND l.writes = 0) THEN
+    l.fence := greatest(l.fence + 1, now_us, min_fence);
+    IF l.holds > 0 THEN UPDATE holds SET is_raised = true WHERE lock_id = l.id; END IF;
+  END IF;
+  INSERT INTO holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim)
+    VALUES (l.id, the_owner, the_hold, the_process, the_mode, until_ms, as_claim);
+  l.holds := l.holds + 1;
+  IF as_claim THEN l.claims := l.claims + 1; END IF;
+  IF the_mode = 'write' THEN
+    l.writes := l.writes + 1;
+    l.writer := the_owner;
+  END IF;
+  l.earliest_ms := least(l.earliest_ms, until_ms);
+  l.gone_ms := greatest(l.gone_ms, gone_after(greatest(until_ms, l.fence / 1000 + 1)));
+  RETURN l;
+END $$;
+
+-- Removes a queue entry that is there; with the last one go the processes.
+CREATE OR REPLACE FUNCTION {schema}.without_waiter(l {schema}.locks, the_owner text, the_hold text)
+RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+  l.waiters := l.waiters - 1;
+  IF l.waiters = 0 THEN DELETE FROM processes WHERE lock_id = l.id; END IF;
+  RETURN l;
+END $$;
+
+-- Whether the connection lives on which a process hears of its grants: it has a lock of its own for as long. The look at it
+-- is undone at once, so that it is in nobody's way.
+CREATE OR REPLACE FUNCTION {schema}.is_listening(name text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_try_advisory_xact_lock(hashtextextended('reenlock:' || name, 0)) THEN RAISE SQLSTATE 'RL000'; END IF;
+  RETURN true;
+EXCEPTION WHEN SQLSTATE 'RL000' THEN
+  RETURN false;
+END $$;
+
+-- Grants the next live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to the
+-- next writer. Each gets a claim. Other processes are notified, which comes into force with all the rest. Returns whether a
+-- live waiter is left whom the holds do not admit, and what was told to whom. One call looks at so many waiters, and grants
+-- so many readers, and no more: the next goes on.
+CREATE OR REPLACE FUNCTION {schema}.hand_on(INOUT l {schema}.locks, caller text, now_us bigint, OUT is_blocked boolean, OUT told jsonb)
+LANGUAGE plpgsql AS $$
+DECLARE
+  now_ms bigint := now_us / 1000;
+  w record; other record;
+  passed text[] := '{}'; reached text[] := '{}'; paid text[] := '{}'; taken text[] := '{}';
+BEGIN
+  is_blocked := false;
+  told := '[]';
+  IF l.waiters = 0 THEN RETURN; END IF;
+  FOR w IN
+    SELECT x.owner, x.hold_id, x.mode, x.process, p.live_until_ms, p.state, p.polls
+    FROM waiters x LEFT JOIN processes p ON p.lock_id = x.lock_id AND p.process = x.process
+    WHERE x.lock_id = l.id ORDER BY x.place, x.nr LIMIT 4096
+  LOOP
+    CONTINUE WHEN w.hold_id = ANY (taken);
+    IF w.live_until_ms IS NULL OR w.live_until_ms <= now_ms THEN
+      l := without_waiter(l, w.owner, w.hold_id);
+      CONTINUE;
+    END IF;
+    IF w.process IS DISTINCT FROM caller AND w.state <> 'owed' THEN
+      CONTINUE WHEN w.state = 'suspended' OR w.process = ANY (passed);
+      IF NOT (w.polls OR w.process = ANY (reached)) THEN
+        IF NOT is_listening(w.process) THEN
+          UPDATE processes SET state = 'suspended' WHERE lock_id = l.id AND process = w.process;
+          passed := passed || w.process;
+          CONTINUE;
+        END IF;
+        reached := reached || w.process;
+      END IF;
+    END IF;
+    is_blocked := true;
+    EXIT WHEN NOT admits(l, w.owner, w.mode);
+    IF w.state = 'owed' THEN paid := paid || w.process; END IF;
+    FOR other IN
+      SELECT * FROM waiters WHERE lock_id = l.id AND owner = w.owner ORDER BY hold_id <> w.hold_id, place, nr LIMIT 4096
+    LOOP
+      CONTINUE WHEN NOT admits(l, other.owner, other.mode);
+      l := without_waiter(l, other.owner, other.hold_id);
+      l := with_hold(l, other.owner, other.hold_id, other.process, other.mode, now_ms + other.claim_ms, true, now_us, 0);
+      taken := taken || other.hold_id;
+    END LOOP;
+    EXIT WHEN w.mode = 'write' OR cardinality(taken) >= 256;
+    is_blocked := false;
+  END LOOP;
+  IF cardinality(paid) > 0 THEN
+    UPDATE processes SET state = 'live' WHERE lock_id = l.id AND process = ANY (paid);
+  END IF;
+  IF cardinality(taken) > 0 THEN told := tell_grants(l, caller, taken); END IF;
+END $$;
+
+-- Tells processes what they were granted, but for the one that asks, with the fence that all have now.
+CREATE OR REPLACE FUNCTION {schema}.tell_grants(l {schema}.locks, caller text, taken text[]) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE h record; message text; told jsonb := '[]';
+BEGIN
+  FOR h IN
+    SELECT process, hold_id, ends_ms FROM holds
+    WHERE lock_id = l.id AND hold_id = ANY (taken) AND process IS DISTINCT FROM caller ORDER BY nr
+  LOOP
+    message := format('granted %s %s %s', h.hold_id, l.fence, h.ends_ms);
+    told := told || jsonb_build_array(h.process, message);
+    PERFORM pg_notify('reenlock:' || h.process, message);
+  END LOOP;
+  RETURN told;
+END $$;
+
+-- The claims that the calling process has open, but for the hold that the reply is about.
+CREATE OR REPLACE FUNCTION {schema}.claims_of(l {schema}.locks, caller text, but_hold text) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.claims = 0 THEN RETURN '[]'; END IF;
+  RETURN (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, l.fence, ends_ms) ORDER BY nr), '[]') FROM holds
+    WHERE lock_id = l.id AND is_claim AND process = caller AND hold_id <> but_hold
+  );
+END $$;
+`;

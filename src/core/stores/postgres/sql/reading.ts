@@ -1,0 +1,56 @@
+/** What only reads: each function sees everything as it was at one moment. */
+export const reading = `
+-- Refuses a caller that this schema does not fit.
+CREATE OR REPLACE FUNCTION {schema}.check_format(known_format integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF known_format <> {format} THEN
+    RAISE SQLSTATE 'RL001' USING MESSAGE = format('the schema has format {format}, the caller knows format %s', known_format);
+  END IF;
+END $$;
+
+-- inspect: tell who holds and who waits.
+-- Returns [now, [[hold id, owner, process, fence, end, is claim, mode], …],
+--   [[hold id, owner, process, mode, priority, since in µs], …]]; the first 1,000 waiters.
+CREATE OR REPLACE FUNCTION {schema}.inspect(known_format integer, name text) RETURNS jsonb
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+DECLARE now_ms bigint := now_us() / 1000;
+BEGIN
+  PERFORM check_format(known_format);
+  RETURN jsonb_build_array(now_ms, (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, fence, ends_ms, is_claim, mode) ORDER BY nr), '[]')
+    FROM holds JOIN locks ON id = lock_id WHERE lock_id = name AND ends_ms > now_ms
+  ), (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, mode, priority, since_us) ORDER BY place, nr), '[]')
+    FROM (SELECT * FROM waiters WHERE lock_id = name ORDER BY place, nr LIMIT 1000) AS first
+  ));
+END $$;
+
+-- list: tell the locks whose names begin so, after a name, by looking at so many.
+-- Returns [the last name that was looked at, or null where there are no more, [[name, inspect], …]]
+CREATE OR REPLACE FUNCTION {schema}.list(known_format integer, prefix text, after text, most integer) RETURNS jsonb
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+DECLARE names text[]; found text[];
+BEGIN
+  PERFORM check_format(known_format);
+  names := ARRAY(SELECT id FROM locks WHERE id >= prefix AND id > after ORDER BY id LIMIT most);
+  found := ARRAY(SELECT name FROM unnest(names) AS name WHERE starts_with(name, prefix));
+  RETURN jsonb_build_array(
+    CASE WHEN cardinality(found) = most THEN found[most] END,
+    (SELECT coalesce(jsonb_agg(jsonb_build_array(name, inspect(known_format, name))), '[]') FROM unnest(found) AS name)
+  );
+END $$;
+
+-- wait: tell since when a hold id is queued, if it is, and who holds.
+-- Returns [since in µs or null, [[hold id, owner, fence], …]]
+CREATE OR REPLACE FUNCTION {schema}.wait(known_format integer, name text, the_owner text, the_hold text) RETURNS jsonb
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+DECLARE now_ms bigint := now_us() / 1000;
+BEGIN
+  PERFORM check_format(known_format);
+  RETURN jsonb_build_array(
+    (SELECT since_us FROM waiters WHERE lock_id = name AND owner = the_owner AND hold_id = the_hold),
+    (SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, fence) ORDER BY nr), '[]')
+    FROM holds JOIN locks ON id = lock_id WHERE lock_id = name AND ends_ms > now_ms)
+  );
+END $$;
+`;

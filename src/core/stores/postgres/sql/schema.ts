@@ -1,0 +1,48 @@
+import { operations } from './operations.ts';
+import { queue } from './queue.ts';
+import { reading } from './reading.ts';
+import { tables } from './tables.ts';
+import { upkeep } from './upkeep.ts';
+
+/** What is stored, and how: a process that knows another format keeps its hands off. Raised when old code would go wrong. */
+export const format = 1;
+/** Raised with each change of the SQL: the newest functions stay, whoever migrates last. */
+export const revision = 1;
+
+export const defaultSchema = 'reenlock';
+
+/** The SQL that makes the schema, or brings it to this version; it may be run again, in one transaction. */
+export function schemaSql(schema: string = defaultSchema): string {
+  return [begin, tables, queue, operations, reading, upkeep, end]
+    .join('')
+    .trimStart()
+    .replaceAll('{schema}', schema)
+    .replaceAll('{format}', String(format))
+    .replaceAll('{revision}', String(revision));
+}
+
+const begin = `
+-- One at a time: of two that make the same, one would fail.
+SELECT pg_advisory_xact_lock(hashtextextended('reenlock schema {schema}', 0));
+
+DO $$ BEGIN
+  IF to_regnamespace('{schema}') IS NULL THEN CREATE SCHEMA {schema}; END IF;
+END $$;
+
+CREATE TABLE IF NOT EXISTS {schema}.format (
+  is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+  format integer NOT NULL,
+  revision integer NOT NULL
+);
+
+DO $$ BEGIN
+  IF EXISTS (SELECT FROM {schema}.format AS f WHERE f.format > {format} OR f.revision > {revision}) THEN
+    RAISE SQLSTATE 'RL001' USING MESSAGE = 'the schema {schema} is of a newer version';
+  END IF;
+END $$;
+`;
+
+const end = `
+INSERT INTO {schema}.format (format, revision) VALUES ({format}, {revision})
+ON CONFLICT (is_only) DO UPDATE SET format = excluded.format, revision = excluded.revision;
+`;

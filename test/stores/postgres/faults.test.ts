@@ -1,0 +1,204 @@
+import { join } from 'node:path';
+import { Pool } from 'pg';
+import { createLocks, getLock, type Locks, type LocksOptions, lock, runInTrace } from 'reenlock';
+import { PostgresProxy } from '../../support/postgres/proxy.ts';
+import { usePostgres } from '../../support/postgres/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { runScript } from '../../support/processes/processes.ts';
+import { until } from '../../support/until.ts';
+import { longMs } from '../contract/harness.ts';
+
+watchLeaks();
+
+const key = 'order:42';
+
+describe('when PostgreSQL fails', () => {
+  const stage = usePostgres();
+  const created: Locks[] = [];
+  /** A process: its locks have a pool of their own. */
+  const locksOn = (url: string, options: LocksOptions = {}, timeoutMs = 5_000): Locks => {
+    const store = stage.storeOf({ pool: stage.connect({ connectionString: url }), timeoutMs });
+    const locks = createLocks({ store, pollMs: 100, waitMs: 60_000, storeTimeoutMs: 5_000, ...options });
+    created.push(locks);
+    return locks;
+  };
+  afterEach(async () => {
+    // Before the stage ends the pools.
+    await Promise.all(created.splice(0).map((locks) => locks.close({ drainMs: 0 })));
+  });
+
+  /** A waiter that is in the queue; what comes of it can be awaited. */
+  async function queued(locks: Locks, traceId: string): Promise<{ readonly fence: Promise<number> }> {
+    const isWaiting = new Promise<void>((resolve) => void locks.on('waiting', () => resolve()));
+    const fence = runInTrace(() => getLock(key).run(({ fence: own }) => own), { locks, traceId });
+    fence.catch(() => {});
+    await isWaiting;
+    return { fence };
+  }
+
+  it.each([
+    ['killed (-9)', 'SIGKILL'],
+    ['ended by a crash of one of its processes', 'SIGQUIT'],
+    ['ended in order, as for a failover by restart', 'SIGINT'],
+  ] as const)(
+    'the server is %s and started again: the hold and the queue are still there, and all goes on',
+    async (_, signal) => {
+      // As PostgreSQL does by default: the servers of the tests are set to lose the last commits in a crash.
+      await stage.pool.query('ALTER DATABASE postgres SET synchronous_commit = on');
+      const [one, two] = [locksOn(stage.server.url), locksOn(stage.server.url)];
+      await runInTrace(
+        async () => {
+          const hold = await lock.acquire(key, { leaseMs: longMs });
+          const waiter = await queued(two, 'waiter');
+          process.kill(stage.server.pid, signal);
+          await until(async () => (await stage.store.inspect(key).catch(() => undefined)) === undefined);
+          await stage.server.restart();
+          const { holds, waiters } = (await until(() => stage.store.inspect(key).catch(() => undefined)))!;
+          expect([holds.map(({ fence }) => fence), waiters.length]).toEqual([[hold.fence], 1]);
+          expect(hold.isHeld()).toBe(true);
+          await hold.release();
+          expect(await waiter.fence).toBeGreaterThan(hold.fence);
+        },
+        { locks: one, traceId: 'holder' },
+      );
+    },
+  );
+
+  it('a server that stays away is an error within `storeTimeoutMs`, and nobody is let in', async () => {
+    // What is given up is released in the background, until its lease is over.
+    const locks = locksOn(stage.server.url, { storeTimeoutMs: 300, leaseMs: 500 });
+    await runInTrace(() => lock.run('warm', () => undefined), { locks });
+    await stage.server.kill();
+    const refused = runInTrace(() => lock.tryAcquire(key), { locks });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', status: 503 });
+    await stage.server.restart();
+    await until(() => runInTrace(() => lock.run(key, () => true), { locks }).catch(() => false));
+  });
+
+  it('every connection is cut while one holds and others wait: each is served once, in its turn', async () => {
+    const proxy = await PostgresProxy.start(stage.server.port);
+    const [one, two] = [locksOn(proxy.url), locksOn(proxy.url)];
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire(key, { leaseMs: longMs });
+        const waiters = [await queued(two, 'a'), await queued(two, 'b'), await queued(two, 'c')];
+        proxy.cut();
+        await hold.release();
+        const fences = await Promise.all(waiters.map(({ fence }) => fence));
+        expect(fences).toEqual([...fences].sort((a, b) => a - b));
+        expect(fences[0]).toBeGreaterThan(hold.fence);
+      },
+      { locks: one, traceId: 'holder' },
+    );
+    await Promise.all(created.splice(0).map((locks) => locks.close()));
+    await stage.end();
+    await proxy.stop();
+  });
+
+  it.each(['cut', 'hang'] as const)(
+    'an acquire whose reply is lost (%s) is an error that leaves no hold',
+    async (how) => {
+      const proxy = await PostgresProxy.start(stage.server.port);
+      const locks = locksOn(proxy.url, { storeTimeoutMs: 5_000 }, 1_000);
+      await runInTrace(() => lock.run('warm', () => undefined), { locks });
+      const isLost = proxy.loseReply('"acquire"', how);
+      const outcome = runInTrace(() => lock.tryAcquire(key), { locks });
+      await expect(outcome).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+      await isLost;
+      await until(async () => (await stage.store.inspect(key)).holds.length === 0);
+      await Promise.all(created.splice(0).map((each) => each.close()));
+      await stage.end();
+      await proxy.stop();
+    },
+  );
+
+  it('a release whose reply is lost is tried again, and takes nothing from the next', async () => {
+    const proxy = await PostgresProxy.start(stage.server.port);
+    const [one, two] = [locksOn(proxy.url), locksOn(stage.server.url)];
+    await runInTrace(
+      async () => {
+        const hold = await lock.acquire(key, { leaseMs: longMs });
+        let isOver = false;
+        const next = runInTrace(
+          () =>
+            getLock(key).run(async (own) => {
+              await until(() => isOver);
+              return own.isHeld();
+            }),
+          { locks: two, traceId: 'next' },
+        );
+        await until(async () => (await stage.store.inspect(key)).waiters.length === 1);
+        const isLost = proxy.loseReply('"release"');
+        await hold.release();
+        await isLost;
+        isOver = true;
+        expect(await next).toBe(true);
+      },
+      { locks: one, traceId: 'holder' },
+    );
+    await Promise.all(created.splice(0).map((locks) => locks.close()));
+    await stage.end();
+    await proxy.stop();
+  });
+
+  it('a pool that is exhausted is an error of which nothing was applied, and the next call goes well', async () => {
+    const pool = stage.connect({ max: 1 });
+    const store = stage.storeOf({ pool, timeoutMs: 200 });
+    const greedy = await pool.connect();
+    const { request } = stage.deafProcess().line();
+    const terms = { leaseMs: longMs, queue: false, maxWaiters: 1, livenessMs: longMs };
+    await expect(store.acquire(request, terms)).rejects.toMatchObject({ outcome: 'not-applied' });
+    greedy.release();
+    expect((await stage.inspect()).holds).toEqual([]);
+    expect(await store.acquire(request, terms)).toMatchObject({ status: 'granted' });
+  });
+
+  it('a clock that was set back lets fences rise all the same, and one that was set forward ends leases', async () => {
+    const process = stage.deafProcess();
+    const first = process.line();
+    const { fence } = await first.hold();
+    try {
+      await setClock(-3_600_000_000);
+      await first.release();
+      const second = await process.line().hold();
+      expect(second.fence).toBe(fence + 1);
+      await setClock(3_600_000_000);
+      const third = await process.line().hold();
+      expect(third.fence).toBeGreaterThan(second.fence);
+      expect((await stage.order()).holds).toHaveLength(1);
+    } finally {
+      await setClock(0);
+    }
+  });
+
+  /** The clock of the functions; that of the machine can't be set. */
+  async function setClock(offsetUs: number): Promise<void> {
+    const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + ${offsetUs}`;
+    await stage.pool.query(
+      `CREATE OR REPLACE FUNCTION reenlock.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT ${now} $$`,
+    );
+  }
+
+  it('three processes on one key are inside one at a time, and each has its share', async () => {
+    const admin = new Pool({ connectionString: stage.server.url, max: 1 });
+    await admin.query('CREATE TABLE ledger (balance integer NOT NULL)');
+    await admin.query('INSERT INTO ledger VALUES (0)');
+    await admin.query('CREATE TABLE turns (nr serial, process text, fence bigint)');
+    const [lines, turns] = [3, 10];
+    const file = join(__dirname, 'processes/worker.ts');
+    const names = ['a', 'b', 'c'];
+    const ended = await Promise.all(
+      names.map((name) => runScript(file, { args: [stage.server.url, name, String(lines), String(turns)] })),
+    );
+    expect(ended).toEqual(names.map(() => ({ code: 0, stdout: '', stderr: '' })));
+    const { rows: ledger } = await admin.query('SELECT balance FROM ledger');
+    expect(ledger).toEqual([{ balance: names.length * lines * turns }]);
+    const { rows } = await admin.query<{ process: string; fence: string }>(
+      'SELECT process, fence FROM turns ORDER BY nr',
+    );
+    const fences = rows.map(({ fence }) => Number(fence));
+    expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+    await admin.query('DROP TABLE ledger, turns');
+    await admin.end();
+  }, 60_000);
+});

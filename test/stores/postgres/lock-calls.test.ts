@@ -1,0 +1,145 @@
+import { LockCalls, type Operation } from '../../../src/core/stores/postgres/lock-calls.ts';
+import { PostgresStatements } from '../../../src/core/stores/postgres/statements.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { FakePool, type Sent } from '../../support/postgres/fake-pool.ts';
+import { usePostgres } from '../../support/postgres/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { outcomeOf } from '../../support/stores/set-up.ts';
+import { longMs } from '../contract/harness.ts';
+
+watchLeaks();
+
+describe('the calls on locks', () => {
+  const setUp = () => {
+    const clock = new ManualClock();
+    const pool = new FakePool();
+    const onSent = jest.fn();
+    const calls = new LockCalls(new PostgresStatements(pool, clock, 5_000), 'reenlock', onSent);
+    const ask = (id: string, fence: number, op: Operation['op'] = 'renew') => outcomeOf(calls.run(id, { op, fence }));
+    return { clock, pool, onSent, ask };
+  };
+  const fencesOf = ({ values }: Sent) =>
+    (JSON.parse(String(values?.[2])) as { fence: number }[]).map(({ fence }) => fence);
+  const answer = (sent: Sent) => sent.answer(JSON.stringify(fencesOf(sent).map((fence) => ['renewed', fence])));
+
+  it('of one lock go one statement at a time: what is asked for meanwhile goes with the next one, in order', async () => {
+    const { clock, pool, onSent, ask } = setUp();
+    const outcomes = [ask('a', 1)];
+    await clock.settle();
+    outcomes.push(...[2, 3, 4].map((fence) => ask('a', fence)));
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[1]]);
+    answer(pool.sent[0]!);
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[1], [2, 3, 4]]);
+    outcomes.push(ask('a', 5));
+    answer(pool.sent[1]!);
+    await clock.settle();
+    answer(pool.sent[2]!);
+    await Promise.all(outcomes.map(({ settled }) => settled));
+    expect(outcomes.map(({ value }) => value)).toEqual([1, 2, 3, 4, 5].map((fence) => ['renewed', fence]));
+    expect(pool.connections).toHaveLength(3);
+    expect(onSent).toHaveBeenCalledTimes(3);
+  });
+
+  it('of several locks go side by side', async () => {
+    const { clock, pool, ask } = setUp();
+    ask('a', 1);
+    ask('b', 2);
+    await clock.settle();
+    expect(pool.sent.map(({ values }) => values?.[1])).toEqual(['a', 'b']);
+  });
+
+  it('go with those that came while there was no connection', async () => {
+    const { clock, pool, ask } = setUp();
+    pool.isOpen = false;
+    ask('a', 1);
+    await clock.settle();
+    ask('a', 2);
+    pool.waiting[0]!.lend();
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[1, 2]]);
+  });
+
+  it('are no more than 64 in a statement', async () => {
+    const { clock, pool, ask } = setUp();
+    for (let fence = 0; fence < 150; fence++) ask('a', fence);
+    for (let round = 0; round < 3; round++) {
+      await clock.settle();
+      answer(pool.sent[round]!);
+    }
+    await clock.settle();
+    expect(pool.sent.map((sent) => fencesOf(sent).length)).toEqual([64, 64, 22]);
+  });
+
+  it('fail together with their statement, and those after them are sent', async () => {
+    const { clock, pool, ask } = setUp();
+    const outcomes = [ask('a', 1)];
+    await clock.settle();
+    outcomes.push(ask('a', 2, 'release'), ask('a', 3), ask('a', 4));
+    answer(pool.sent[0]!);
+    await clock.settle();
+    const last = ask('a', 5);
+    pool.sent[1]!.fail(new Error('gone'));
+    await clock.settle();
+    expect(outcomes.map(({ state }) => state)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected']);
+    expect(outcomes[1]!.error).toMatchObject({
+      outcome: 'unknown',
+      message: 'The lock store did not answer to release and renew',
+    });
+    answer(pool.sent[2]!);
+    await last.settled;
+    expect(last.state).toBe('fulfilled');
+  });
+
+  it('that all waited for a connection in vain were not applied, and do not keep later ones waiting', async () => {
+    const { clock, pool, ask } = setUp();
+    pool.isOpen = false;
+    const outcomes = [ask('a', 1), ask('a', 2)];
+    await clock.advance(4_000);
+    outcomes.push(ask('a', 3));
+    await clock.advance(1_000);
+    for (const { error } of outcomes) expect(error).toMatchObject({ outcome: 'not-applied' });
+    pool.isOpen = true;
+    const last = ask('a', 4);
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[4]]);
+    answer(pool.sent[0]!);
+    await last.settled;
+  });
+
+  it('keep nothing of a lock when they are over', async () => {
+    const { clock, pool, ask } = setUp();
+    for (const fence of [1, 2]) {
+      const outcome = ask('a', fence);
+      await clock.settle();
+      expect(pool.sent).toHaveLength(fence);
+      answer(pool.sent.at(-1)!);
+      await outcome.settled;
+    }
+    expect(clock.timerCount).toBe(0);
+  });
+});
+
+describe('on a server', () => {
+  const stage = usePostgres();
+
+  it('a lock that many of a process ask for at once keeps one connection of the pool', async () => {
+    const pool = stage.connect({ max: 10 });
+    stage.store = stage.storeOf({ pool });
+    const process = stage.deafProcess();
+    await process.line().hold();
+    const lines = Array.from({ length: 200 }, () => process.line());
+    const replies = await Promise.all(lines.map((line) => line.ask({ maxWaiters: 1_000 })));
+    expect(replies.map((reply) => 'position' in reply && reply.position)).toEqual(lines.map((_, position) => position));
+    expect(pool.totalCount).toBe(1);
+  });
+
+  it('a release and the acquire after it are done in their order, though they are asked for together', async () => {
+    const process = stage.deafProcess();
+    const [one, two] = [process.line(), process.line()];
+    await one.hold();
+    const replies = await Promise.all([one.renew(1), one.release(longMs), two.try(), one.try()]);
+    expect(replies.map(({ status }) => status)).toEqual(['lost', 'released', 'granted', 'cancelled']);
+  });
+});

@@ -1,0 +1,250 @@
+import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { PostgresStatements, type Statement } from '../../../src/core/stores/postgres/statements.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { FakePool } from '../../support/postgres/fake-pool.ts';
+import { usePostgres } from '../../support/postgres/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { outcomeOf } from '../../support/stores/set-up.ts';
+import { until } from '../../support/until.ts';
+
+watchLeaks();
+
+const timeoutMs = 5_000;
+const statement: Statement = { operation: 'acquire', text: 'SELECT $1', values: () => [42] };
+
+function setUp() {
+  const clock = new ManualClock();
+  const pool = new FakePool();
+  const statements = new PostgresStatements(pool, clock, timeoutMs);
+  const ask = () => outcomeOf(statements.run(statement));
+  /** The statement that was sent last, once it was. */
+  const last = async () => {
+    await clock.settle();
+    return pool.sent.at(-1)!;
+  };
+  return { clock, pool, ask, last };
+}
+
+const failed = (code: string | undefined, message = 'of the server') => Object.assign(new Error(message), { code });
+
+describe('a statement', () => {
+  it('is sent on a connection that is lent for it, and given back with the answer', async () => {
+    const { clock, pool, ask, last } = setUp();
+    const outcome = ask();
+    const sent = await last();
+    expect(sent).toMatchObject({ text: 'SELECT $1', values: [42] });
+    expect(sent.connection.released).toBeUndefined();
+    sent.answer('yes');
+    await outcome.settled;
+    expect([outcome.value, sent.connection.released]).toEqual([['yes'], 'kept']);
+    expect(pool.connections).toHaveLength(1);
+    expect(sent.connection.listenerCount('error')).toBe(0);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('is not sent where no connection can be had: nothing was applied', async () => {
+    const { clock, pool, ask } = setUp();
+    pool.isOpen = false;
+    const outcome = ask();
+    await clock.settle();
+    const cause = failed('ECONNREFUSED');
+    pool.waiting[0]!.fail(cause);
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause });
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('is not sent where a pool throws in place of rejecting', async () => {
+    const clock = new ManualClock();
+    const pool = new FakePool();
+    pool.connect = () => {
+      throw failed(undefined, 'no such pool');
+    };
+    const outcome = outcomeOf(new PostgresStatements(pool, clock, timeoutMs).run(statement));
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied', cause: { message: 'no such pool' } });
+  });
+
+  it('is given up where the pool has no connection in time, and one that comes late is given back at once', async () => {
+    const { clock, pool, ask } = setUp();
+    pool.isOpen = false;
+    const outcome = ask();
+    await clock.advance(timeoutMs - 1);
+    expect(outcome.state).toBe('pending');
+    await clock.advance(1);
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
+    const late = pool.waiting[0]!.lend();
+    await clock.settle();
+    expect([late.released, pool.sent]).toEqual(['kept', []]);
+  });
+
+  it('that is not answered in time leaves it unknown, and its connection is closed', async () => {
+    const { clock, ask, last } = setUp();
+    const outcome = ask();
+    const sent = await last();
+    await clock.advance(timeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'unknown', message: 'The lock store did not answer to acquire' });
+    expect(sent.connection.released).toBe('closed');
+    sent.answer('late');
+    await clock.settle();
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it.each([
+    ['42501', 'permission denied', 'not-applied', 'kept'],
+    ['57014', 'canceling statement', 'not-applied', 'kept'],
+    ['55P03', 'canceling statement due to lock timeout', 'not-applied', 'kept'],
+    ['25006', 'cannot execute in a read-only transaction', 'not-applied', 'kept'],
+    ['53100', 'disk full', 'not-applied', 'kept'],
+    ['08006', 'connection failure', 'unknown', 'closed'],
+    ['57P01', 'terminating connection', 'unknown', 'closed'],
+    ['58030', 'could not write', 'unknown', 'closed'],
+    ['XX000', 'internal error', 'unknown', 'closed'],
+    ['40003', 'statement completion unknown', 'unknown', 'closed'],
+    ['ECONNRESET', 'read ECONNRESET', 'unknown', 'closed'],
+    ['EPIPE', 'write EPIPE', 'unknown', 'closed'],
+    [undefined, 'Connection terminated unexpectedly', 'unknown', 'closed'],
+  ])('that fails with %s (%s) is %s, and its connection is %s', async (code, message, expected, released) => {
+    const { ask, last, pool } = setUp();
+    const outcome = ask();
+    const cause = failed(code, message);
+    (await last()).fail(cause);
+    await outcome.settled;
+    expect(outcome.error).toBeInstanceOf(LockStoreError);
+    expect(outcome.error).toMatchObject({ outcome: expected, cause });
+    expect(pool.connections.map((connection) => connection.released)).toEqual([released]);
+  });
+
+  it('survives what its connection says while it is lent', async () => {
+    const { ask, last } = setUp();
+    const outcome = ask();
+    const sent = await last();
+    sent.connection.emit('error', failed('ECONNRESET'));
+    sent.fail(failed('ECONNRESET'));
+    await outcome.settled;
+    expect(outcome.state).toBe('rejected');
+  });
+
+  it.each(['40001', '40P01'])('that others were in the way of (%s) is sent again, and not for ever', async (code) => {
+    const { clock, pool, ask, last } = setUp();
+    const first = ask();
+    (await last()).fail(failed(code));
+    await clock.advance(100);
+    (await last()).answer('yes');
+    await first.settled;
+    expect(first.value).toEqual(['yes']);
+    expect(pool.sent).toHaveLength(2);
+    const second = ask();
+    for (let attempt = 1; attempt <= 8; attempt++) {
+      (await last()).fail(failed(code));
+      await clock.advance(1_000);
+    }
+    expect(second.error).toMatchObject({ outcome: 'not-applied', cause: { code } });
+    expect(pool.sent).toHaveLength(10);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('takes its values once, when there is a connection', async () => {
+    const { clock, pool } = setUp();
+    pool.isOpen = false;
+    const values = jest.fn(() => [1]);
+    const outcome = outcomeOf(new PostgresStatements(pool, clock, timeoutMs).run({ ...statement, values }));
+    await clock.settle();
+    expect(values).not.toHaveBeenCalled();
+    pool.isOpen = true;
+    pool.waiting[0]!.lend();
+    await clock.settle();
+    pool.sent[0]!.fail(failed('40001'));
+    await clock.advance(100);
+    pool.sent[1]!.answer('yes');
+    await outcome.settled;
+    expect(values).toHaveBeenCalledTimes(1);
+  });
+
+  it('is sent in a transaction of the right level where those of the pool are of another, from then on', async () => {
+    const { clock, pool, ask } = setUp();
+    const [first, second] = [ask(), ask()];
+    await clock.settle();
+    for (const sent of pool.sent.slice(0, 2)) sent.fail(failed('RL002'));
+    const answerAll = async (from: number): Promise<string[]> => {
+      for (let at = from; ; at++) {
+        await clock.settle();
+        if (pool.sent.length <= at) return pool.sent.slice(from).map(({ text }) => text);
+        pool.sent[at]!.answer('yes');
+      }
+    };
+    const texts = await answerAll(2);
+    const whole = ['BEGIN ISOLATION LEVEL READ COMMITTED', 'SELECT $1', 'COMMIT'];
+    expect(texts.sort()).toEqual([...whole, ...whole].sort());
+    await Promise.all([first.settled, second.settled]);
+    expect([first.value, second.value]).toEqual([['yes'], ['yes']]);
+    const before = pool.sent.length;
+    ask();
+    expect(await answerAll(before)).toEqual(whole);
+  });
+
+  it('that fails within a transaction leaves none behind: the connection is closed', async () => {
+    const { clock, pool, ask, last } = setUp();
+    const outcome = ask();
+    (await last()).fail(failed('RL002'));
+    await clock.settle();
+    pool.sent[1]!.answer('');
+    await clock.settle();
+    pool.sent[2]!.fail(failed('42501'));
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
+    expect(pool.connections.map(({ released }) => released)).toEqual(['kept', 'closed']);
+  });
+
+  it('that is of another level even so is an error, and not tried for ever', async () => {
+    const { clock, pool, ask, last } = setUp();
+    const outcome = ask();
+    (await last()).fail(failed('RL002'));
+    await clock.settle();
+    pool.sent[1]!.answer('');
+    await clock.settle();
+    pool.sent[2]!.fail(failed('RL002'));
+    await outcome.settled;
+    expect(outcome.state).toBe('rejected');
+  });
+});
+
+describe('on a server', () => {
+  const stage = usePostgres();
+
+  /** A renewal that waits for the row of its lock, which another transaction has, and what then happens to it. */
+  async function blocked(happen: (pid: number) => Promise<unknown>): Promise<unknown> {
+    const line = stage.deafProcess().line();
+    const { fence } = await line.hold();
+    const blocker = await stage.pool.connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT * FROM reenlock.locks FOR UPDATE');
+    const outcome = line.renew(fence).catch((error: unknown) => error);
+    const pid = await until(async () => {
+      const waiting = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+      return (await stage.pool.query<{ pid: number }>(waiting)).rows[0]?.pid;
+    });
+    await happen(pid as number);
+    const settled = await outcome;
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    return settled;
+  }
+
+  it('a statement that the server cancelled was certainly not applied', async () => {
+    const error = await blocked((pid) => stage.pool.query('SELECT pg_cancel_backend($1)', [pid]));
+    expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: { code: '57014' } });
+  });
+
+  it('a connection that the server ended leaves it unknown, and the pool has no use for it', async () => {
+    const error = await blocked((pid) => stage.pool.query('SELECT pg_terminate_backend($1)', [pid]));
+    expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    const { rows } = await stage.pool.query('SELECT 1 AS one');
+    expect(rows).toEqual([{ one: 1 }]);
+  });
+
+  it('a row that is locked by somebody else for long is given up on the server, too', async () => {
+    const error = await blocked(async () => {});
+    expect(error).toMatchObject({ outcome: 'not-applied', cause: { code: '55P03' } });
+  });
+});

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { aptInstall } from '../processes/apt.ts';
+import { onFreePort } from '../processes/free-port.ts';
+import { guarded } from '../processes/guarded.ts';
+import { type PostgresServer, unprivileged } from './server.ts';
+
+const missing =
+  'The tests need PgBouncer, and it was not found. Either put pgbouncer on the PATH, or run the tests as root on a ' +
+  'Debian-like system, where they install it with apt-get.';
+
+/** A PgBouncer before a server, on a loopback port of its own. */
+export interface PgBouncer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a PgBouncer that lends its connections for a transaction, or for a session, and has so many of them. */
+export async function startPgBouncer(
+  server: PostgresServer,
+  mode: 'transaction' | 'session',
+  size = 5,
+): Promise<PgBouncer> {
+  const dir = await mkdtemp(join(tmpdir(), 'reenlock-pgbouncer-'));
+  const account = unprivileged();
+  if (account !== undefined) await chown(dir, account.uid, account.gid);
+  const bouncer = await onFreePort(async (port) => {
+    const settings = [
+      '[databases]',
+      `postgres = host=127.0.0.1 port=${server.port} dbname=postgres user=postgres`,
+      '[pgbouncer]',
+      `listen_addr = 127.0.0.1`,
+      `listen_port = ${port}`,
+      'unix_socket_dir =',
+      'auth_type = any',
+      `pool_mode = ${mode}`,
+      `default_pool_size = ${size}`,
+      'ignore_startup_parameters = extra_float_digits',
+    ];
+    const file = join(dir, 'pgbouncer.ini');
+    await writeFile(file, settings.join('\n'));
+    const child = spawn(pgBouncerBinary(), [file], { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], ...account });
+    const exited = guarded(child, dir);
+    let output = '';
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const isUp = (async () => {
+      while (!output.includes('process up')) await once(child.stderr, 'data');
+      return true;
+    })();
+    if (!(await Promise.race([isUp, exited.then(() => false)]))) throw new Error(`pgbouncer did not start:\n${output}`);
+    return { port, child, exited };
+  });
+  return {
+    url: `postgres://postgres@127.0.0.1:${bouncer.port}/postgres`,
+    async stop() {
+      bouncer.child.kill('SIGTERM');
+      await bouncer.exited;
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function pgBouncerBinary(): string {
+  const find = (): string | undefined =>
+    [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+      .map((folder) => join(folder, 'pgbouncer'))
+      .find((file) => existsSync(file));
+  const known = find();
+  if (known !== undefined) return known;
+  aptInstall('pgbouncer', missing);
+  const installed = find();
+  if (installed === undefined) throw new Error(missing);
+  return installed;
+}
