@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { LockConfigError } from '../model/errors.ts';
 import { describe } from '../model/validate.ts';
 
-/** The frameworks whose calls can be told apart. Each has an adapter, `reenlock/<name>`. */
+/** The frameworks whose calls can be told apart. */
 type Framework = 'express' | 'koa' | 'fastify' | 'hono';
 
 const names: Readonly<Record<Framework, string>> = {
@@ -31,9 +31,7 @@ export function checkCall(
   const expected = `Expected a middleware of \`reenlock/${own}\` to be called`;
   const caller = callerOf(first, second);
   if (caller !== undefined && caller !== own) {
-    throw new LockConfigError(
-      `${expected} by ${names[own]}, got a call by ${names[caller]}: import it from \`reenlock/${caller}\` instead`,
-    );
+    throw new LockConfigError(`${expected} by ${names[own]}, got a call by ${names[caller]}: ${insteadOf(caller)}`);
   }
   if (typeof next !== 'function') {
     throw new LockConfigError(
@@ -58,6 +56,14 @@ export function checkFactoryCall(call: string, first: unknown): void {
   throw new LockConfigError(
     `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`,
   );
+}
+
+/** What to do in a framework: some have no adapter. */
+function insteadOf(caller: Framework): string {
+  const hasAdapter = caller === 'express' || caller === 'koa';
+  return hasAdapter
+    ? `import it from \`reenlock/${caller}\` instead`
+    : 'it has no adapter yet, so wrap the handler in `runInTrace`';
 }
 
 function callerOf(first: unknown, second: unknown): Framework | undefined {

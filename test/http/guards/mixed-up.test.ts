@@ -62,7 +62,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
 });
 
 describe.each(['traceContext', 'lockOn'] as const)(
-  '%s of Express or Koa in a framework that has an adapter of its own',
+  '%s of Express or Koa in a framework that has no adapter',
   (name) => {
     const next = jest.fn();
     const raw = new IncomingMessage(new Socket());
@@ -79,14 +79,14 @@ describe.each(['traceContext', 'lockOn'] as const)(
       ['an async Fastify hook', 'Fastify', [{ raw }, { raw: response }]],
       ['a Fastify plugin', 'Fastify', [{ addHook: next }, {}, next]],
       ['a Hono middleware', 'Hono', [hono, next]],
-    ])('names the import to use when it is called as %s', (_, caller, args) => {
+    ])('says what to call instead when it is called as %s', (_, caller, args) => {
       for (const [own, middleware] of [
         ['Express', forExpress[name]],
         ['Koa', forKoa[name]],
       ] as const) {
         expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
           new LockConfigError(
-            `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: import it from \`reenlock/${caller.toLowerCase()}\` instead`,
+            `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: it has no adapter yet, so wrap the handler in \`runInTrace\``,
           ),
         );
       }
