@@ -225,7 +225,8 @@ export class Recorder {
   readonly #asked = new Map<string, string>();
 
   #note(kind: Entry['kind'], what: Partial<Entry>, hold?: Hold): void {
-    if (kind === 'asked') this.#asked.set(what.hold as string, `${what.owner} ${what.key}`);
+    // Without a queue in the store, a newcomer stands behind the waiters of its process, and is asked for later or never.
+    if (kind === 'asked' || kind === 'queued') this.#asked.set(what.hold as string, `${what.owner} ${what.key}`);
     else if (kind === 'granted' || kind === 'refused') this.#asked.delete(what.hold as string);
     // The time first: the process may be stopped between the two.
     const at = this.#now();

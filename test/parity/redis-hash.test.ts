@@ -62,10 +62,10 @@ describeStores('a Redis hash lock with release notification', ({ stage, service 
     // A command that was sent twice counts once.
     const sent = stage.deafProcess().line('trace');
     await sent.hold();
-    await sent.hold();
+    await sent.copy.hold();
     expect(await owners()).toEqual(['trace']);
-    expect((await sent.release(longMs)).status).toBe('released');
-    expect((await sent.release(longMs)).status).toBe('released');
+    expect((await sent.copy.release(longMs)).status).toBe('released');
+    expect((await sent.copy.release(longMs)).status).toBe('released');
     expect(await owners()).toEqual([]);
   });
 

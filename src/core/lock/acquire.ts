@@ -121,8 +121,13 @@ function acquireFromStore(
     onFailed: fail,
   };
   const { leaseMs, waitMs } = settings;
+  const { key, category, traceId, request } = source;
+  // A literal, not a spread: ten thousand of these may wait.
   runtime.acquires.acquire({
-    ...source,
+    key,
+    category,
+    traceId,
+    request,
     leaseMs,
     waitMs,
     startedAt,

@@ -115,8 +115,10 @@ describe('`trust` with secrets', () => {
 
   it('shows the audience alone, to whoever prints the settings or writes them as JSON', () => {
     const locks = build({ secrets: [newest, Buffer.from(older)], audience: 'shop' });
+    const printed = inspect(locks, { depth: 20, showHidden: true, getters: true });
+    for (const secret of [newest, older]) expect(printed).not.toContain(secret);
     const shown = [
-      inspect(locks, { depth: 20, showHidden: true, getters: true }),
+      inspect(locks.settings, { depth: 20, showHidden: true, getters: true }),
       JSON.stringify(locks.settings),
       JSON.stringify(Object.getOwnPropertyDescriptors(locks.settings.trust)),
     ];

@@ -8,6 +8,8 @@ import type { BoardMessage, Row } from '../../support/http/boards.ts';
 import { coreTests, type Job, type Setup } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
+// Hundreds of locks, minutes of the manual clock: that takes a while on a busy machine.
+jest.setTimeout(60_000);
 
 /** An open page: what it was sent, and the rows that it would show. */
 interface Watcher {
