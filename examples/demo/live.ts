@@ -10,7 +10,7 @@ const orders = ['42', '43', '44', '45'];
 export async function showBoard(): Promise<void> {
   const locks = createLocks();
   const app = express();
-  // Whoever reaches this port may look and release: it is on loopback, and there is nothing to lose.
+  // Every visitor of this port may look and release: it is on loopback, and there is nothing to lose.
   app.use('/locks', lockBoard({ locks, authorize: () => ({ name: 'you', mayForceRelease: true }) }));
   app.use(traceContext({ locks }));
   const guard = lockOn((req: Request<{ id: string }>) => `order:${req.params.id}`, { category: 'orders' });

@@ -3,7 +3,7 @@ import type { BoardCall } from './board-reply.ts';
 
 const maxBodyBytes = 16_384;
 
-/** Why a request was refused: its HTTP status, and a sentence for whoever sent it. */
+/** Why a request was refused: its HTTP status, and a sentence for its sender. */
 export class RequestRefusal extends Error {
   readonly status: number;
 

@@ -33,7 +33,7 @@ export function inTime<T>(clock: Clock, ms: number, answer: Promise<T>, onLate: 
   });
 }
 
-/** A connection of the pool; one that comes too late is given back at once. */
+/** A connection of the pool; one that comes too late is released at once. */
 export function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   let isLate = false;
   // A pool of another make may throw.

@@ -204,7 +204,7 @@ export class RedisStore implements LockStore {
     return scripts.run(renew, [...args, terms.fence], readRenew);
   }
 
-  /** The keys and the first two arguments of a script, as _shared.lua names them. */
+  /** The keys and the first two arguments of a script, as lua/parts/call.lua names them. */
   #args(request: HoldRequest, amount: Item, flag: number, maxWaiters = 0, livenessMs = 0): Item[] {
     const [record, queue] = this.#keys(request.id);
     const rest = `${amount} ${flag} ${waiterTerms(request)} ${maxWaiters} ${livenessMs} ${this.#channels}`;

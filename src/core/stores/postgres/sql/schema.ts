@@ -6,7 +6,7 @@ import { upkeep } from './upkeep.ts';
 
 /** What is stored, and how: a process that knows another format keeps its hands off. Raised when old code would go wrong. */
 export const format = 1;
-/** Raised with each change of the SQL: the newest functions stay, whoever migrates last. */
+/** Raised with each change of the SQL: the newest functions stay, in whatever order processes migrate. */
 export const revision = 1;
 
 export const defaultSchema = 'reenlock';
