@@ -24,10 +24,10 @@ async function readBody(call: Call, stage: ServerStage): Promise<void> {
   for await (const chunk of call.req) stage.note(`first reads ${chunk}`);
 }
 
-describeFrameworks('a client that hangs up in the middle of its request', (framework) => {
+describeFrameworks('A client that hangs up in the middle of its request', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[abort-midway-01] leaves the hold to the handler that reads it, until that has undone its work and failed', async () => {
+  it('[abort-midway-01] A handler that reads the body keeps its hold until it has undone its work and failed', async () => {
     const undone = gate();
     const contest = await Contest.opened(
       framework,
@@ -53,7 +53,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
     await contest.expectHandedOn();
   });
 
-  it('[abort-midway-02] leaves the hold to the handler that does not read it, until that has answered', async () => {
+  it('[abort-midway-02] A handler that does not read the body keeps its hold until it has answered', async () => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
@@ -75,7 +75,7 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
     await contest.expectHandedOn();
   });
 
-  it('[abort-midway-03] and is given up by the server’s requestTimeout leaves the hold to its handler, too', async () => {
+  it('[abort-midway-03] A handler keeps its hold if the server’s requestTimeout gives up a request whose client has hung up', async () => {
     const work = gate();
     const server = createServer({ requestTimeout: 50, connectionsCheckingInterval: 10 });
     const contest = await Contest.opened(
@@ -97,10 +97,10 @@ describeFrameworks('a client that hangs up in the middle of its request', (frame
   });
 });
 
-describeFrameworks('a client that hangs up, with releaseOn `close`', (framework) => {
+describeFrameworks('A client that hangs up, with releaseOn `close`', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[abort-midway-04] leaves the hold to its handler all the same: the lock is kept until that has answered', async () => {
+  it('[abort-midway-04] With releaseOn `close`, a handler whose client hangs up keeps the lock until it has answered', async () => {
     const work = gate();
     const contest = await Contest.start(
       framework,
@@ -123,46 +123,49 @@ describeFrameworks('a client that hangs up, with releaseOn `close`', (framework)
   });
 });
 
-describeFrameworks('a client that has hung up before traceContext saw its request', (framework) => {
+describeFrameworks('A client that has hung up before traceContext saw its request', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it.each(['FIN', 'RST'] as const)('[abort-midway-05] gets no lock, and its handler never runs (%s)', async (how) => {
-    const slow = gate();
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        app.use(
-          framework.middleware(async (call, next) => {
-            if (call.req.url === '/late') {
-              call.req.socket.once('close', () => stage.note('gone'));
-              stage.note('comes');
-              await slow;
-            }
-            return next();
-          }),
-        );
-        app.use(framework.traceContext({ locks: stage.locks }));
-        app.route('/late', framework.lockOn('k'), () => stage.note('late in'));
-        app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
-      },
-      { bare: true },
-    );
-    // From here on a free key is had in the turn of its guard.
-    await stage.get('/before', 'before');
-    const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
-    await stage.until('comes');
-    await client.hangUp(how);
-    await stage.until('gone');
-    slow.open();
-    await stage.get('/nowhere');
-    await stage.free('k');
-    // Its trace is its own: there was nobody left to trust.
-    const aborted = expect.stringMatching(/^aborted [0-9a-f]{32} k$/);
-    expect(stage.journal.filter((line) => !line.endsWith(' warm'))).toEqual(['comes', 'gone', aborted]);
-  });
+  it.each(['FIN', 'RST'] as const)(
+    '[abort-midway-05] A request whose client has already hung up gets no lock, and its handler never runs (%s)',
+    async (how) => {
+      const slow = gate();
+      const stage = await ServerStage.start(
+        framework,
+        (app, stage) => {
+          app.use(
+            framework.middleware(async (call, next) => {
+              if (call.req.url === '/late') {
+                call.req.socket.once('close', () => stage.note('gone'));
+                stage.note('comes');
+                await slow;
+              }
+              return next();
+            }),
+          );
+          app.use(framework.traceContext({ locks: stage.locks }));
+          app.route('/late', framework.lockOn('k'), () => stage.note('late in'));
+          app.route('/before', framework.lockOn('warm'), (call) => call.send('subscribed'));
+        },
+        { bare: true },
+      );
+      // From here on a free key is had in the turn of its guard.
+      await stage.get('/before', 'before');
+      const client = (await stage.connect()).request({ path: '/late', trace: 'late' });
+      await stage.until('comes');
+      await client.hangUp(how);
+      await stage.until('gone');
+      slow.open();
+      await stage.get('/nowhere');
+      await stage.free('k');
+      // Its trace is its own: there was nobody left to trust.
+      const aborted = expect.stringMatching(/^aborted [0-9a-f]{32} k$/);
+      expect(stage.journal.filter((line) => !line.endsWith(' warm'))).toEqual(['comes', 'gone', aborted]);
+    },
+  );
 
   it.each(['end', 'destroy'] as const)(
-    'leaves what its handler locks to that, until it calls res.%s()',
+    'A lock that a handler acquires after its client has hung up is held until the handler calls res.%s()',
     async (method) => {
       const slow = gate();
       const stage = await ServerStage.start(

@@ -10,7 +10,7 @@ watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
-describeFrameworks('a client that hangs up while it waits', (framework) => {
+describeFrameworks('A client that hangs up while it waits', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
@@ -40,7 +40,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
   }
 
   it.each(hangups)(
-    '[abort-waiting-01] leaves the queue, gives back its outer hold, and its handler never runs (%s)',
+    '[abort-waiting-01] A client that hangs up while it waits leaves the queue, releases its outer hold, and its handler never runs (%s)',
     async (how) => {
       const { stage, go } = await waiting();
       const first = stage.get('/first', 'first');
@@ -63,7 +63,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     },
   );
 
-  it('has its request fail as an aborted one: nobody reads its status, but logs do', async () => {
+  it('A request whose client hangs up while it waits fails as aborted: nobody reads its status, but logs do', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.onError((error, call) => {
@@ -88,7 +88,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('second in');
   });
 
-  it('[abort-waiting-02] hands on a grant that comes in the very moment in which it leaves', async () => {
+  it('[abort-waiting-02] A grant that arrives at the moment in which the client leaves goes to the next waiter', async () => {
     const { stage, go } = await waiting();
     const first = stage.get('/first', 'first');
     await stage.until('first in');
@@ -103,7 +103,7 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     await stage.free('k', 'outer');
   });
 
-  it('[abort-waiting-03] has its queue entry gone, too, when the key function was still at work as it left', async () => {
+  it('[abort-waiting-03] A client that leaves while its key function still runs leaves no queue entry', async () => {
     const key = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
@@ -127,58 +127,64 @@ describeFrameworks('a client that hangs up while it waits', (framework) => {
     expect(stage.journal).not.toContain('granted first k');
   });
 
-  it.each(hangups)('[abort-waiting-04] hands on a grant that is on its way to it, in no time (%s)', async (how) => {
-    const clock = new ManualClock();
-    const store = new FakeStore(clock);
-    const { stage, go } = await waiting({ clock, store });
-    const first = stage.get('/first', 'first');
-    await stage.until('first in');
-    const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
-    await stage.until('waiting second k');
-    const third = stage.get('/third', 'third');
-    await stage.until('waiting third k');
+  it.each(hangups)(
+    '[abort-waiting-04] A grant that is on its way to a client that has left goes to the next waiter at once (%s)',
+    async (how) => {
+      const clock = new ManualClock();
+      const store = new FakeStore(clock);
+      const { stage, go } = await waiting({ clock, store });
+      const first = stage.get('/first', 'first');
+      await stage.until('first in');
+      const second = (await stage.connect()).request({ path: '/second', trace: 'second' });
+      await stage.until('waiting second k');
+      const third = stage.get('/third', 'third');
+      await stage.until('waiting third k');
 
-    // The store makes it the holder, and this process does not hear of it yet.
-    store.isMute = true;
-    const answer = store.gate('release');
-    go.open();
-    expect((await first).status).toBe(200);
-    await stage.get('/nowhere');
-    expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['second', ['third']]);
-    store.isMute = false;
-    await second.hangUp(how);
-    expect((await third).status).toBe(200);
-    answer();
-    await stage.free('k', 'outer');
-    stage.expectOrder('first in', 'aborted second k', 'third in');
-    expect(stage.journal).not.toContain('second in');
-  });
+      // The store makes it the holder, and this process does not hear of it yet.
+      store.isMute = true;
+      const answer = store.gate('release');
+      go.open();
+      expect((await first).status).toBe(200);
+      await stage.get('/nowhere');
+      expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['second', ['third']]);
+      store.isMute = false;
+      await second.hangUp(how);
+      expect((await third).status).toBe(200);
+      answer();
+      await stage.free('k', 'outer');
+      stage.expectOrder('first in', 'aborted second k', 'third in');
+      expect(stage.journal).not.toContain('second in');
+    },
+  );
 
-  it.each(hangups)('[abort-waiting-05] for one of several keys gives back those that it had (%s)', async (how) => {
-    const go = gate();
-    const stage = await ServerStage.start(framework, (app, stage) =>
-      app
-        .route('/first', lockOn('b'), async (call) => {
-          stage.note('first in');
-          await go;
-          call.send('first');
-        })
-        .route(
-          '/both',
-          lockOn(() => ['a', 'b']),
-          () => stage.note('both in'),
-        ),
-    );
-    const first = stage.get('/first', 'first');
-    await stage.until('first in');
-    const both = (await stage.connect()).request({ path: '/both', trace: 'both' });
-    await stage.until('waiting both b');
-    expect(await stage.holder('a')).toBe('both');
-    await both.hangUp(how);
-    await stage.free('a');
-    expect([await stage.holder('b'), await stage.waiters('b')]).toEqual(['first', []]);
-    go.open();
-    await first;
-    expect(stage.journal).not.toContain('both in');
-  });
+  it.each(hangups)(
+    '[abort-waiting-05] A client that leaves while it waits for one of several keys releases those that it had (%s)',
+    async (how) => {
+      const go = gate();
+      const stage = await ServerStage.start(framework, (app, stage) =>
+        app
+          .route('/first', lockOn('b'), async (call) => {
+            stage.note('first in');
+            await go;
+            call.send('first');
+          })
+          .route(
+            '/both',
+            lockOn(() => ['a', 'b']),
+            () => stage.note('both in'),
+          ),
+      );
+      const first = stage.get('/first', 'first');
+      await stage.until('first in');
+      const both = (await stage.connect()).request({ path: '/both', trace: 'both' });
+      await stage.until('waiting both b');
+      expect(await stage.holder('a')).toBe('both');
+      await both.hangUp(how);
+      await stage.free('a');
+      expect([await stage.holder('b'), await stage.waiters('b')]).toEqual(['first', []]);
+      go.open();
+      await first;
+      expect(stage.journal).not.toContain('both in');
+    },
+  );
 });

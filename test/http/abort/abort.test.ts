@@ -12,7 +12,7 @@ watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
-describeFrameworks('a client that hangs up while its handler runs', (framework) => {
+describeFrameworks('A client that hangs up while its handler runs', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each<[Hangup, Protocol]>([
@@ -21,7 +21,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     ['FIN', 'HTTPS'],
     ['RST', 'HTTPS'],
   ])(
-    '[abort-01] only tells it: the hold is kept and renewed, more can be acquired, until the late answer (%s, %s)',
+    '[abort-01] A handler whose client hangs up is told, keeps and renews its hold, and may acquire more until its late answer (%s, %s)',
     async (how, protocol) => {
       const clock = new ManualClock();
       const work = gate();
@@ -66,7 +66,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     ['end', 'RST'],
     ['destroy', 'FIN'],
     ['destroy', 'RST'],
-  ] as const)('[abort-02] leaves a late res.%s() to end the work (%s)', async (method, how) => {
+  ] as const)('[abort-02] A late res.%s() ends the work after the client has hung up (%s)', async (method, how) => {
     const later = gate();
     const contest = await Contest.start(framework, (call) => {
       call.detach();
@@ -80,7 +80,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     await contest.expectHandedOn();
   });
 
-  it('[abort-03] leaves the hold, too, where the handler’s first res.end() had thrown', async () => {
+  it('[abort-03] A handler whose first res.end() threw keeps its hold after its client has hung up', async () => {
     const later = gate();
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
@@ -102,7 +102,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   ];
   if (framework.answersRejections) failures.push(['rejects', () => Promise.reject(new Error('too late'))]);
 
-  it.each(failures)('[abort-04] ends its hold when the handler then %s', async (_, fail) => {
+  it.each(failures)('[abort-04] The hold ends if the handler then %s', async (_, fail) => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -118,7 +118,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   });
 
   it.each(hangups)(
-    `[abort-05] ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} when the handler then returns unanswered (%s)`,
+    `[abort-05] A handler that returns without an answer ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {
@@ -138,7 +138,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     },
   );
 
-  it('[abort-06] loses its hold after abortGraceMs when the handler never ends', async () => {
+  it('[abort-06] A handler that never ends loses its hold after abortGraceMs', async () => {
     const clock = new ManualClock();
     const contest = await Contest.start(
       framework,
@@ -162,7 +162,7 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
     contest.stage.expectOrder('first hears', 'ERR_LOCK_LOST', 'lost first k', 'second in');
   });
 
-  it('[abort-07] does not end the work of waitUntil, which keeps the hold after the answer', async () => {
+  it('[abort-07] Work in waitUntil keeps the hold after the answer, though the client has hung up', async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) => {
       call.lock?.waitUntil(work);
@@ -177,10 +177,10 @@ describeFrameworks('a client that hangs up while its handler runs', (framework) 
   });
 });
 
-describeFrameworks('a connection that ends without its client', (framework) => {
+describeFrameworks('A connection that ends without its client', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[abort-08] by a timeout leaves the hold to its handler', async () => {
+  it('[abort-08] A connection that ends by a timeout leaves the hold to its handler', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       call.req.socket.setTimeout(20);
@@ -196,7 +196,7 @@ describeFrameworks('a connection that ends without its client', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('[abort-09] by the server’s end leaves the hold to its handler, and takes those who wait out of the queue', async () => {
+  it('[abort-09] A server that closes leaves holds to their handlers and takes the waiters out of the queue', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -218,7 +218,7 @@ describeFrameworks('a connection that ends without its client', (framework) => {
   });
 });
 
-describeFrameworks('server code that destroys the connection ends the work', (framework) => {
+describeFrameworks('Server code that destroys the connection', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each<[string, (call: Call) => unknown, Protocol?]>([
@@ -234,11 +234,14 @@ describeFrameworks('server code that destroys the connection ends the work', (fr
         call.res.destroy();
       },
     ],
-  ])('[abort-10] with %s', async (_, destroy, protocol = 'HTTP/1.1') => {
-    const contest = await Contest.start(framework, destroy, { locks: { protocol } });
-    await contest.expectHeld();
-    contest.go();
-    await contest.expectHandedOn();
-    await contest.first.closed;
-  });
+  ])(
+    '[abort-10] Server code that destroys the connection ends the work: %s',
+    async (_, destroy, protocol = 'HTTP/1.1') => {
+      const contest = await Contest.start(framework, destroy, { locks: { protocol } });
+      await contest.expectHeld();
+      contest.go();
+      await contest.expectHandedOn();
+      await contest.first.closed;
+    },
+  );
 });

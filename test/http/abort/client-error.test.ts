@@ -8,8 +8,8 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe('an application that destroys connections on which clients send garbage', () => {
-  it('[client-error-01] keeps the lock of a handler that works on: a client can’t end it that way', async () => {
+describe('An application that destroys connections on which clients send garbage', () => {
+  it('[client-error-01] A client that sends garbage can’t end the lock of a handler that still works', async () => {
     const locks = createLocks();
     let answer = (): void => {};
     const started = gate();

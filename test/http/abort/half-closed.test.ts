@@ -6,11 +6,11 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('a client that ends its side of the connection after its request, and still reads,', (framework) => {
+describeFrameworks('A client that ends its side of the connection after its request, and still reads', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('[half-closed-01] has left for Node, which can’t answer it: the handler keeps the lock until its end', async () => {
+  it('[half-closed-01] Without httpAllowHalfOpen, a client that ends its side has left, and the handler keeps the lock until its end', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       await clientLeaves(stage);
@@ -27,7 +27,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
     expect(contest.first.received).toBe('');
   });
 
-  it('[half-closed-02] has not left where the server has httpAllowHalfOpen: it is answered, and the lock is kept until then', async () => {
+  it('[half-closed-02] With httpAllowHalfOpen, a client that ends its side is answered, and the lock is kept until then', async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });
@@ -46,7 +46,7 @@ describeFrameworks('a client that ends its side of the connection after its requ
     await contest.first.receives(/to its reader$/);
   });
 
-  it('[half-closed-03] keeps its place in the queue where the server has httpAllowHalfOpen', async () => {
+  it('[half-closed-03] With httpAllowHalfOpen, a client that ends its side keeps its place in the queue', async () => {
     const work = gate();
     const stage = await ServerStage.start(framework, (app, stage) => {
       Object.assign(stage.server, { httpAllowHalfOpen: true });

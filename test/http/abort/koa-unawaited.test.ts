@@ -44,7 +44,7 @@ async function expectHeld(stage: ServerStage): Promise<void> {
 }
 
 describe.each(majors([koa3], () => [koa2()]))(
-  'middleware above a guard that does not await it ($name)',
+  'Koa middleware above a guard that does not await it ($name)',
   (framework) => {
     afterEach(ServerStage.endAll);
 
@@ -52,7 +52,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     const timeLimit = (limit: Promise<void>) =>
       framework.middleware((call: Call, next) => Promise.race([next(), limit.then(() => call.send('too slow', 504))]));
 
-    it('[koa-unawaited-01] since a time limit answers in its place: the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
+    it('[koa-unawaited-01] If a time limit answers in place of the handler, the lock is kept until the handler has ended, for longer than abortGraceMs', async () => {
       const clock = new ManualClock();
       const limit = gate();
       const options = { clock, waitMs: Number.POSITIVE_INFINITY };
@@ -66,7 +66,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       stage.expectOrder('first in', 'first holds: true', 'released first k', 'second in');
     });
 
-    it('[koa-unawaited-02] since it forgot to, and was there first with its answer: the lock is kept until the handler has ended', async () => {
+    it('[koa-unawaited-02] If middleware forgets to await the guard and answers first, the lock is kept until the handler has ended', async () => {
       const forget = (stage: ServerStage): Middleware =>
         framework.middleware(async (call, next) => {
           void next();
@@ -82,7 +82,7 @@ describe.each(majors([koa3], () => [koa2()]))(
     });
 
     it.each(Array.from({ length: 12 }, (_, turns) => turns))(
-      'since it forgot to, and the guard gets its key %d turns of promises later: no handler runs without it',
+      'If middleware forgets to await the guard, and the guard gets its key %d turns of promises later, no handler runs without the lock',
       async (turns) => {
         const stage = await ServerStage.start(framework, (app, stage) => {
           const forgetful = framework.middleware((call, next) => {
@@ -105,7 +105,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       },
     );
 
-    it('[koa-unawaited-03] since it forgot to, and the guard had not even begun: nothing is locked after the answer', async () => {
+    it('[koa-unawaited-03] If middleware forgets to await a guard that has not begun, nothing is locked after the answer', async () => {
       const stage = await ServerStage.start(framework, (app, stage) => {
         const forgetful = framework.middleware((_, next) => {
           (next() as Promise<void>).catch((error: { code: string }) => stage.note(error.code));
@@ -118,7 +118,7 @@ describe.each(majors([koa3], () => [koa2()]))(
       expect(stage.journal).not.toContain('first in');
     });
 
-    it('[koa-unawaited-04] while the guard waits, since a time limit answers in its place: it leaves the queue, and the handler never runs', async () => {
+    it('[koa-unawaited-04] If a time limit answers while the guard waits, the request leaves the queue, and its handler never runs', async () => {
       const limit = gate();
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) => {

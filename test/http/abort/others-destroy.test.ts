@@ -19,7 +19,7 @@ const endings = [
   ['the error handling of another request', `GET /fails ${head}\r\n\r\n`],
 ] as const;
 
-describeFrameworks('a connection that is destroyed under a handler', (framework) => {
+describeFrameworks('A connection that is destroyed under a handler', (framework) => {
   /** Of the requests that destroy it: whether they are over can't be told either, until they say so. */
   const others: ServerResponse[] = [];
   afterEach(() => {
@@ -75,38 +75,44 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     );
   }
 
-  it.each(endings)('[others-destroy-01] by %s leaves it its hold until its end', async (_, bytes) => {
-    const stage = await start();
-    const client = await stage.connect();
-    client.request({ path: '/work/first', trace: 'first' });
-    await stage.until('first in');
-    const second = stage.get('/work/second', 'second');
-    await stage.until('waiting second k');
-    client.socket.write(bytes, 'latin1');
-    expect((await second).status).toBe(200);
-    stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
-  });
+  it.each(endings)(
+    '[others-destroy-01] A connection that is destroyed by %s leaves the handler its hold until its end',
+    async (_, bytes) => {
+      const stage = await start();
+      const client = await stage.connect();
+      client.request({ path: '/work/first', trace: 'first' });
+      await stage.until('first in');
+      const second = stage.get('/work/second', 'second');
+      await stage.until('waiting second k');
+      client.socket.write(bytes, 'latin1');
+      expect((await second).status).toBe(200);
+      stage.expectOrder('first in', 'first hears', 'first out', 'second in', 'second out');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
 
   it.each([
     ['that fails', '/answered/traced'],
     ['below no traceContext', '/answered/stranger'],
-  ])('[others-destroy-02] by a handler %s long after its answer leaves it its hold until its end', async (_, path) => {
-    const stage = await start();
-    const client = await stage.connect();
-    client.request({ path });
-    await client.receives(/early$/);
-    client.request({ path: '/work/first', trace: 'first' });
-    await stage.until('first in');
-    const second = stage.get('/work/second', 'second');
-    await stage.until('waiting second k');
-    stage.note('answered fails');
-    expect((await second).status).toBe(200);
-    stage.expectOrder('answered fails', 'first hears', 'first out', 'second in', 'second out');
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
-  });
+  ])(
+    '[others-destroy-02] A connection that is destroyed by a handler %s long after its answer leaves the hold until the handler’s end',
+    async (_, path) => {
+      const stage = await start();
+      const client = await stage.connect();
+      client.request({ path });
+      await client.receives(/early$/);
+      client.request({ path: '/work/first', trace: 'first' });
+      await stage.until('first in');
+      const second = stage.get('/work/second', 'second');
+      await stage.until('waiting second k');
+      stage.note('answered fails');
+      expect((await second).status).toBe(200);
+      stage.expectOrder('answered fails', 'first hears', 'first out', 'second in', 'second out');
+      expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
+    },
+  );
 
-  it('by a handler below no traceContext that is to answer before it leaves it its hold until its end', async () => {
+  it('A connection that is destroyed by a handler below no traceContext leaves the guarded handler its hold until its end', async () => {
     const stage = await start();
     const client = await stage.connect();
     client.request({ path: '/stranger/slow' }, { path: '/work/first', trace: 'first' });
@@ -117,7 +123,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it(`[others-destroy-03] by itself gives the lock back ${framework.awaitsHandlers ? 'at its end' : 'at the grace'} where the connection was used before`, async () => {
+  it(`[others-destroy-03] A handler that destroys a connection that was used before releases the lock ${framework.awaitsHandlers ? 'at its end' : 'after abortGraceMs'}`, async () => {
     const stage = await start({ abortGraceMs });
     const client = await stage.connect();
     client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
@@ -128,7 +134,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
   });
 
   it.each(['request', 'response'])(
-    '[others-destroy-04] with its own %s by itself gives the lock back at once, also where the connection was used before',
+    '[others-destroy-04] A handler that destroys the connection with its own %s releases the lock at once, even on a connection that was used before',
     async (how) => {
       const stage = await start();
       const client = await stage.connect();
@@ -139,7 +145,7 @@ describeFrameworks('a connection that is destroyed under a handler', (framework)
     },
   );
 
-  it('with its own request by itself gives the lock back at once, also where the connection had timed out while it was idle', async () => {
+  it('A handler that destroys the connection with its own request releases the lock at once, even if the connection had timed out while idle', async () => {
     const stage = await start();
     // Who listens keeps it.
     stage.server.on('timeout', () => stage.note('timed out'));

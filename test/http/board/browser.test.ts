@@ -104,7 +104,7 @@ const row = (page: Page, key: string) => page.getByRole('row').filter({ has: pag
 const panel = (page: Page) => page.locator('#panel');
 const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor();
 
-describe('the board in a browser', () => {
+describe('The board in a browser', () => {
   beforeAll(async () => {
     browser = await launchBrowser();
   }, installMs);
@@ -114,7 +114,7 @@ describe('the board in a browser', () => {
   });
 
   describe.each(boardHosts)('on $name', (host) => {
-    it('tells who holds order 42 and for how long, and who waits behind it, in the order of their turns', async () => {
+    it('The board shows which request holds order 42, for how long, and who waits behind it in order of turn', async () => {
       const scene = await Scene.start(host);
       await scene.hold('the-holder', 'order:42', { category: 'shop' });
       const page = await scene.visit();
@@ -133,7 +133,7 @@ describe('the board in a browser', () => {
       expect(scene.complaints).toEqual([]);
     });
 
-    it('releases a lock for a reason, in two clicks, and says so', async () => {
+    it('The board releases a lock with a reason and two clicks, and says so', async () => {
       const scene = await Scene.start(host);
       const { fence } = await scene.hold('the-holder', 'order:42');
       await scene.wait('the-waiter', 'order:42');
@@ -153,7 +153,7 @@ describe('the board in a browser', () => {
       expect(scene.complaints).toEqual([]);
     });
 
-    it('does not release a lock that changed hands between the look and the click', async () => {
+    it('The board does not release a lock that changed hands between the look and the click', async () => {
       const scene = await Scene.start(host);
       const job = scene.job('the-holder');
       await job.in(() => lock.acquire('order:42'));
@@ -171,7 +171,7 @@ describe('the board in a browser', () => {
       expect(scene.forced).toEqual([]);
     });
 
-    it('offers no release to a user who may only look', async () => {
+    it('The board offers no release to a user who may only look', async () => {
       const scene = await Scene.start(host, { authorize: () => ({ name: 'bob' }) });
       await scene.hold('the-holder', 'order:42');
       const page = await scene.visit();
@@ -181,7 +181,7 @@ describe('the board in a browser', () => {
       expect(await page.getByRole('button', { name: 'Force release…' }).isVisible()).toBe(false);
     });
 
-    it('works below helmet and compression', async () => {
+    it('The board works below helmet and compression', async () => {
       const above = [helmet() as Above, compression({ threshold: 0 }) as Above];
       const scene = await Scene.start(host, {}, ...above);
       await scene.hold('the-holder', 'order:42');
@@ -190,7 +190,7 @@ describe('the board in a browser', () => {
       expect(scene.complaints).toEqual([]);
     });
 
-    it('connects again after a restart of the server, and shows what is then', async () => {
+    it('The board reconnects after a restart of the server and shows the present state', async () => {
       const scene = await Scene.start(host);
       const held = await scene.hold('the-holder', 'order:42');
       const page = await scene.visit();
@@ -209,7 +209,7 @@ describe('the board in a browser', () => {
 
   const host = boardHosts[0] as BoardHost;
 
-  it('takes whatever a key, a category or an owner says for text', async () => {
+  it('The board shows a key, a category and an owner as text only', async () => {
     const scene = await Scene.start(host, {
       authorize: () => ({ name: '<b onmouseover="window.isHacked=1">ann</b>', mayForceRelease: true }),
     });
@@ -239,7 +239,7 @@ describe('the board in a browser', () => {
     expect(scene.complaints).toEqual([]);
   });
 
-  it('refuses what a page of another site sends, whatever way it takes', async () => {
+  it('The board refuses every kind of request that a page of another site can send', async () => {
     const scene = await Scene.start(host);
     const held = await scene.hold('the-holder', 'k');
     const page = await scene.visit();
@@ -273,7 +273,7 @@ describe('the board in a browser', () => {
     expect([held.isHeld(), scene.forced]).toEqual([true, []]);
   });
 
-  it.each(['light', 'dark'] as const)('has nothing that axe-core finds fault with, in the %s', async (colorScheme) => {
+  it.each(['light', 'dark'] as const)('axe-core finds no fault with the board, in the %s', async (colorScheme) => {
     const scene = await Scene.start(host);
     await scene.hold('the-holder', 'order:42', { category: 'shop' });
     await scene.hold('a-reader', 'order:43', { mode: 'read' });
@@ -304,7 +304,7 @@ describe('the board in a browser', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('can be used by the keyboard alone', async () => {
+  it('The board can be used with the keyboard alone', async () => {
     const scene = await Scene.start(host);
     for (const key of ['order:1', 'order:2', 'order:3']) await scene.hold(`holder-of-${key.slice(-1)}`, key);
     const page = await scene.visit();
@@ -335,7 +335,7 @@ describe('the board in a browser', () => {
     expect(await focused()).toBe('order:2');
   });
 
-  it('filters by words, category and waiters, and sorts by each column', async () => {
+  it('The board filters by words, category and waiters, and sorts by each column', async () => {
     const scene = await Scene.start(host);
     await scene.hold('zoe', 'order:1');
     await scene.hold('ann', 'order:2', { category: 'shop' });
@@ -367,7 +367,7 @@ describe('the board in a browser', () => {
     await shows('order:1');
   });
 
-  it('opens the lock that its address names, and names the one that is open', async () => {
+  it('The board opens the lock that its address names, and its address names the lock that is open', async () => {
     const scene = await Scene.start(host);
     await scene.hold('the-holder', 'a key|with = signs/&?#', { category: 'a%b' });
     const page = await scene.visit();
@@ -383,7 +383,7 @@ describe('the board in a browser', () => {
   });
 
   // PICTURE=write keeps it: fonts and browsers differ, so that two machines never make quite the same.
-  it('has its picture in the documents: order 42, its holder, and who waits behind it', async () => {
+  it('The documents have the board’s picture: order 42, its holder, and who waits behind it', async () => {
     const clock = new ManualClock();
     const store = new MemoryStore({ clock });
     const all = [1, 2, 3].map((n) => createLocks({ store, instance: `orders-7d9f-${n}:1`, leaseMs: 120_000 }));
@@ -428,7 +428,7 @@ describe('the board in a browser', () => {
     }
   });
 
-  it('with 1,000 locks touches only the lines that a change is about, and the clock only those that are seen', async () => {
+  it('With 1,000 locks, a change touches only its own rows, and the clock only the visible ones', async () => {
     const scene = await Scene.start(host);
     const job = scene.job('holder');
     for (let i = 0; i < 1_000; i++) await job.in(() => lock.acquire(`key:${i}`, { leaseMs: 300_000 }));

@@ -69,8 +69,8 @@ function hold(setup: Setup, key: string, options = {}): Promise<Hold> {
   return job.in(() => lock.acquire(key, options));
 }
 
-describe('the feed of the board', () => {
-  it('shows a lock of another process once the pass over the names has come to it', async () => {
+describe('The feed of the board', () => {
+  it('The feed shows a lock of another process once the scan has reached its name', async () => {
     const other = setUp();
     const setup = other.sibling();
     for (let i = 0; i < 2_200; i++) await hold(other, `key:${i}`, { renew: false, leaseMs: 200_000 });
@@ -83,7 +83,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('shows within a third of a second what this process’s own events tell', async () => {
+  it('The feed shows within a third of a second what this process’s own events report', async () => {
     const setup = setUp();
     const page = await open(setup, boardOf(setup));
     await setup.clock.advance(1_000);
@@ -98,7 +98,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('looks each second at the locks that it knows, and sends only what has changed', async () => {
+  it('The feed inspects the locks that it knows each second, and sends only what has changed', async () => {
     const other = setUp();
     const setup = other.sibling();
     const held = await hold(other, 'k', { renew: false, leaseMs: 60_000 });
@@ -115,7 +115,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('says something every ten seconds, if nothing happens', async () => {
+  it('The feed sends something every ten seconds if nothing happens', async () => {
     const setup = setUp();
     const page = await open(setup, boardOf(setup));
     await setup.clock.advance(1_000);
@@ -125,7 +125,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('scans once for all viewers, and stops when the last has left', async () => {
+  it('The feed scans once for all viewers, and stops when the last one has left', async () => {
     const setup = setUp();
     const board = boardOf(setup);
     const pages = [await open(setup, board), await open(setup, board), await open(setup, board)];
@@ -140,7 +140,7 @@ describe('the feed of the board', () => {
     expect(setup.store.count('list')).toBe(lists);
   });
 
-  it('asks again each minute who looks, and tells the page what it may', async () => {
+  it('The feed authorizes each viewer again every minute, and tells the page what the viewer may do', async () => {
     const setup = setUp();
     let user: { name: string; mayForceRelease?: boolean } | false = { name: 'ann', mayForceRelease: true };
     const page = await open(setup, boardOf(setup, { authorize: () => user }));
@@ -159,7 +159,7 @@ describe('the feed of the board', () => {
     expect(page.stream.readableEnded).toBe(true);
   });
 
-  it('ends for a viewer about whom `authorize` fails', async () => {
+  it('The feed ends for a viewer for whom `authorize` fails', async () => {
     const setup = setUp();
     let isBroken = false;
     const authorize = async () => {
@@ -172,7 +172,7 @@ describe('the feed of the board', () => {
     expect(page.messages.at(-1)).toEqual(['leave', { reason: 'denied' }]);
   });
 
-  it('says since when the store has not answered, with one call a second for each kind, and goes on once it does', async () => {
+  it('The feed says since when the store has not answered, calls it once a second for each kind, and goes on when it answers', async () => {
     const other = setUp();
     const setup = other.sibling();
     for (let i = 0; i < 300; i++) await hold(other, `key:${i}`, { renew: false, leaseMs: 200_000 });
@@ -192,7 +192,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('shows what this process uses, if the store can’t list', async () => {
+  it('The feed shows what this process uses if the store can’t list', async () => {
     const setup = setUp();
     Object.assign(setup.store, { list: undefined });
     const page = await open(setup, boardOf(setup));
@@ -204,7 +204,7 @@ describe('the feed of the board', () => {
     await page.close();
   });
 
-  it('keeps only so many locks, and says that there are more until there are not', async () => {
+  it('The feed keeps a limited number of locks, and says that there are more while there are', async () => {
     const other = setUp();
     const setup = other.sibling();
     const holds: Hold[] = [];
@@ -223,7 +223,7 @@ describe('the feed of the board', () => {
     scanner.stop();
   });
 
-  it('keeps little for a viewer that reads nothing, sends it the newest state, and lets it go after a minute', async () => {
+  it('The feed keeps little for a viewer that reads nothing, sends it the newest state, and drops it after a minute', async () => {
     const other = setUp();
     const setup = other.sibling();
     const board = boardOf(setup);

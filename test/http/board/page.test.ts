@@ -15,7 +15,7 @@ const headers = {
   'referrer-policy': 'no-referrer',
 };
 
-describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoard }) => {
+describe.each(boardHosts)('The page of the board ($name)', ({ listener, lockBoard }) => {
   const locks = createLocks();
   const ann = { locks, authorize: () => ({ name: 'ann' }) };
   let board: BoardServer;
@@ -39,27 +39,30 @@ describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoar
   it.each<[string, Above[]]>([
     ['alone', []],
     ['below helmet and compression', [helmet() as Above, compression({ threshold: 0 }) as Above]],
-  ])('is served with all its files, and nothing inline, under its own security headers, %s', async (_, above) => {
-    board = await BoardServer.start(listener(ann, ...above));
-    const files = await crawl();
-    expect(files.size).toBeGreaterThan(8);
-    for (const [path, response] of files) {
-      expect([path, response.status]).toEqual([path, 200]);
-      expect(response.headers).toMatchObject(headers);
-    }
-    const types = new Set([...files.values()].map(({ type }) => type));
-    expect([...types].sort()).toEqual(['text/css', 'text/html', 'text/javascript']);
-    const html = files.get('/ops/locks/')?.text;
-    expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)|https?:/);
-  });
+  ])(
+    'The page and its files are served under their own security headers, with nothing inline, %s',
+    async (_, above) => {
+      board = await BoardServer.start(listener(ann, ...above));
+      const files = await crawl();
+      expect(files.size).toBeGreaterThan(8);
+      for (const [path, response] of files) {
+        expect([path, response.status]).toEqual([path, 200]);
+        expect(response.headers).toMatchObject(headers);
+      }
+      const types = new Set([...files.values()].map(({ type }) => type));
+      expect([...types].sort()).toEqual(['text/css', 'text/html', 'text/javascript']);
+      const html = files.get('/ops/locks/')?.text;
+      expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)|https?:/);
+    },
+  );
 
-  it('is led to from an address without the slash at its end, behind a proxy with another path, too', async () => {
+  it('The address without its final slash redirects to the page, also behind a proxy with another path', async () => {
     board = await BoardServer.start(listener(ann));
     const { status, headers: sent } = await request(board.server).get('/ops/locks?x=1');
     expect([status, sent.location]).toEqual([302, './locks/']);
   });
 
-  it('leaves every other path to the application', async () => {
+  it('The board leaves every other path to the application', async () => {
     board = await BoardServer.start(listener({ locks, authorize: () => false }));
     for (const path of ['/ops/locks/other', '/ops/locks/index.html', '/ops/locks/../x', '/ops']) {
       const { status, text } = await request(board.server).get(path);
@@ -67,7 +70,7 @@ describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoar
     }
   });
 
-  it('is for nobody whom `authorize` does not name', async () => {
+  it('The board refuses a user whom `authorize` does not name', async () => {
     for (const nobody of [false, undefined, null, Promise.resolve(false)]) {
       board = await BoardServer.start(listener({ locks, authorize: () => nobody }));
       for (const path of ['/', '/main.mjs', '/stream', '/lock?id=k']) {
@@ -82,7 +85,7 @@ describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoar
     }
   });
 
-  it('asks `authorize` with the request of the framework, and waits for it', async () => {
+  it('The board calls `authorize` with the framework’s request, and waits for it', async () => {
     const authorize = async ({ headers: { authorization } }: { headers: { authorization?: string | undefined } }) => {
       await Promise.resolve();
       return authorization === 'Bearer ok' && { name: 'ann' };
@@ -102,12 +105,12 @@ describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoar
     ['rejects', () => Promise.reject(new Error('no session'))],
     ['returns true', () => true],
     ['returns a user without a name', () => ({ mayForceRelease: true })],
-  ])('is an error of the application’s if `authorize` %s', async (_, authorize) => {
+  ])('The request fails as the application’s error if `authorize` %s', async (_, authorize) => {
     board = await BoardServer.start(listener({ locks, authorize }));
     expect((await request(board.server).get('/ops/locks/')).status).toBe(500);
   });
 
-  it('answers a wrong method with 405', async () => {
+  it('A wrong method gets a 405', async () => {
     board = await BoardServer.start(listener(ann));
     const wrong = [
       ['post', '/', 'GET, HEAD'],
@@ -130,7 +133,7 @@ describe.each(boardHosts)('the page of the board ($name)', ({ listener, lockBoar
     ['`categories` that are no list', { authorize: () => false, categories: 'shop' }],
     ['`maxViewers` of none', { authorize: () => false, maxViewers: 0 }],
     ['an unknown option', { authorize: () => false, readOnly: true }],
-  ])('refuses %s with a LockConfigError', (_, options) => {
+  ])('The board refuses %s with a LockConfigError', (_, options) => {
     expect(() => lockBoard(options)).toThrow(LockConfigError);
   });
 });

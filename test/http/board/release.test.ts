@@ -9,7 +9,7 @@ watchLeaks();
 
 const sameOrigin = { 'Sec-Fetch-Site': 'same-origin' };
 
-describe.each(boardHosts)('a force release on the board ($name)', ({ listener }) => {
+describe.each(boardHosts)('A forced release on the board ($name)', ({ listener }) => {
   let locks: Locks;
   let forced: LockEvents['forced'][];
   let board: BoardServer;
@@ -37,7 +37,7 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     return request(board.server).post('/ops/locks/release').set(headers).type('json').send(body);
   }
 
-  it('takes the lock whose fence was seen, and tells who did it and why', async () => {
+  it('A forced release takes the lock with the fence that was seen, and its event names the user and the reason', async () => {
     await start();
     const held = await hold('order:42', { category: 'shop' });
     const { body: seen } = await request(board.server).get('/ops/locks/lock?id=shop%7Corder:42');
@@ -55,7 +55,7 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     expect(held.isHeld()).toBe(false);
   });
 
-  it('of a lock that has changed hands since is a 409, and does nothing', async () => {
+  it('A forced release of a lock that has changed hands does nothing and returns 409', async () => {
     await start();
     const { fence } = await hold('k');
     await job.in(() => lock.release('k'));
@@ -65,7 +65,7 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     expect([held.isHeld(), forced]).toEqual([true, []]);
   });
 
-  it('of a key that is known by its hash alone works as any other', async () => {
+  it('A forced release works for a key that is known by its hash alone', async () => {
     await start();
     const held = await hold('long'.repeat(100));
     const id = (await locks.list()).locks[0]?.key;
@@ -74,12 +74,15 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     expect(held.isHeld()).toBe(false);
   });
 
-  it.each([false, undefined, 'yes', 1])('is refused to a user whose `mayForceRelease` is %p', async (may) => {
-    await start(may === undefined ? null : may);
-    const held = await hold('k');
-    expect((await release({ id: 'k', fence: held.fence, reason: 'stuck' })).status).toBe(403);
-    expect(held.isHeld()).toBe(true);
-  });
+  it.each([false, undefined, 'yes', 1])(
+    'A forced release is refused to a user whose `mayForceRelease` is %p',
+    async (may) => {
+      await start(may === undefined ? null : may);
+      const held = await hold('k');
+      expect((await release({ id: 'k', fence: held.fence, reason: 'stuck' })).status).toBe(403);
+      expect(held.isHeld()).toBe(true);
+    },
+  );
 
   it.each<[string, Record<string, string>, number]>([
     ['same-origin', { 'Sec-Fetch-Site': 'same-origin' }, 200],
@@ -91,7 +94,7 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     ['of another origin, by such a browser', { Origin: 'http://evil.example' }, 403],
     ['of an opaque origin', { Origin: 'null' }, 403],
     ['that says nothing of where it comes from', {}, 403],
-  ])('by a request %s: %p gets a %i', async (_, headers, expected) => {
+  ])('A forced release by a request %s: %p gets a %i', async (_, headers, expected) => {
     await start();
     const held = await hold('k');
     const own = `http://127.0.0.1:${board.port}`;
@@ -106,7 +109,7 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
   });
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp'])(
-    'that a form of another site could send, as %s, is a 415',
+    'A forced release that a form of another site could send, as %s, gets a 415',
     async (type) => {
       await start();
       const held = await hold('k');
@@ -131,20 +134,20 @@ describe.each(boardHosts)('a force release on the board ($name)', ({ listener })
     ['a reason of blanks', { id: 'k', fence: 1, reason: '  ' }, 400],
     ['a reason that is too long', { id: 'k', fence: 1, reason: 'x'.repeat(501) }, 400],
     ['more than a release can be', { id: 'k', fence: 1, reason: 'x'.repeat(20_000) }, 413],
-  ])('with %s is a refusal', async (_, body, expected) => {
+  ])('A forced release with %s is refused', async (_, body, expected) => {
     await start();
     const response = await release(body);
     expect([response.status, response.type]).toEqual([expected, 'application/problem+json']);
   });
 
-  it('reads the body that a parser above has read before', async () => {
+  it('A forced release reads the body that an earlier parser has read', async () => {
     await start(true, {}, express.json() as Above);
     const held = await hold('k');
     expect((await release({ id: 'k', fence: held.fence, reason: 'stuck' })).status).toBe(200);
     expect(held.isHeld()).toBe(false);
   });
 
-  it('of a category that the board is not for is a 404, as a look at it is', async () => {
+  it('A forced release in a category that the board does not show gets a 404, as an inspection does', async () => {
     await start(true, { categories: ['shop'] });
     const held = await hold('k');
     expect((await release({ id: 'k', fence: held.fence, reason: 'stuck' })).status).toBe(404);

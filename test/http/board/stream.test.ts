@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
+describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
   let locks: Locks;
   let board: BoardServer;
   let jobs: Job[];
@@ -32,7 +32,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
     job(traceId).in(() => lock.acquire(key, options));
   const ann = () => ({ name: 'ann' });
 
-  it('says who looks, then who holds and who waits, then what changes', async () => {
+  it('The stream first names the viewer, then the holders and waiters, then each change', async () => {
     const held = await hold('holder', 'order:42', { category: 'shop' });
     board = await BoardServer.start(listener({ locks, authorize: ann }));
     const stream = await board.stream();
@@ -58,7 +58,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
   it.each<[string, Above[]]>([
     ['alone', []],
     ['below helmet and compression', [helmet() as Above, compression({ threshold: 0 }) as Above]],
-  ])('comes at once, as text, with its headers, %s', async (_, above) => {
+  ])('The stream begins at once, as text, with its headers, %s', async (_, above) => {
     board = await BoardServer.start(listener({ locks, authorize: ann }, ...above));
     const stream = await board.stream('/ops/locks/stream', { 'Accept-Encoding': 'gzip' });
     await stream.next('user');
@@ -74,7 +74,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
     await stream.until((rows) => rows.has('k'));
   });
 
-  it('is for `maxViewers` at once: one more gets a 503, until somebody leaves', async () => {
+  it('The stream allows `maxViewers` at once: one more gets a 503 until a viewer leaves', async () => {
     board = await BoardServer.start(listener({ locks, authorize: ann, maxViewers: 2 }));
     const [first] = [await board.stream(), await board.stream()];
     const { status, headers, body } = await request(board.server).get('/ops/locks/stream');
@@ -87,7 +87,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
     });
   });
 
-  it('ends when its `Locks` closes, so that no server waits for it', async () => {
+  it('The stream ends when its `Locks` closes, so that the server can close', async () => {
     board = await BoardServer.start(listener({ locks, authorize: ann }));
     const stream = await board.stream();
     const closing = locks.close();
@@ -96,7 +96,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
     await closing;
   });
 
-  it('goes on beside a viewer that reads nothing', async () => {
+  it('The stream goes on for others beside a viewer that reads nothing', async () => {
     board = await BoardServer.start(listener({ locks, authorize: ann }));
     const asleep = await board.stream();
     asleep.response.pause();
@@ -107,7 +107,7 @@ describe.each(boardHosts)('the stream of the board ($name)', ({ listener }) => {
     expect((await asleep.until((rows) => rows.size === 300)).size).toBe(300);
   });
 
-  it('shows only the categories that the board is for', async () => {
+  it('The stream shows only the categories that the board was given', async () => {
     await hold('a', 'one', { category: 'shop' });
     await hold('a', 'two');
     await hold('a', 'three', { category: 'other' });

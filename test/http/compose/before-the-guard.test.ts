@@ -6,11 +6,11 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('what comes before a guard', (framework) => {
+describeFrameworks('Middleware before a guard', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('may answer in its place, as a rate limit does: that request neither holds nor waits', async () => {
+  it('A request that earlier middleware answers, as a rate limit does, neither holds nor waits', async () => {
     const contest = await Contest.through(framework, (app, work, stage) => {
       const limit = framework.middleware((call, next) =>
         call.req.headers['x-trace-id'] === 'third' ? call.send('slow down', 429) : next(),
@@ -31,7 +31,7 @@ describeFrameworks('what comes before a guard', (framework) => {
   });
 
   if (framework.family === 'express') {
-    it('and answers, and goes on by mistake: that request is not queued, and its handler does not run', async () => {
+    it('A request that earlier middleware answers, and passes on by mistake, is not queued, and its handler does not run', async () => {
       const contest = await Contest.through(framework, (app, work, stage) => {
         const limit = framework.middleware((call, next) => {
           if (call.req.headers['x-trace-id'] === 'third') call.send('slow down', 429);
@@ -55,7 +55,7 @@ describeFrameworks('what comes before a guard', (framework) => {
     });
   }
 
-  it('the guard’s own async key function: nothing is held or queued before the key is known', async () => {
+  it('Nothing is held or queued before an asynchronous key function has resolved', async () => {
     const known = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app
@@ -88,7 +88,7 @@ describeFrameworks('what comes before a guard', (framework) => {
     stage.expectOrder('looking up', 'quick in', 'released quick k', 'slow in');
   });
 
-  it('a client that leaves while its key is looked up is never queued, and its handler never runs', async () => {
+  it('A client that leaves while its key is looked up is never queued, and its handler never runs', async () => {
     const known = gate();
     const contest = await Contest.through(framework, (app, work, stage) => {
       const left = framework.middleware((call, next) => {

@@ -78,14 +78,17 @@ async function sendPart({ stage }: Contest, { method, headers, body }: typeof fo
   return client;
 }
 
-describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
+describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it.each(places)('that is read %s traceContext holds it until the answer', async (place) => {
-    await expectHeldUntilAnswer(await start(framework, framework.json, json, place));
-  });
+  it.each(places)(
+    'A guard whose key comes from a JSON body that is read %s traceContext holds it until the answer',
+    async (place) => {
+      await expectHeldUntilAnswer(await start(framework, framework.json, json, place));
+    },
+  );
 
-  it('locks nothing, and is not queued, when the body can’t be read', async () => {
+  it('A guard locks and queues nothing if the body can’t be read', async () => {
     const contest = await start(framework, framework.json, json);
     const client = await contest.stage.connect();
     const headers = [...json.headers, 'Content-Length: 1'];
@@ -94,7 +97,7 @@ describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
     await expectHeldUntilAnswer(contest);
   });
 
-  it('locks nothing, and is not queued, when the client leaves before the body was read', async () => {
+  it('A guard locks and queues nothing if the client leaves before the body was read', async () => {
     const contest = await start(framework, framework.json, json);
     await (await sendPart(contest, json)).hangUp('RST');
     await contest.stage.until(framework.family === 'koa' ? 'failed: aborted' : 'failed: request aborted');
@@ -102,23 +105,26 @@ describeFrameworks('a guard whose key comes from a JSON body', (framework) => {
   });
 });
 
-describeExpress('a guard whose key comes from a form with a file, by multer', (framework) => {
+describeExpress('A guard whose key comes from a form with a file, by multer', (framework) => {
   afterEach(ServerStage.endAll);
 
   const upload = (): Middleware => multer().any() as Middleware;
 
-  it.each(places)('that is read %s traceContext holds it until the answer', async (place) => {
-    await expectHeldUntilAnswer(await start(framework, upload, form, place));
-  });
+  it.each(places)(
+    'A guard whose key comes from a form that is read %s traceContext holds it until the answer',
+    async (place) => {
+      await expectHeldUntilAnswer(await start(framework, upload, form, place));
+    },
+  );
 
-  it('locks nothing, and is not queued, when the client leaves amid its upload', async () => {
+  it('A guard locks and queues nothing if the client leaves during its upload', async () => {
     const contest = await start(framework, upload, form);
     await (await sendPart(contest, form)).hangUp('RST');
     await contest.stage.until('failed: Request aborted');
     await expectHeldUntilAnswer(contest);
   });
 
-  it('locks nothing, and is not queued, when the form is refused', async () => {
+  it('A guard locks and queues nothing if the form is refused', async () => {
     const contest = await start(framework, () => multer({ limits: { fieldSize: 1, fileSize: 300_000 } }).any(), form);
     const body = form.body.replace('\r\nk\r\n', '\r\nkk\r\n');
     const client = await sendPart(contest, { ...form, body });

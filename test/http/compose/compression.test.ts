@@ -17,7 +17,7 @@ const hangups: Hangup[] = ['FIN', 'RST'];
 /** More than the buffers of a loopback connection take, compressed too. */
 const large = randomBytes(16 * 2 ** 20);
 
-describeExpress('beside compression', (framework) => {
+describeExpress('A guard beside compression', (framework) => {
   afterEach(ServerStage.endAll);
 
   type Build = (app: App, work: Work, stage: ServerStage) => void;
@@ -36,20 +36,23 @@ describeExpress('beside compression', (framework) => {
     };
   }
 
-  it.each(['above', 'below'] as const)('mounted %s traceContext, a guard holds until the answer', async (place) => {
-    const contest = await Contest.through(
-      framework,
-      placed(place, (res) => res.send('x'.repeat(10_000))),
-      { headers: gzipped, locks: { bare: true } },
-    );
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce();
-    await contest.expectAnswer(/Content-Encoding: gzip[\s\S]*\r\n0\r\n\r\n$/);
-    contest.stage.expectOrder('first in', 'first answers', 'released first k', 'second in');
-  });
+  it.each(['above', 'below'] as const)(
+    'With compression mounted %s traceContext, a guard holds until the answer',
+    async (place) => {
+      const contest = await Contest.through(
+        framework,
+        placed(place, (res) => res.send('x'.repeat(10_000))),
+        { headers: gzipped, locks: { bare: true } },
+      );
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.expectReleasedOnce();
+      await contest.expectAnswer(/Content-Encoding: gzip[\s\S]*\r\n0\r\n\r\n$/);
+      contest.stage.expectOrder('first in', 'first answers', 'released first k', 'second in');
+    },
+  );
 
-  it('mounted above traceContext, a client that does not read its answer keeps nobody waiting', async () => {
+  it('With compression mounted above traceContext, a client that does not read its answer blocks no other request', async () => {
     const contest = await Contest.through(
       framework,
       placed('above', (res) => res.send(large)),
@@ -61,7 +64,7 @@ describeExpress('beside compression', (framework) => {
     expect(contest.first.received).toBe('');
   });
 
-  it('mounted below traceContext, a guard holds until the compressed answer was handed to the connection', async () => {
+  it('With compression mounted below traceContext, a guard holds until the compressed answer was handed to the connection', async () => {
     const contest = await Contest.through(
       framework,
       placed('below', (res) => res.send(large)),
@@ -77,7 +80,7 @@ describeExpress('beside compression', (framework) => {
   });
 
   it.each(hangups)(
-    'mounted below traceContext, a client that leaves amid its answer (%s) costs abortGraceMs: compression never ends it',
+    'With compression mounted below traceContext, a client that leaves during its answer (%s) costs abortGraceMs, since compression never ends it',
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.through(
@@ -100,7 +103,7 @@ describeExpress('beside compression', (framework) => {
   );
 
   it.each(['above', 'below'] as const)(
-    'mounted %s traceContext, an answer that is written piece by piece holds until its end',
+    'With compression mounted %s traceContext, an answer that is written in pieces holds until its end',
     async (place) => {
       let response: Response | undefined;
       const contest = await Contest.through(

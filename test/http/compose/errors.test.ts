@@ -25,11 +25,11 @@ function catching(framework: Framework, app: App, handle: Handle): App {
 
 const trouble = (): Error => new Error('trouble');
 
-describeFrameworks('error middleware, after a guarded handler has failed,', (framework) => {
+describeFrameworks('Error middleware after a guarded handler has failed', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
+  it('Error middleware may acquire a lock and re-enter the guard’s: both are held until it answers', async () => {
     const answer = gate();
     const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
@@ -54,7 +54,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
     contest.stage.expectOrder('handling with 2', 'released first audit', 'released first k', 'second in');
   });
 
-  it('may wait for a lock that another request holds, while it still holds the guard’s', async () => {
+  it('Error middleware may wait for a lock of another request while it still holds the guard’s', async () => {
     const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
         stage.note('handling');
@@ -81,7 +81,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
     contest.stage.expectOrder('handling', 'released third audit', 'audited', 'released first k', 'second in');
   });
 
-  it('may answer with res.destroy(): then the lock is given back', async () => {
+  it('Error middleware that calls res.destroy() releases the lock', async () => {
     const answer = gate();
     const contest = await Contest.through(framework, (app, work, stage) =>
       catching(framework, app, async (_, call) => {
@@ -102,7 +102,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
     expect(contest.first.received).toBe('');
   });
 
-  it('is not needed: the framework’s own answer gives the lock back, to a failure and where no route is found', async () => {
+  it('The framework’s own answer to a failure or an unknown route releases the lock', async () => {
     for (const [path, status] of [
       ['/first/fails', 500],
       ['/first/nowhere', 404],
@@ -130,7 +130,7 @@ describeFrameworks('error middleware, after a guarded handler has failed,', (fra
     }
   });
 
-  it('may answer a refusal while the others hold on and wait', async () => {
+  it('Error middleware may answer a refusal while the holder and the other waiters stay', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       catching(framework, app, async (error, call) => call.send(error.code, error.status)).route(
         '/first',

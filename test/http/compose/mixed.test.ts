@@ -14,7 +14,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe('an application of the one framework within one of the other', () => {
+describe('An application of one framework within one of the other', () => {
   afterEach(ServerStage.endAll);
 
   /** Each has a `traceContext` and a guard on the same key. */
@@ -29,7 +29,7 @@ describe('an application of the one framework within one of the other', () => {
     });
   }
 
-  it('Koa in Express: one scope, held until the answer, and given back once', async () => {
+  it('Koa in Express: both share one scope, which holds until the answer and releases once', async () => {
     const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.body = `count ${getLock('k').holdCount()}`;
@@ -40,7 +40,7 @@ describe('an application of the one framework within one of the other', () => {
     await contest.expectAnswer(/count 2$/);
   });
 
-  it('Koa in Express: a failure is answered by Koa, and the lock is given back with that', async () => {
+  it('Koa in Express: Koa answers a failure, and the lock is released with that answer', async () => {
     const contest = await koaInExpress(async (ctx, work) => {
       await work();
       ctx.throw(409, 'trouble');
@@ -51,7 +51,7 @@ describe('an application of the one framework within one of the other', () => {
     await contest.expectAnswer(/^HTTP\/1.1 409 [\s\S]*trouble$/);
   });
 
-  it('[mixed-01] Express in Koa: one scope, held until the answer, and not until the client has left', async () => {
+  it('[mixed-01] Express in Koa: both share one scope, which holds until the answer, not until the client has left', async () => {
     const answer = gate();
     const contest = await Contest.through(koa3, (app, work, stage) => {
       const inner = express();
@@ -75,7 +75,7 @@ describe('an application of the one framework within one of the other', () => {
     await contest.expectReleasedOnce();
   });
 
-  it('[mixed-02] Koa waits for a `next` that Express’s middleware never calls: the lock is lost after maxHoldMs, though it has answered', async () => {
+  it('[mixed-02] Express in Koa: if Express’s middleware never calls the `next` that Koa awaits, the lock is lost after maxHoldMs, though it has answered', async () => {
     const clock = new ManualClock();
     const answering: RequestHandler = (_, res) => void res.end('answered');
     const contest = await Contest.through(

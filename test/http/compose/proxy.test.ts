@@ -35,7 +35,7 @@ const ways: [string, (call: Call, stage: ServerStage) => unknown][] = [
   ],
 ];
 
-describeFrameworks('a proxy below a guard', (framework) => {
+describeFrameworks('A proxy below a guard', (framework) => {
   afterEach(ServerStage.endAll);
 
   /** The upstream guards the same key, and sends its answer in two parts. */
@@ -62,33 +62,39 @@ describeFrameworks('a proxy below a guard', (framework) => {
     );
   }
 
-  it.each(ways)('that %s holds until the last of it; the called service re-enters', async (_, proxy) => {
-    const end = gate();
-    const contest = await start(proxy, {}, end);
-    await contest.first.receives(/one,/);
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.first.receives(/two,/);
-    await contest.expectStillHeld();
-    end.open();
-    await contest.expectReleasedOnce(2);
-    await contest.expectAnswer(/three\./);
-    contest.stage.expectOrder('first in', 'upstream ends', 'released first k', 'second in');
-  });
+  it.each(ways)(
+    'A proxy that %s holds the lock until its last byte, and the called service re-enters',
+    async (_, proxy) => {
+      const end = gate();
+      const contest = await start(proxy, {}, end);
+      await contest.first.receives(/one,/);
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.first.receives(/two,/);
+      await contest.expectStillHeld();
+      end.open();
+      await contest.expectReleasedOnce(2);
+      await contest.expectAnswer(/three\./);
+      contest.stage.expectOrder('first in', 'upstream ends', 'released first k', 'second in');
+    },
+  );
 
-  it.each(ways)('that %s, and whose client leaves: the key is kept for the called service’s work', async (_, proxy) => {
-    const contest = await start(proxy);
-    await contest.first.receives(/one,/);
-    await contest.first.hangUp('RST');
-    // The proxy's own hold is given back with the connection that it piped into.
-    await contest.stage.until('released first k');
-    await contest.expectStillHeld();
-    contest.go();
-    await contest.expectReleasedOnce(2);
-    contest.stage.expectOrder('released first k', 'upstream ends', 'second in');
-  });
+  it.each(ways)(
+    'A proxy that %s, and whose client leaves, keeps the key for the called service’s work',
+    async (_, proxy) => {
+      const contest = await start(proxy);
+      await contest.first.receives(/one,/);
+      await contest.first.hangUp('RST');
+      // The proxy's own hold is given back with the connection that it piped into.
+      await contest.stage.until('released first k');
+      await contest.expectStillHeld();
+      contest.go();
+      await contest.expectReleasedOnce(2);
+      contest.stage.expectOrder('released first k', 'upstream ends', 'second in');
+    },
+  );
 
-  it('whose upstream can’t be reached gives its lock back with the error’s answer', async () => {
+  it('A proxy whose upstream can’t be reached releases its lock with the error’s answer', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       app.route('/first', framework.lockOn('k'), async (call) => {
         await work();

@@ -76,10 +76,10 @@ function placed(place: 'above' | 'below', { saved, error }: Placing) {
   };
 }
 
-describeExpress('beside express-session', (framework) => {
+describeExpress('A guard beside express-session', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('mounted above traceContext, a guard holds until the answer, and not until the session is saved', async () => {
+  it('With sessions mounted above traceContext, a guard holds until the answer, not until the session is saved', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, placed('above', { saved }), { locks: { bare: true } });
     await contest.expectStillHeld();
@@ -91,7 +91,7 @@ describeExpress('beside express-session', (framework) => {
     await contest.expectAnswer(/the answer$/);
   });
 
-  it('mounted below traceContext, a guard holds until the session is saved', async () => {
+  it('With sessions mounted below traceContext, a guard holds until the session is saved', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
     contest.go();
@@ -103,7 +103,7 @@ describeExpress('beside express-session', (framework) => {
     contest.stage.expectOrder('first answers', 'session saved', 'released first k', 'second in');
   });
 
-  it('mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
+  it('With sessions mounted below traceContext, a guard holds until the session is saved, though the client has left', async () => {
     const saved = gate();
     const contest = await Contest.through(framework, placed('below', { saved }), { locks: { bare: true } });
     contest.go();
@@ -115,7 +115,7 @@ describeExpress('beside express-session', (framework) => {
   });
 
   it.each(['above', 'below'] as const)(
-    'mounted %s traceContext, a guard gives back once when the session can’t be saved',
+    'With sessions mounted %s traceContext, a guard releases once if the session can’t be saved',
     async (place) => {
       const saved = gate();
       saved.open();
@@ -128,7 +128,7 @@ describeExpress('beside express-session', (framework) => {
     },
   );
 
-  it('mounted below traceContext, a store that answers in another async context loses neither scope nor lock', async () => {
+  it('With sessions mounted below traceContext, a session store that calls back in another async context loses neither scope nor lock', async () => {
     const saved = gate();
     saved.open();
     const store = new SlowStore(saved, () => {});

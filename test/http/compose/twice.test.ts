@@ -10,7 +10,7 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
-  it('with the same locks is one scope: guards below each of them re-enter, and all is given back once', async () => {
+  it('traceContext mounted twice with the same locks is one scope: guards below each re-enter, and all is released once', async () => {
     const contest = await Contest.through(framework, (app, work, { locks }) =>
       app
         .use(traceContext({ locks }), traceContext())
@@ -25,7 +25,7 @@ describeFrameworks('traceContext that is mounted twice', (framework) => {
     await contest.expectAnswer(/first true$/);
   });
 
-  it('with other locks is an error, and what the outer one holds by then is given back', async () => {
+  it('traceContext mounted twice with different locks is an error, and what the outer one holds is released', async () => {
     const others = createLocks();
     const contest = await Contest.through(framework, (app, work, stage) =>
       app

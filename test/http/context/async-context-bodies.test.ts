@@ -76,11 +76,11 @@ function sendHalf(client: RawClient, trace: string, body: Body): () => void {
   return () => client.socket.write(text.slice(text.length / 2));
 }
 
-describeFrameworks('the owner behind a body', (framework) => {
+describeFrameworks('The owner after a body was read', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each(parsers)(
-    'is the request’s own, while others send theirs and where their connections had requests before: %s',
+    'A request that reads its body keeps its own owner while others send theirs on used connections: %s',
     async (_, body, parser) => {
       const stage = await ServerStage.start(framework, (app, stage) => {
         const arrived = framework.middleware((_, next) => {

@@ -12,10 +12,10 @@ async function owner(): Promise<string> {
   return lock.run('own', (hold) => hold.owner).catch((error) => (isLockError(error) ? error.code : String(error)));
 }
 
-describeFrameworks('the owner, in what requests share', (framework) => {
+describeFrameworks('The owner in what requests share', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('is the request of a response that is listened to, whoever listens', async () => {
+  it('A listener of a response runs as the owner of that response’s request, whatever registered it', async () => {
     const go = gate();
     let shared: Call | undefined;
     const stage = await ServerStage.start(framework, (app, stage) =>

@@ -27,7 +27,7 @@ class Pool {
   }
 }
 
-describeFrameworks('the owner, where a pool runs callbacks in the context of its first caller', (framework) => {
+describeFrameworks('The owner where a pool runs callbacks in the context of its first caller', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
@@ -69,7 +69,7 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
     ['at work', false],
     ['over', true],
   ])(
-    'is the request’s own after `await`, in a bound callback, and below a guard or a `traceContext`, with the first one %s',
+    'A pool’s callback runs as its own request after `await`, if it is bound, and below a guard or traceContext, with the first request %s',
     async (_, isFirstOver) => {
       const builds: ((app: App, stage: ServerStage, pool: Pool) => unknown)[] = [
         (app, _stage, pool) =>
@@ -91,7 +91,7 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
     },
   );
 
-  it('is also the id that cls-rtracer has, in what a guard calls and below it', async () => {
+  it('cls-rtracer has the request’s own id in what a guard calls and below it', async () => {
     const ids: unknown[] = [];
     const seen = <T>(value: T): T => {
       ids.push(rtracerId());
@@ -108,7 +108,7 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
     expect(ids).toEqual(['later', 'later', 'later']);
   });
 
-  it('is nobody in a callback that is not bound, once the first one is over: a LockScopeError', async () => {
+  it('An unbound pool callback has no owner once the first request is over: a LockScopeError', async () => {
     const { owner: found } = await later(true, (app, _, pool) =>
       app.route('/later', async (call) => {
         call.send({ owner: await new Promise((resolve) => pool.query(() => resolve(owner()))) });
@@ -118,10 +118,10 @@ describeFrameworks('the owner, where a pool runs callbacks in the context of its
   });
 });
 
-describeFrameworks('the owner, in timers and events that outlive or cross requests', (framework) => {
+describeFrameworks('The owner in timers and events that outlive or cross requests', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('is the request’s own in every kind of timer, in queued work and in emitters of its own', async () => {
+  it('Timers, queued work and a request’s own emitters run as the request that started them', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {
         const kinds: ((run: () => void) => void)[] = [
@@ -146,7 +146,7 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
     expect(answers[0]?.body).toHaveLength(7);
   });
 
-  it('is nobody in a timer or a listener of a request that is over, though others are at work: a LockScopeError', async () => {
+  it('A timer or listener of a request that is over has no owner, though other requests are at work: a LockScopeError', async () => {
     const [fire, go] = [gate(), gate()];
     const found: Promise<string>[] = [];
     const shared = new EventEmitter();
@@ -214,7 +214,7 @@ describeFrameworks('the owner, in timers and events that outlive or cross reques
     await works;
   });
 
-  it('is the request’s own in a bound listener of a shared emitter, whichever request emits', async () => {
+  it('A bound listener of a shared emitter runs as its own request, whichever request emits', async () => {
     const shared = new EventEmitter();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app

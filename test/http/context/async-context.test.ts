@@ -16,11 +16,11 @@ async function whoAmI(): Promise<{ trace: string | undefined; rtracer: unknown; 
 
 const all = (id: string): object => ({ trace: id, rtracer: id, owner: id });
 
-describeFrameworks('the request’s own context', (framework) => {
+describeFrameworks('The request’s own context', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('is there behind a body parser', async () => {
+  it('The request’s context is there after a body parser', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/x',
@@ -33,7 +33,7 @@ describeFrameworks('the request’s own context', (framework) => {
     expect(body).toEqual({ ...all('mine'), key: '42' });
   });
 
-  it('is there in timers, promises, event emitters, and the request’s own events', async () => {
+  it('The request’s context is there in timers, promises, event emitters, and the request’s own events', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k'), async (call) => {
         const emitter = new EventEmitter();
@@ -49,7 +49,7 @@ describeFrameworks('the request’s own context', (framework) => {
     expect(body).toEqual(Array.from({ length: 5 }, () => all('mine')));
   });
 
-  it('stays apart from those of other requests at the same time', async () => {
+  it('The contexts of simultaneous requests stay apart', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', async (call) => {
         await new Promise((resolve) => setImmediate(resolve));
@@ -61,7 +61,7 @@ describeFrameworks('the request’s own context', (framework) => {
     expect(answers.map(({ body }) => body)).toEqual(ids.map(all));
   });
 
-  it('comes back with a guard, where a pool has run the callbacks of one request in another’s context', async () => {
+  it('A guard restores the request’s context if a pool has run its callback in that of another request', async () => {
     const queue: (() => unknown)[] = [];
     // As some pools do: whoever comes next runs the callbacks of those before.
     const pool = framework.middleware(
@@ -89,7 +89,7 @@ describeFrameworks('the request’s own context', (framework) => {
     await stage.free('a', 'b');
   });
 
-  it('comes back with a guard for all that it calls: skip, its key function and its handler', async () => {
+  it('A guard restores the request’s context for its skip, its key function and its handler', async () => {
     const seen: string[] = [];
     const note = (what: string): void => void seen.push(`${what} ${currentTrace()?.traceId}`);
     const pool = framework.middleware((_, next) => runInTrace(next, { traceId: 'other' }));
@@ -120,7 +120,7 @@ describeFrameworks('the request’s own context', (framework) => {
     expect(seen).toEqual(['skip mine', 'key mine', 'handler mine']);
   });
 
-  it('is never made up where there is none: a LockScopeError', async () => {
+  it('Code without a request’s context gets a LockScopeError, and never an invented owner', async () => {
     const outside = gate();
     const errors = outside.then(() => lock.acquire('k').catch((error: unknown) => error));
     const stage = await ServerStage.start(framework, (app) =>
@@ -133,22 +133,25 @@ describeFrameworks('the request’s own context', (framework) => {
     expect((await stage.get('/x')).body.code).toBe('ERR_LOCK_SCOPE');
   });
 
-  it.each(['above', 'below'])('has one id with cls-rtracer’s own middleware mounted %s: ours', async (place) => {
-    const stage = await ServerStage.start(
-      framework,
-      (app, stage) => {
-        const ours = framework.traceContext({ locks: stage.locks });
-        app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
-        app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: call.lock?.owner }));
-      },
-      { bare: true },
-    );
-    const { body, headers } = await stage.get('/x', 'mine');
-    expect(body).toEqual({ ...all('mine'), hold: 'mine' });
-    expect(headers['x-trace-id']).toBe('mine');
-  });
+  it.each(['above', 'below'])(
+    'cls-rtracer’s own middleware, mounted %s, has the same id: that of traceContext',
+    async (place) => {
+      const stage = await ServerStage.start(
+        framework,
+        (app, stage) => {
+          const ours = framework.traceContext({ locks: stage.locks });
+          app.use(...(place === 'above' ? [framework.rtracer(), ours] : [ours]));
+          app.route('/x', lockOn('k'), async (call) => call.send({ ...(await whoAmI()), hold: call.lock?.owner }));
+        },
+        { bare: true },
+      );
+      const { body, headers } = await stage.get('/x', 'mine');
+      expect(body).toEqual({ ...all('mine'), hold: 'mine' });
+      expect(headers['x-trace-id']).toBe('mine');
+    },
+  );
 
-  it('is not the one in which the server was told to listen', async () => {
+  it('A request’s context is not the one in which the server began to listen', async () => {
     const stage = await runWithId(
       () =>
         ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), async (call) => call.send(await whoAmI()))),

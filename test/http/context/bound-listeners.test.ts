@@ -14,7 +14,7 @@ watchLeaks();
 
 const whoAmI = (): unknown[] => [currentTrace()?.traceId, rTracerId()];
 
-describe.each(expresses)('%s: what listens to a request or its response', (_, create) => {
+describe.each(expresses)('%s: listeners of a request or its response', (_, create) => {
   let locks: Locks;
   beforeEach(() => {
     locks = createLocks({ store: new MemoryStore() });
@@ -65,7 +65,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
   }
 
   it.each(['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const)(
-    'by `%s` is called in the context of the request, with its emitter as `this`',
+    'A listener added by `%s` runs in the context of the request, with its emitter as `this`',
     async (method) => {
       const seen: unknown[] = [];
       const emitters = await drawn(traced(), (emitter) =>
@@ -84,7 +84,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
       [add, 'off' as const],
       [add, 'removeListener' as const],
     ]),
-  )('by `%s` is what it was to others, and `%s` removes it', async (add, remove) => {
+  )('A listener added by `%s` is visible to others as it was given, and `%s` removes it', async (add, remove) => {
     const listener = jest.fn();
     await drawn(traced(), (emitter) => {
       const added = jest.fn();
@@ -99,7 +99,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(listener).not.toHaveBeenCalled();
   });
 
-  it('is removed also where another installed copy of this package traces the request, too', async () => {
+  it('A bound listener can be removed if another installed copy of this package traces the request, too', async () => {
     let copy = traceContext;
     jest.isolateModules(() => {
       copy = jest.requireActual<{ traceContext: typeof traceContext }>('reenlock/express').traceContext;
@@ -112,7 +112,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(listener).not.toHaveBeenCalled();
   });
 
-  it('by `once` is called once, also where it emits the event itself, or is taken raw and called', async () => {
+  it('A listener added by `once` runs once, even if it emits the event itself, or is called by `rawListeners`', async () => {
     const seen: unknown[] = [];
     await drawn(traced(), (emitter) => {
       emitter.once('drawn', (depth: number | undefined) => seen.push(depth) && emitter.emit('drawn', 2));
@@ -126,7 +126,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(seen).toEqual([1, 'raw', 1, 'raw']);
   });
 
-  it('by `prependListener` and `prependOnceListener` is called before those that were there', async () => {
+  it('Listeners added by `prependListener` and `prependOnceListener` run before those that were there', async () => {
     const seen: unknown[] = [];
     await drawn(traced(), (emitter) => {
       emitter.on('drawn', () => seen.push('on'));
@@ -137,7 +137,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(seen).toEqual([...order, ...order]);
   });
 
-  it('leaves neither of them a property of its own', async () => {
+  it('Binding listeners adds no own property to the request or the response', async () => {
     const names: string[] = [];
     await get(
       traced().use((req, res) => {
@@ -151,7 +151,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
       expect(names).not.toContain(name);
   });
 
-  it('is nobody’s where it is added when the work is over', async () => {
+  it('A listener that is added when the work is over has no owner', async () => {
     const seen: unknown[] = [];
     const closed = new EventEmitter();
     const app = traced().use((_req, res) => {
@@ -168,7 +168,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(seen).toEqual([mine, nobody]);
   });
 
-  it('has what other middleware has put into the async context', async () => {
+  it('A bound listener sees what other middleware has put into the async context', async () => {
     const others = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const app = traced().use((_req, _res, next) => others.run('theirs', next));
@@ -176,7 +176,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(seen).toEqual(['theirs', mine, 'theirs', mine]);
   });
 
-  it('is called so where it is added in the context of something else, too', async () => {
+  it('A listener that is added in another async context still runs in that of its request', async () => {
     const seen: unknown[] = [];
     await drawn(traced(), (emitter) =>
       runWithId(() => {
@@ -186,7 +186,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     expect(seen).toEqual([mine, mine]);
   });
 
-  it('is not touched where no `traceContext` has seen the request', async () => {
+  it('Listeners are not touched if no `traceContext` has seen the request', async () => {
     await get(traced().use((_req, res) => void res.send()));
     const seen: unknown[] = [];
     const listener = (): number => seen.push(whoAmI());
@@ -198,7 +198,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
   });
 
   it.each([['request'], ['response'], ['request', 'response']] as const)(
-    'is called so as well where an application has an `on` of its own: %s %s',
+    'Listeners are bound, too, if an application has an `on` of its own: %s %s',
     async (...names) => {
       const app = create();
       const calls = jest.fn();
@@ -216,7 +216,7 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
     },
   );
 
-  it('is called so as well on a plain server of Node', async () => {
+  it('Listeners are bound, too, on a plain Node server', async () => {
     const seen: unknown[] = [];
     const server = http.createServer((req, res) =>
       traceContext({ locks, trust: 'all' })(req, res, () => {
@@ -238,20 +238,23 @@ describe.each(expresses)('%s: what listens to a request or its response', (_, cr
   it.each([
     ['at once', (run: () => void) => run()],
     ['later', (run: () => void) => void setImmediate(run)],
-  ])('is called so in another copy of Express, from its second request on, where it is called %s', async (_, call) => {
-    const other = another()();
-    const seen: unknown[] = [];
-    other.use((req, res) => {
-      req.on('drawn', () => seen.push(whoAmI()));
-      setImmediate(() => outside.run(undefined, () => res.send()));
-      emitters.push(req);
-    });
-    const outside = new AsyncLocalStorage<undefined>();
-    const emitters: EventEmitter[] = [];
-    const app = traced().use((req, res, next) => call(() => other(req, res, next)));
-    await get(app);
-    await get(app);
-    emitters[1]?.emit('drawn');
-    expect(seen).toEqual([mine]);
-  });
+  ])(
+    'Listeners are bound, too, in another copy of Express, from its second request on, if it is called %s',
+    async (_, call) => {
+      const other = another()();
+      const seen: unknown[] = [];
+      other.use((req, res) => {
+        req.on('drawn', () => seen.push(whoAmI()));
+        setImmediate(() => outside.run(undefined, () => res.send()));
+        emitters.push(req);
+      });
+      const outside = new AsyncLocalStorage<undefined>();
+      const emitters: EventEmitter[] = [];
+      const app = traced().use((req, res, next) => call(() => other(req, res, next)));
+      await get(app);
+      await get(app);
+      emitters[1]?.emit('drawn');
+      expect(seen).toEqual([mine]);
+    },
+  );
 });

@@ -12,7 +12,7 @@ watchLeaks();
 describeFrameworks('traceContext below cls-rtracer', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('warns once that it must come first, and of nothing where it does', async () => {
+  it('traceContext below cls-rtracer’s middleware warns once that it must come first', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
     state?.warned.delete('LOCK_RTRACER');

@@ -14,7 +14,7 @@ describeFrameworks('traceContext', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
-  it('is missed by a guard that stands without it: 500, and nothing is locked', async () => {
+  it('A guard without traceContext answers 500 and locks nothing', async () => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) => codeAsBody(app).route('/x', lockOn('k'), () => stage.note('in')),
@@ -25,7 +25,7 @@ describeFrameworks('traceContext', (framework) => {
     expect(stage.journal).toEqual([]);
   });
 
-  it('without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
+  it('traceContext without `locks`, beside a `Locks` that nobody configured, is an error and no lock in memory', async () => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) =>
@@ -39,7 +39,7 @@ describeFrameworks('traceContext', (framework) => {
     expect(stage.journal).toEqual([]);
   });
 
-  it('with other `locks` than the outer one is an error', async () => {
+  it('traceContext with other `locks` than the outer one is an error', async () => {
     const others = createLocks();
     const stage = await ServerStage.start(framework, (app, stage) =>
       codeAsBody(app)
@@ -52,7 +52,7 @@ describeFrameworks('traceContext', (framework) => {
     await others.close();
   });
 
-  it('mounted twice, and again in a sub-application, is one scope with one id', async () => {
+  it('traceContext mounted twice, and again in a sub-application, is one scope with one id', async () => {
     const report = async (call: Call): Promise<void> => {
       const inner = await getLock('k').run((hold) => hold.fence);
       call.send({ trace: currentTrace()?.traceId, rtracer: rtracerId(), isSame: inner === call.lock?.fence });
@@ -73,14 +73,14 @@ describeFrameworks('traceContext', (framework) => {
     expect([stage.count('granted my-trace k'), stage.count('released my-trace k')]).toEqual([2, 2]);
   });
 
-  it('sends the traceparent that it got on to called services, and none where there was none', async () => {
+  it('The received traceparent is sent on to called services, and none is sent if none came', async () => {
     const stage = await ServerStage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     expect((await stage.get('/x', 'one', { traceparent })).body).toEqual({ 'X-Trace-Id': 'one', traceparent });
     expect((await stage.get('/x', 'two')).body).toEqual({ 'X-Trace-Id': 'two' });
   });
 
-  it('sends no malformed traceparent on to called services, and one of a later version unchanged', async () => {
+  it('A malformed traceparent is not sent on, and one of a later version is sent on unchanged', async () => {
     const stage = await ServerStage.start(framework, (app) => app.route('/x', (call) => call.send(traceHeaders())));
     const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
     const send = async (traceparent: string) => (await stage.get('/x', 'one', { traceparent })).body.traceparent;
@@ -102,7 +102,7 @@ describeFrameworks('traceContext', (framework) => {
     }
   });
 
-  it('has jobs within its request send on what it was told: header, signature and traceparent', async () => {
+  it('A job within a request sends on what the request received: header, signature and traceparent', async () => {
     const trust = { secrets: ['a-secret-that-all-services-have-in-common'], audience: 'stock' };
     const stage = await ServerStage.start(
       framework,
@@ -121,7 +121,7 @@ describeFrameworks('traceContext', (framework) => {
     });
   });
 
-  it('reads and answers with the header that it is told', async () => {
+  it('traceContext reads and returns the header that it is given', async () => {
     const stage = await ServerStage.start(
       framework,
       (app) => app.route('/x', (call) => call.send({ trace: currentTrace()?.traceId })),
@@ -131,7 +131,7 @@ describeFrameworks('traceContext', (framework) => {
     expect([body.trace, headers['x-request-id'], headers['x-trace-id']]).toEqual(['this', 'this', undefined]);
   });
 
-  it('reads, answers and sends on the header of its own option, over that of its `locks`', async () => {
+  it('The header name of traceContext overrides that of its `locks`', async () => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) =>
@@ -144,7 +144,7 @@ describeFrameworks('traceContext', (framework) => {
     expect([body, headers['x-own-id'], headers['x-request-id']]).toEqual([{ 'X-Own-Id': 'this' }, 'this', undefined]);
   });
 
-  it('takes abortGraceMs of its own over that of its `locks`', async () => {
+  it('The abortGraceMs of traceContext overrides that of its `locks`', async () => {
     const clock = new ManualClock();
     const stage = await ServerStage.start(
       framework,
@@ -165,7 +165,7 @@ describeFrameworks('traceContext', (framework) => {
     await stage.until('lost first k');
   });
 
-  it('puts the trace id in an answer whose head is written before its end, and leaves one that the handler put there', async () => {
+  it('The trace id is in an answer whose head is written before its end, unless the handler has set one', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/written', (call) => {
@@ -182,7 +182,7 @@ describeFrameworks('traceContext', (framework) => {
     expect((await stage.get('/own', 'my-trace')).headers['x-trace-id']).toBe('of the handler');
   });
 
-  it('says that the request is over, and aborts its signal, once it was answered', async () => {
+  it('The trace is over, and its signal aborted, once the request was answered', async () => {
     let trace: ReturnType<typeof currentTrace>;
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', (call) => {
@@ -194,7 +194,7 @@ describeFrameworks('traceContext', (framework) => {
     expect([trace?.isOver, trace?.signal.aborted]).toEqual([true, true]);
   });
 
-  it('puts the trace id in every answer: on success, on 404, on an error, and on one that names its own headers', async () => {
+  it('The trace id is in every answer: success, 404, error, and one that names its own headers', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/ok', (call) => call.send('ok'))
@@ -219,7 +219,7 @@ describeFrameworks('traceContext', (framework) => {
     expect(answers.at(-1)?.headers['x-own']).toBe('yes');
   });
 
-  it('below middleware that has begun the answer goes on, though no header can tell the id any more', async () => {
+  it('traceContext below middleware that has begun the answer goes on, without the header', async () => {
     const begins = framework.middleware((call, next) => {
       call.detach();
       call.res.write('begun, ');
@@ -234,7 +234,7 @@ describeFrameworks('traceContext', (framework) => {
     await stage.free('k');
   });
 
-  it('below middleware that has answered leaves the answer and its connection alone, and no lock is left held', async () => {
+  it('traceContext below middleware that has answered leaves the answer and its connection alone, and no lock stays held', async () => {
     const answers = framework.middleware((call, next) => {
       call.detach();
       call.res.end('answered');

@@ -58,22 +58,25 @@ describeFrameworks('closeServer', (framework) => {
   it.each([
     ['', {}],
     [', by `sendProblem`', { handler: 'problem' } as const],
-  ])('answers who waits 503%s, who holds 200, and ends the connections', async (_, guard) => {
-    const { stage, work } = await begin(framework, {}, guard);
-    const [holder, waiter] = await contest(stage);
-    const { port } = stage;
-    const isClosed = close(stage);
-    await waiter.closed;
-    expect(waiter.received).toMatch(/^HTTP\/1.1 503 [\s\S]*^Retry-After: 1\r$[\s\S]*^Connection: close\r$/im);
-    await expect(RawClient.connect(port)).rejects.toThrow('ECONNREFUSED');
-    expect([stage.count('closed'), stage.count('told')]).toEqual([0, 0]);
-    work.open();
-    await Promise.all([holder.closed, isClosed]);
-    expect(holder.received).toMatch(/^HTTP\/1.1 200 [\s\S]*^Connection: close\r$[\s\S]*done$/im);
-    stage.expectOrder('in', 'released first k', 'closed');
-  });
+  ])(
+    'closeServer answers waiters with 503%s, lets holders answer with 200, and ends the connections',
+    async (_, guard) => {
+      const { stage, work } = await begin(framework, {}, guard);
+      const [holder, waiter] = await contest(stage);
+      const { port } = stage;
+      const isClosed = close(stage);
+      await waiter.closed;
+      expect(waiter.received).toMatch(/^HTTP\/1.1 503 [\s\S]*^Retry-After: 1\r$[\s\S]*^Connection: close\r$/im);
+      await expect(RawClient.connect(port)).rejects.toThrow('ECONNREFUSED');
+      expect([stage.count('closed'), stage.count('told')]).toEqual([0, 0]);
+      work.open();
+      await Promise.all([holder.closed, isClosed]);
+      expect(holder.received).toMatch(/^HTTP\/1.1 200 [\s\S]*^Connection: close\r$[\s\S]*done$/im);
+      stage.expectOrder('in', 'released first k', 'closed');
+    },
+  );
 
-  it('leaves a `destroy` on a connection alone that is somebody else’s', async () => {
+  it('closeServer leaves another module’s `destroy` on a connection alone', async () => {
     const { stage, work } = await begin(framework);
     const destroyed = gate();
     stage.server.once('request', ({ socket }) => {
@@ -99,11 +102,11 @@ const large = 32 * 2 ** 20;
 describe('closeServer', () => {
   afterEach(ServerStage.endAll);
 
-  it('is the same function for both frameworks', () => {
+  it('closeServer is the same function for both frameworks', () => {
     expect(closeServerOfKoa).toBe(closeServer);
   });
 
-  it('ends a connection that is idle at once, and one that was busy as soon as it is', async () => {
+  it('closeServer ends an idle connection at once, and a busy one as soon as it is idle', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/export', bare.lockOn('k'), async (call) => {
@@ -131,34 +134,37 @@ describe('closeServer', () => {
   it.each([
     ['before', true],
     ['meanwhile', false],
-  ])('sends all of an answer that was given %s, however slowly its client reads', async (_, isBefore) => {
-    const work = gate();
-    const stage = await ServerStage.start(bare, (app, stage) =>
-      app.route('/order', bare.lockOn('k'), async (call) => {
-        stage.note('in');
-        await work;
-        call.send(Buffer.alloc(large, 'x'));
-      }),
-    );
-    const client = (await stage.connect())
-      .pause()
-      .request({ path: '/order', trace: 'first', headers: ['Connection: close'] });
-    await stage.until('in');
-    if (isBefore) {
+  ])(
+    'closeServer lets an answer that was given %s be sent whole, however slowly its client reads',
+    async (_, isBefore) => {
+      const work = gate();
+      const stage = await ServerStage.start(bare, (app, stage) =>
+        app.route('/order', bare.lockOn('k'), async (call) => {
+          stage.note('in');
+          await work;
+          call.send(Buffer.alloc(large, 'x'));
+        }),
+      );
+      const client = (await stage.connect())
+        .pause()
+        .request({ path: '/order', trace: 'first', headers: ['Connection: close'] });
+      await stage.until('in');
+      if (isBefore) {
+        work.open();
+        await stage.until('released first k');
+      }
+      const isClosed = close(stage);
       work.open();
       await stage.until('released first k');
-    }
-    const isClosed = close(stage);
-    work.open();
-    await stage.until('released first k');
-    // All that is done at once is done by then.
-    await turn();
-    client.socket.resume();
-    await Promise.all([client.closed, isClosed]);
-    expect(client.received.length).toBeGreaterThan(large);
-  });
+      // All that is done at once is done by then.
+      await turn();
+      client.socket.resume();
+      await Promise.all([client.closed, isClosed]);
+      expect(client.received.length).toBeGreaterThan(large);
+    },
+  );
 
-  it('answers who came on the connection of a holder meanwhile, and ends it with that, whatever writes its head', async () => {
+  it('closeServer answers a request that arrives on a holder’s connection, and then ends it, whatever writes its head', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/order', bare.lockOn('k'), async (call) => {
@@ -185,7 +191,7 @@ describe('closeServer', () => {
     expect(second).toMatch(/^Connection: close/m);
   });
 
-  it('takes the lock from who still has it after drainMs: it hears of it, and has a second for its answer', async () => {
+  it('closeServer takes the lock from a holder after drainMs: the holder is told, and has a second for its answer', async () => {
     const clock = new ManualClock();
     const { stage, work } = await begin(bare, { clock });
     const [holder] = await contest(stage);
@@ -201,7 +207,7 @@ describe('closeServer', () => {
     expect(holder.received).toMatch(/^HTTP\/1.1 503 [\s\S]*lost$/);
   });
 
-  it('cuts off who has not answered a second after drainMs', async () => {
+  it('closeServer cuts off a request that has not answered a second after drainMs', async () => {
     const clock = new ManualClock();
     const { stage, work } = await begin(bare, { clock });
     const [holder, waiter] = await contest(stage);
@@ -215,7 +221,7 @@ describe('closeServer', () => {
     work.open();
   });
 
-  it('lets who needs no lock finish, too', async () => {
+  it('closeServer lets requests without a lock finish, too', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       app.route('/report', async (call) => {
@@ -235,7 +241,7 @@ describe('closeServer', () => {
     expect(client.received).toMatch(/^HTTP\/1.1 200 [\s\S]*report$/);
   });
 
-  it('waits for who needs no lock as long as for who holds one, though no lock is held any more', async () => {
+  it('closeServer waits for requests without a lock as long as for holders, even if no lock is held any more', async () => {
     const clock = new ManualClock();
     const work = gate();
     const build = (app: App, stage: ServerStage): unknown =>
@@ -257,7 +263,7 @@ describe('closeServer', () => {
     work.open();
   });
 
-  it('waits no longer for a connection that was taken over, and leaves it to the application', async () => {
+  it('closeServer no longer waits for a connection that the application has taken over', async () => {
     const clock = new ManualClock();
     const { stage } = await begin(bare, { clock });
     stage.server.on('upgrade', (_, socket: Duplex) => {
@@ -275,7 +281,7 @@ describe('closeServer', () => {
     await over;
   });
 
-  it('keeps no connection of a request without a scope for more than a second, where it would be kept for ever', async () => {
+  it('closeServer keeps a connection whose request has no scope for a second at most', async () => {
     const { stage } = await begin(bare);
     stage.server.keepAliveTimeout = 0;
     const isClosed = close(stage);
@@ -283,14 +289,14 @@ describe('closeServer', () => {
     await isClosed;
   });
 
-  it('leaves a shorter keep-alive as it is', async () => {
+  it('closeServer leaves a shorter keep-alive as it is', async () => {
     const { stage } = await begin(bare);
     stage.server.keepAliveTimeout = 5;
     await close(stage);
     expect(stage.server.keepAliveTimeout).toBe(5);
   });
 
-  it('may be called again, on a server that does not listen any more, and installs no signal handler', async () => {
+  it('closeServer may be called again, also on a server that no longer listens, and installs no signal handler', async () => {
     const signals = () => (['SIGTERM', 'SIGINT'] as const).map((signal) => process.listenerCount(signal));
     const before = signals();
     const { stage, work } = await begin(bare);
@@ -303,7 +309,7 @@ describe('closeServer', () => {
     expect(stage.count('closed')).toBe(3);
   });
 
-  it('refuses what is no HTTP server, no Locks or no option, and has closed nothing then', async () => {
+  it('closeServer refuses a wrong server, Locks or option, and has closed nothing then', async () => {
     const { stage } = await begin(bare);
     const { server, locks } = stage;
     const calls = [
@@ -318,7 +324,7 @@ describe('closeServer', () => {
     await runInTrace(() => lock.run('k', () => {}), { locks });
   });
 
-  it('drains for as long as its Locks says, where it is not told', async () => {
+  it('closeServer drains for its Locks’ drainMs by default', async () => {
     const locks = createLocks({ drainMs: 0 });
     const { stage, work } = await begin(bare);
     const hold = await runInTrace(

@@ -7,11 +7,11 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('the configured Locks that is replaced', (framework) => {
+describeFrameworks('A configured Locks that is replaced', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
-  it('is so for requests as for jobs, so that they exclude each other; who is at work ends with the one it began with', async () => {
+  it('A newly configured Locks serves later requests and jobs alike, and running ones end with the one that they began with', async () => {
     const [go, entered] = [gate(), [gate(), gate()]];
     let count = 0;
     const stage = await ServerStage.start(

@@ -9,10 +9,10 @@ import { FakeStore } from '../../support/stores/fake-store.ts';
 
 watchLeaks();
 
-describeFrameworks('a deadlock', (framework) => {
+describeFrameworks('A deadlock of requests', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('of two requests that guard two keys in opposite order ends with one 409 and one 200', async () => {
+  it('Two requests that guard two keys in opposite order end with one 409 and one 200', async () => {
     const { lockOn } = framework;
     const both = [gate(), gate()] as const;
     const route = (app: App, from: 0 | 1, to: 0 | 1): App => {
@@ -43,22 +43,25 @@ describeFrameworks('a deadlock', (framework) => {
     ['it came with its trace id', { 'X-Trace-Id': 'caller' }, 1],
     ['not where its trace is its own', {}, 0],
     ['not where the id that it came with is not trusted', { 'X-Trace-Id': 'client', 'X-Forwarded-For': '8.8.8.8' }, 0],
-  ])('is looked for by a request that waits and holds nothing where %s', async (_, headers, edges) => {
-    const store = new FakeStore(systemClock);
-    const build = (app: App): App => app.route('/x', framework.lockOn('key'), (call) => call.send('in'));
-    const stage = await ServerStage.start(framework, build, { store });
-    const answer = await runInTrace(
-      async () => {
-        const hold = await lock.acquire('key');
-        const sent = request(stage.server).get('/x').set(headers).then();
-        while ((await getLock('key').inspect()).waiters.length === 0) await new Promise(setImmediate);
-        await new Promise(setImmediate);
-        await hold.release();
-        return sent;
-      },
-      { locks: stage.locks },
-    );
-    expect(answer.status).toBe(200);
-    expect(store.count('setEdge')).toBe(edges);
-  });
+  ])(
+    'A request that waits and holds nothing takes part in the search for deadlocks if %s',
+    async (_, headers, edges) => {
+      const store = new FakeStore(systemClock);
+      const build = (app: App): App => app.route('/x', framework.lockOn('key'), (call) => call.send('in'));
+      const stage = await ServerStage.start(framework, build, { store });
+      const answer = await runInTrace(
+        async () => {
+          const hold = await lock.acquire('key');
+          const sent = request(stage.server).get('/x').set(headers).then();
+          while ((await getLock('key').inspect()).waiters.length === 0) await new Promise(setImmediate);
+          await new Promise(setImmediate);
+          await hold.release();
+          return sent;
+        },
+        { locks: stage.locks },
+      );
+      expect(answer.status).toBe(200);
+      expect(store.count('setEdge')).toBe(edges);
+    },
+  );
 });

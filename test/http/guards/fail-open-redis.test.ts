@@ -30,7 +30,7 @@ describeFrameworks('failOpen on Redis', (framework) => {
   });
   afterAll(() => redis.stop());
 
-  it('lets requests in while the server is down, and locks again when it is back', async () => {
+  it('failOpen on Redis lets requests in while the server is down, and locks again when it is back', async () => {
     const failedOpen: LockEvents['failedOpen'][] = [];
     const stage = await ServerStage.start(
       framework,

@@ -27,7 +27,7 @@ describeFrameworks('failOpen', (framework) => {
     ['rejects', refused],
     ['executes and rejects', { kind: 'rejectedReply', error: new Error('read ECONNRESET') }],
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
-  ])('lets a request in without the lock when the store %s', async (_, fault) => {
+  ])('failOpen lets a request in without the lock if the store %s', async (_, fault) => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('acquire', fault);
     const { status, body } = await stage.get('/x', 'first');
@@ -37,7 +37,7 @@ describeFrameworks('failOpen', (framework) => {
     await stage.free('k');
   });
 
-  it('lets it in after storeTimeoutMs when the store does not answer', async () => {
+  it('failOpen lets a request in after storeTimeoutMs if the store does not answer', async () => {
     const clock = new ManualClock();
     const { stage, store } = await serving(framework, passing, { clock, storeTimeoutMs: 700 });
     store.always('acquire', { kind: 'lostCall' });
@@ -52,7 +52,7 @@ describeFrameworks('failOpen', (framework) => {
     await clock.advance(30_000);
   });
 
-  it('lets it in at the end of its wait when the store fails while it stands in the queue', async () => {
+  it('failOpen lets a queued request in at the end of its wait if the store fails meanwhile', async () => {
     const clock = new ManualClock();
     const { stage, store, go } = await serving(framework, { ...passing, waitMs: 5_000 }, { clock });
     const first = stage.get('/holds', 'first');
@@ -70,7 +70,7 @@ describeFrameworks('failOpen', (framework) => {
     expect((await first).status).toBe(200);
   });
 
-  it('is reported each time as an event, and once as a warning', async () => {
+  it('failOpen is reported as an event each time, and as a warning once', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('acquire', refused);
     for (const trace of ['a', 'b', 'c']) expect((await stage.get('/x', trace)).status).toBe(200);
@@ -84,20 +84,20 @@ describeFrameworks('failOpen', (framework) => {
     ]);
   });
 
-  it('is off unless it is asked for', async () => {
+  it('failOpen is off by default', async () => {
     const { stage, store, failedOpen } = await serving(framework, {});
     store.always('acquire', refused);
     expect((await stage.get('/x')).status).toBe(503);
     expect([stage.count('in'), failedOpen.length, warnings().length]).toEqual([0, 0, 0]);
   });
 
-  it('locks as ever while the store is well', async () => {
+  it('failOpen locks as usual while the store works', async () => {
     const { stage, failedOpen } = await serving(framework, passing);
     expect((await stage.get('/x')).body).toEqual({ lock: 'k', locks: ['k'] });
     expect([stage.count('granted first k'), failedOpen.length]).toEqual([1, 0]);
   });
 
-  it('gives back what it got of several keys before it lets the request in', async () => {
+  it('failOpen releases what it got of several keys before it lets the request in', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     // The first call is answered, the second is not.
     store.gate('acquire')();
@@ -108,7 +108,7 @@ describeFrameworks('failOpen', (framework) => {
     expect(failedOpen).toEqual([expect.objectContaining({ keys: ['a', 'b'] })]);
   });
 
-  it('waits for that, too: as long as the store has not answered, it may hold what was got', async () => {
+  it('failOpen lets no request in before the store has answered for the keys that may be held', async () => {
     const { stage, store } = await serving(framework, passing);
     store.gate('acquire')();
     store.next('acquire', refused);
@@ -123,14 +123,14 @@ describeFrameworks('failOpen', (framework) => {
     expect(stage.journal).toContain('in');
   });
 
-  it('leaves no outer guard’s hold where handlers look for this one’s', async () => {
+  it('failOpen leaves no outer guard’s hold where handlers look for this guard’s', async () => {
     const { stage, store } = await serving(framework, passing);
     store.gate('acquire')();
     store.next('acquire', refused);
     expect((await stage.get('/nested')).body).toEqual({ lock: null, locks: ['outer'] });
   });
 
-  it('never lets in who waited in vain, who finds the queue full, or who has no usable key', async () => {
+  it('failOpen never lets in a request that timed out, found the queue full, or has no usable key', async () => {
     const { stage, go, failedOpen } = await serving(framework, { ...passing, waitMs: 20 }, { maxWaitersPerKey: 1 });
     const first = stage.get('/holds', 'first');
     await stage.until('holds in');
@@ -144,7 +144,7 @@ describeFrameworks('failOpen', (framework) => {
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
-  it('never lets in who was queued once the store was back, for the poll of another that had failed', async () => {
+  it('failOpen never lets in a request that was queued after the store recovered because another one’s poll had failed', async () => {
     const clock = new ManualClock();
     const { stage, store, go, failedOpen } = await serving(framework, { ...passing, waitMs: 500 }, { clock });
     const first = stage.get('/holds', 'first');
@@ -162,13 +162,13 @@ describeFrameworks('failOpen', (framework) => {
     expect([status, failedOpen.length, stage.count('in')]).toEqual([423, 0, 0]);
   });
 
-  it('never lets in whose outer hold on the key was lost', async () => {
+  it('failOpen never lets in a request whose outer hold on the key was lost', async () => {
     const { stage, failedOpen } = await serving(framework, passing);
     expect((await stage.get('/lost')).status).toBe(503);
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
-  it('never lets in who has lost the lock of a guard before when the store fails', async () => {
+  it('failOpen never lets in a request that has lost an earlier guard’s lock when the store fails', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     const open = gate();
     stage.locks.on('granted', () =>
@@ -183,7 +183,7 @@ describeFrameworks('failOpen', (framework) => {
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
-  it('never lets in who waits in a deadlock', async () => {
+  it('failOpen never lets in a request that waits in a deadlock', async () => {
     const { stage, failedOpen } = await serving(framework, { ...passing, handler: 'problem' });
     const granted = gate();
     stage.locks.on('granted', ({ owner, key }) => owner === 'first' && key === 'outer' && granted.open());
@@ -202,14 +202,14 @@ describeFrameworks('failOpen', (framework) => {
     await job;
   });
 
-  it('never lets in a request that no traceContext has seen', async () => {
+  it('failOpen never lets in a request that no traceContext has seen', async () => {
     const { stage, store } = await serving(framework, passing, { bare: true });
     store.always('acquire', refused);
     expect((await stage.get('/x')).status).toBe(500);
     expect(stage.count('in')).toBe(0);
   });
 
-  it('never lets anybody in once the Locks is closing, though the store fails with it', async () => {
+  it('failOpen never lets a request in once the Locks is closing, even if the store fails then', async () => {
     const { stage, store, failedOpen } = await serving(framework, { ...passing, handler: 'problem' });
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('Connection is closed'))) });
@@ -223,7 +223,7 @@ describeFrameworks('failOpen', (framework) => {
     await closing;
   });
 
-  it('never lets in whose signal was aborted before the store failed', async () => {
+  it('failOpen never lets in a request whose signal was aborted before the store failed', async () => {
     const giveUp = new AbortController();
     const { stage, store, failedOpen } = await serving(framework, { ...passing, signal: giveUp.signal });
     const open = gate();
@@ -236,7 +236,7 @@ describeFrameworks('failOpen', (framework) => {
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 0]);
   });
 
-  it('never lets in whose client has left before the store failed', async () => {
+  it('failOpen never lets in a request whose client left before the store failed', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     const open = gate();
     store.next('acquire', { kind: 'gate', opened: open.then(() => Promise.reject(new Error('read ECONNRESET'))) });
@@ -250,7 +250,7 @@ describeFrameworks('failOpen', (framework) => {
     expect([failedOpen.length, stage.count('in')]).toEqual([0, 1]);
   });
 
-  it('says nothing of a store error of the key function’s own', async () => {
+  it('failOpen does not hide a store error of the key function itself', async () => {
     const { stage, store, failedOpen } = await serving(framework, passing);
     store.always('inspect', refused);
     expect((await stage.get('/asks')).status).toBe(503);

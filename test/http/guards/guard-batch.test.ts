@@ -11,10 +11,10 @@ watchLeaks();
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;
 
-describeFrameworks('a guard with a list of keys', (framework) => {
+describeFrameworks('A guard with a list of keys', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('asks for all of them before any is answered', async () => {
+  it('A guard with a list of keys sends all acquires before the first reply', async () => {
     const { stage, store } = await serving(framework);
     const answer = store.gate('acquire');
     const all = stage.get('/all', 'all');
@@ -26,7 +26,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     expect(store.count('acquire')).toBe(3);
   });
 
-  it('keeps those before the first that is not free, and waits for that one alone', async () => {
+  it('A guard with a list of keys keeps those before the first taken one, and waits for that one alone', async () => {
     const { stage, go } = await serving(framework);
     const first = stage.get('/b', 'first');
     await stage.until('first in');
@@ -39,7 +39,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     stage.expectOrder('waiting all b', 'released first b', 'all in');
   });
 
-  it('waits for all of them together no longer than waitMs, and answers 423', async () => {
+  it('A guard with a list of keys waits waitMs in all, and then answers 423', async () => {
     const clock = new ManualClock();
     const { stage, go, finish } = await serving(framework, { waitMs: 5_000 }, { clock });
     const first = stage.get('/b', 'first');
@@ -60,7 +60,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     expect((await later).status).toBe(200);
   });
 
-  it('whose client leaves while it asks for them gives back what is granted, and its handler never runs', async () => {
+  it('A guard whose client leaves while its keys are acquired releases what is granted, and its handler never runs', async () => {
     const { stage, store } = await serving(framework);
     const answer = store.gate('acquire');
     const client = (await stage.connect()).request({ path: '/all', trace: 'all' });
@@ -72,7 +72,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     expect(stage.journal).not.toContain('all in');
   });
 
-  it('keeps all of them until its response is closed, with releaseOn `close`', async () => {
+  it('With releaseOn `close`, a guard keeps all of its keys until the response has closed', async () => {
     const { stage } = await serving(framework, { releaseOn: 'close' });
     const client = (await stage.connect()).request({ path: '/large', trace: 'all' });
     client.pause();
@@ -84,7 +84,7 @@ describeFrameworks('a guard with a list of keys', (framework) => {
     stage.expectOrder('all answered', 'closed all', 'released all a');
   });
 
-  it('never lets a request in for a store error behind a key that somebody holds, with failOpen', async () => {
+  it('failOpen never lets a request in for a store error on a key behind one that is taken', async () => {
     const { stage, store, go } = await serving(framework, { failOpen: true });
     const first = stage.get('/b', 'first');
     await stage.until('first in');

@@ -18,7 +18,7 @@ describeFrameworks('a guard', (framework) => {
     ['an async function', async (call: Call) => call.params.id, '42'],
     ['a function that gives a number', () => 42, '42'],
     ['a function that gives a bigint', () => 42n, '42'],
-  ])('takes its key from %s, and holds it while the handler runs', async (_, key, name) => {
+  ])('A guard takes its key from %s, and holds it while the handler runs', async (_, key, name) => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/orders/:id', lockOn(key), async (call) => {
         call.send({ key: call.lock?.key, isHeld: call.lock?.isHeld(), holder: await stage.holder(name) });
@@ -29,7 +29,7 @@ describeFrameworks('a guard', (framework) => {
     await stage.free(name);
   });
 
-  it('lets nobody in without its lock where its key, or skip, comes as a foreign promise that breaks the rules', async () => {
+  it('A guard lets no request in without its lock if its key, or skip, is a foreign promise that breaks the rules', async () => {
     // Answers nothing, and calls back twice.
     const foreign = <T>(value: T): PromiseLike<T> =>
       ({
@@ -50,7 +50,7 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.count('granted first k')).toBe(1);
   });
 
-  it('takes several keys, in one order whatever order they are named in, and gives all to the request', async () => {
+  it('A guard takes several keys in one canonical order, and gives all of them to the request', async () => {
     const report: Handler = (call) => call.send([...(call.locks ?? [])].map(([key, hold]) => [key, hold.isHeld()]));
     const stage = await ServerStage.start(framework, (app) =>
       app
@@ -74,7 +74,7 @@ describeFrameworks('a guard', (framework) => {
     }
   });
 
-  it('takes all of its keys or none: what it got is given back before its refusal is answered', async () => {
+  it('A guard takes all of its keys or none: it releases what it got before it answers its refusal', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
@@ -107,7 +107,7 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).not.toContain('ab in');
   });
 
-  it('adds its holds to those of the one before: the newest is the last of its keys', async () => {
+  it('A guard adds its holds to those of the guard before: the newest is the last of its keys', async () => {
     const seen: unknown[] = [];
     const maps: Call['locks'][] = [];
     const see = (call: Call): unknown => {
@@ -138,7 +138,7 @@ describeFrameworks('a guard', (framework) => {
     expect([...(maps[0]?.keys() ?? [])]).toEqual(['a']);
   });
 
-  it('leaves its hold where handlers look for it, once it was released and once the request is over: it says so itself', async () => {
+  it('A guard leaves its released hold where handlers look for it, and the hold says that it is released', async () => {
     const seen: unknown[] = [];
     const see = ({ lock, locks }: Call): unknown =>
       seen.push([lock?.key, lock?.isHeld(), ...[...(locks ?? [])].map(([key, hold]) => [key, hold.isHeld()])]);
@@ -162,7 +162,7 @@ describeFrameworks('a guard', (framework) => {
     ]);
   });
 
-  it('that is skipped leaves the holds of the one before where handlers look for them', async () => {
+  it('A guard that is skipped leaves the holds of the guard before where handlers look for them', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('outer'), lockOn('inner', { skip: () => true }), (call) =>
         call.send([call.lock?.key, ...(call.locks?.keys() ?? [])]),
@@ -174,7 +174,7 @@ describeFrameworks('a guard', (framework) => {
   it.each([
     ['its key', 'a', ['stock|a']],
     ['each of its keys', ['a', 'b'], ['stock|a', 'stock|b']],
-  ])('takes %s within its category', async (_, keys, ids) => {
+  ])('A guard takes %s within its category', async (_, keys, ids) => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
@@ -186,7 +186,7 @@ describeFrameworks('a guard', (framework) => {
     await stage.free(...ids);
   });
 
-  it('is re-entered by getLock and by a second guard: one fence, one grant, given back once', async () => {
+  it('getLock and a second guard re-enter a guard: one fence, one grant, one release', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route(
         '/orders/:id',
@@ -209,7 +209,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it.each(['first', 'second'])(
-    'refuses a request that has lost the lock of its %s guard while it waited for that of its third, which is given back',
+    'A guard refuses a request that has lost the lock of its %s guard while it waited for that of its third, which is released',
     async (which) => {
       const [work, answer] = [gate(), gate()];
       const stage = await ServerStage.start(framework, (app, stage) => {
@@ -241,7 +241,7 @@ describeFrameworks('a guard', (framework) => {
     },
   );
 
-  it('lets a request in that has released the lock of a guard before', async () => {
+  it('A guard lets in a request that has released the lock of an earlier guard', async () => {
     const release = framework.middleware(async (call, next) => {
       await call.lock?.release();
       return next();
@@ -252,7 +252,7 @@ describeFrameworks('a guard', (framework) => {
     expect((await stage.get('/ab')).body).toEqual({ newest: 'b' });
   });
 
-  it('lets one request at a time through to a key, and those for other keys run beside it', async () => {
+  it('A guard lets one request at a time through to a key, and requests for other keys run beside it', async () => {
     const all = gate();
     let inside = 0;
     let most = 0;
@@ -292,7 +292,7 @@ describeFrameworks('a guard', (framework) => {
     ['an empty list', []],
     ['NaN', Number.NaN],
     ['more than 4 KB', 'x'.repeat(4097)],
-  ])('answers 400, locks nothing and runs no handler when its key is %s', async (_, key) => {
+  ])('A guard answers 400, locks nothing and runs no handler if its key is %s', async (_, key) => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
         '/x',
@@ -306,7 +306,7 @@ describeFrameworks('a guard', (framework) => {
     expect(stage.journal).toEqual([]);
   });
 
-  it('hands what its key function throws to the error handler as it is', async () => {
+  it('A guard passes what its key function throws to the error handler unchanged', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route(
@@ -327,7 +327,7 @@ describeFrameworks('a guard', (framework) => {
   });
 
   it.each(['order:${id}', '/orders/:id', ':id', 'order:{id}'])(
-    'refuses the constant key %s when it is built: it was meant as a template',
+    'A guard refuses the constant key %s when it is built: it was meant as a template',
     (key) => {
       expect(() => lockOn(key)).toThrow(expect.objectContaining({ code: 'ERR_LOCK_CONFIG' }));
     },
@@ -340,13 +340,13 @@ describeFrameworks('a guard', (framework) => {
     ['null', null, 'ERR_LOCK_CONFIG'],
     ['a number', 42, 'ERR_LOCK_CONFIG'],
     ['a list', ['a', 'b'], 'ERR_LOCK_CONFIG'],
-  ])('refuses a constant key when it is built, not with each request, where it is %s', (_, key, code) => {
+  ])('A guard refuses a constant key when it is built, not with each request, if it is %s', (_, key, code) => {
     // The framework's own, and not that of the helper: it makes a function of each key.
     const own: (key: never) => unknown = { express: lockOnOfExpress, koa: lockOnOfKoa }[framework.family];
     expect(() => own(key as never)).toThrow(expect.objectContaining({ code }));
   });
 
-  it('lets requests pass that skip, without a lock', async () => {
+  it('A guard with `skip` lets requests pass without a lock', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k', { skip: async (call) => call.req.headers['x-skip'] === 'yes' }), (call) =>
         call.send({ key: call.lock?.key ?? null }),

@@ -35,17 +35,20 @@ const tell: ErrorRequestHandler = (error, _req, res, _next) => {
 };
 
 describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', (name) => {
-  it.each(expresses)('is an error in %s, and says which to take', async (_, make) => {
-    const app = make();
-    app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
-    app.use(tell);
-    expect(await ask(app)).toEqual({
-      status: 500,
-      text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called by Koa, got a call by Express: import it from `reenlock/express` instead',
-    });
-  });
+  it.each(expresses)(
+    'A middleware of the other framework is an error in %s that says which import to use',
+    async (_, make) => {
+      const app = make();
+      app.use(forKoa[name] as unknown as RequestHandler, (_req, res) => void res.send('in'));
+      app.use(tell);
+      expect(await ask(app)).toEqual({
+        status: 500,
+        text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called by Koa, got a call by Express: import it from `reenlock/express` instead',
+      });
+    },
+  );
 
-  it('is an error in Koa, and says which to take', async () => {
+  it('A middleware of the other framework is an error in Koa that says which import to use', async () => {
     const app = new Koa();
     const errors: Error[] = [];
     app.on('error', (error) => errors.push(error));
@@ -79,19 +82,22 @@ describe.each(['traceContext', 'lockOn'] as const)(
       ['an async Fastify hook', 'Fastify', [{ raw }, { raw: response }]],
       ['a Fastify plugin', 'Fastify', [{ addHook: next }, {}, next]],
       ['a Hono middleware', 'Hono', [hono, next]],
-    ])('says what to call instead when it is called as %s', (_, caller, args) => {
-      for (const [own, middleware] of [
-        ['Express', forExpress[name]],
-        ['Koa', forKoa[name]],
-      ] as const) {
-        expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
-          new LockConfigError(
-            `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: it has no adapter yet, so wrap the handler in \`runInTrace\``,
-          ),
-        );
-      }
-      expect(next).not.toHaveBeenCalled();
-    });
+    ])(
+      'A middleware in a framework without an adapter says what to call instead when it is called as %s',
+      (_, caller, args) => {
+        for (const [own, middleware] of [
+          ['Express', forExpress[name]],
+          ['Koa', forKoa[name]],
+        ] as const) {
+          expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
+            new LockConfigError(
+              `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: it has no adapter yet, so wrap the handler in \`runInTrace\``,
+            ),
+          );
+        }
+        expect(next).not.toHaveBeenCalled();
+      },
+    );
   },
 );
 
@@ -101,14 +107,17 @@ describe.each([
 ] as const)('%s that is mounted without being called', (name, call, expressFactory, koaFactory) => {
   const message = `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`;
 
-  it.each(expresses)('fails each request in %s with an error that says so', async (_, make) => {
-    const app = make();
-    app.use(expressFactory as unknown as RequestHandler, (_req, res) => void res.send('in'));
-    app.use(tell);
-    expect(await ask(app)).toEqual({ status: 500, text: `ERR_LOCK_CONFIG: ${message}` });
-  });
+  it.each(expresses)(
+    'A factory that was mounted without being called fails each request in %s with an error that says so',
+    async (_, make) => {
+      const app = make();
+      app.use(expressFactory as unknown as RequestHandler, (_req, res) => void res.send('in'));
+      app.use(tell);
+      expect(await ask(app)).toEqual({ status: 500, text: `ERR_LOCK_CONFIG: ${message}` });
+    },
+  );
 
-  it('fails each request in Koa with an error that says so', async () => {
+  it('A factory that was mounted without being called fails each request in Koa with an error that says so', async () => {
     const app = new Koa();
     const errors: Error[] = [];
     app.on('error', (error) => errors.push(error));
@@ -123,7 +132,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
   const next = jest.fn();
 
   // As koa-websocket makes its context, with the request alone.
-  it('is an error in Koa, and says what to do', () => {
+  it('A middleware for a WebSocket is an error in Koa that says what to do', () => {
     const ctx = Object.assign(new Koa().createContext(req, new ServerResponse(req)), { res: undefined });
     expect(() => forKoa[name](ctx as unknown as Koa.Context, next)).toThrow(
       new LockConfigError(
@@ -138,21 +147,24 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
     ['`undefined` (undefined)', req, undefined],
     ['`null` (null)', req, null],
     ['a value of type object', new EventEmitter(), req],
-  ])('is an error in Express, where the response is %s, and says what to do', (got, first, second) => {
-    expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
-      new LockConfigError(
-        `Expected a middleware of \`reenlock/express\` to be called with a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
-      ),
-    );
-    expect(next).not.toHaveBeenCalled();
-  });
+  ])(
+    'A middleware for a WebSocket is an error in Express that says what to do, if the response is %s',
+    (got, first, second) => {
+      expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
+        new LockConfigError(
+          `Expected a middleware of \`reenlock/express\` to be called with a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
+        ),
+      );
+      expect(next).not.toHaveBeenCalled();
+    },
+  );
 });
 
 describe('sendProblem in place of error middleware', () => {
   const own = new Error('own trouble');
   const refused = new LockKeyError('Expected a key');
 
-  it('leaves errors that are no lock errors to Express', async () => {
+  it('sendProblem in place of error middleware passes other errors on to Express', async () => {
     for (const [error, expected] of [
       [own, { status: 500, text: 'Error: own trouble' }],
       [refused, { status: 400, text: expect.stringContaining('"detail":"Expected a key"') }],
@@ -164,7 +176,7 @@ describe('sendProblem in place of error middleware', () => {
     }
   });
 
-  it('leaves errors that are no lock errors to Koa', async () => {
+  it('sendProblem in place of error middleware passes other errors on to Koa', async () => {
     for (const [error, status] of [
       [own, 500],
       [refused, 400],

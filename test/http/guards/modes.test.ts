@@ -8,11 +8,11 @@ watchLeaks();
 
 const read = { mode: 'read' } as const;
 
-describeFrameworks('a guard to read', (framework) => {
+describeFrameworks('A guard with mode `read`', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('lets many readers in at once, and none past a writer who waits; the writer is alone', async () => {
+  it('A read guard lets many readers in at once and none past a waiting writer, and a writer is alone', async () => {
     const go = gate();
     let inside = 0;
     const stage = await ServerStage.start(framework, (app, stage) =>
@@ -51,7 +51,7 @@ describeFrameworks('a guard to read', (framework) => {
     await stage.free('k');
   });
 
-  it('is served in turn, however many readers go on coming: neither side starves', async () => {
+  it('Readers and writers are served in turn: neither starves, however many readers arrive', async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app
         .route('/read', lockOn('k', read), (call) => call.send('read'))
@@ -69,7 +69,7 @@ describeFrameworks('a guard to read', (framework) => {
     await stage.free('k');
   });
 
-  it('before a guard to write makes the only reader the writer, and answers 409 where others read', async () => {
+  it('A read guard before a write guard makes the only reader the writer, and answers 409 if others read', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app

@@ -192,7 +192,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
   }
 
   describe.each(['production', 'development'])('with NODE_ENV=%s', (environment) => {
-    it.each(byCode)('of %s tells its client nothing but what is meant for it', async (_, refusal) => {
+    it.each(byCode)('A refusal of %s tells its client only what is meant for the client', async (_, refusal) => {
       const { status, message, isOneLine } = refusal;
       const { text } = await refused(refusal, {}, environment);
       if (framework.family === 'koa') expect(text).toBe(message ?? STATUS_CODES[status]);
@@ -201,7 +201,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       else if (isOneLine) expect(text).toMatch(new RegExp(`<pre>\\w+Error: ${message}</pre>`));
     });
 
-    it.each(byCode)('of %s is a whole problem document with sendProblem', async (code, refusal) => {
+    it.each(byCode)('A refusal of %s is a complete problem document with sendProblem', async (code, refusal) => {
       const { headers, text } = await refused(refusal, { handler: 'problem' }, environment);
       expect(headers['content-type']).toBe('application/problem+json');
       expect(JSON.parse(text)).toEqual({
@@ -217,13 +217,13 @@ describeFrameworks('a guard’s refusal', (framework) => {
   it.each([
     [409, 'Conflict'],
     [499, 'Refused'],
-  ])('with a status of its own is the problem of that status, %i', async (status, title) => {
+  ])('A refusal with a status of its own is the problem of that status, %i', async (status, title) => {
     const refusal = { ...refusals[0]!, status };
     const { text } = await refused(refusal, { handler: 'problem', statusCode: status }, 'production');
     expect(JSON.parse(text)).toMatchObject({ title, status, code: 'ERR_LOCK_TIMEOUT' });
   });
 
-  it('is whole also where something was said of another body before', async () => {
+  it('A refusal is a complete problem document even if headers of another body were set before', async () => {
     const promise = framework.middleware(({ res }, next) => {
       for (const name of ['Content-Encoding', 'Content-Language', 'Content-Range'])
         res.setHeader(name, 'of another body');
@@ -248,7 +248,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
 
-  it('leaves the error in `res.err` for the logger of requests, with its key', async () => {
+  it('A refusal leaves the error, with its key, in `res.err` for request loggers', async () => {
     const logged: unknown[] = [];
     const log = framework.middleware(({ res }, next) => {
       res.once('finish', () => logged.push((res as { err?: unknown }).err));
@@ -263,7 +263,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(logged).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CLOSED', key: 'k' })]);
   });
 
-  it('leaves the connection to its client where its length is taken off, as compression does', async () => {
+  it('A refusal keeps the connection usable if its length is removed, as compression does', async () => {
     const compress = framework.middleware(({ res }, next) => {
       const end = res.end.bind(res);
       res.end = ((...args: Parameters<typeof end>) => {
@@ -285,7 +285,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(client.received).toMatch(/^Connection: keep-alive\r$/m);
   });
 
-  it('after somebody has begun to answer goes to the error handler, and is no document in the middle of that answer', async () => {
+  it('A refusal after the answer has begun goes to the error handler, and is not written into that answer', async () => {
     const begin = framework.middleware(({ res }, next) => {
       res.writeHead(200, { 'Content-Type': 'text/plain' }).write('begun');
       return next();
@@ -308,20 +308,20 @@ describeFrameworks('a guard’s refusal', (framework) => {
 });
 
 describe('sendProblem', () => {
-  it('has the headers of the error, also where no guard has put them on the response', () => {
+  it('sendProblem sets the headers of the error, even if no guard has set them', () => {
     const error = new LockTimeoutError({ key: 'k', waitedMs: 5, retryAfterMs: 2_000 });
     expect(problemOf(error).headers).toMatchObject({ 'Retry-After': '2' });
   });
 
   const other = new Error('of somebody else');
 
-  it('hands other errors on to the next error middleware of Express, and sends nothing', () => {
+  it('sendProblem passes other errors to the next error middleware of Express, and sends nothing', () => {
     const next = jest.fn();
     express.sendProblem(other as LockError, {} as never, { headersSent: false } as never, next);
     expect(next.mock.calls).toEqual([[other]]);
   });
 
-  it('throws other errors again in Koa, and sends nothing', () => {
+  it('sendProblem throws other errors again in Koa, and sends nothing', () => {
     expect(() => koa.sendProblem(other as LockError, { headerSent: false } as never)).toThrow(other);
   });
 });

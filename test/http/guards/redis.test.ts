@@ -49,7 +49,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     );
   }
 
-  it('excludes the requests of two servers from each other, and hands on with the answer', async () => {
+  it('A guard on Redis excludes the requests of two servers from each other, and hands over with the answer', async () => {
     const work = gate();
     const [one, two] = [await serve(work), await serve(work)];
     const first = one.get('/first', 'first');
@@ -66,7 +66,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     expect([one.count('granted first k'), one.count('released first k')]).toEqual([1, 1]);
   });
 
-  it('lets a request of the same trace re-enter from another server, with the same fence', async () => {
+  it('A guard on Redis lets a request of the same trace re-enter from another server, with the same fence', async () => {
     const work = gate();
     const [one, two] = [await serve(work), await serve(work)];
     const first = one.get('/first', 'shared');
@@ -78,24 +78,27 @@ describeFrameworks('a guard on Redis', (framework) => {
     await one.free('k');
   });
 
-  it.each(['FIN', 'RST'] as const)('leaves the queue with its client (%s), and its handler never runs', async (how) => {
-    const work = gate();
-    const [one, two] = [await serve(work), await serve(work)];
-    const first = one.get('/first', 'first');
-    await one.until('first in');
-    const second = (await two.connect()).request({ path: '/second', trace: 'second' });
-    await two.until('waiting second k');
-    await second.hangUp(how);
-    await two.until('aborted second k');
-    const third = two.get('/third', 'third');
-    await two.until('waiting third k');
-    work.open();
-    expect([(await first).status, (await third).status]).toEqual([200, 200]);
-    expect(two.journal).not.toContain('second in');
-    await one.free('k');
-  });
+  it.each(['FIN', 'RST'] as const)(
+    'A request that waits on Redis leaves the queue with its client (%s), and its handler never runs',
+    async (how) => {
+      const work = gate();
+      const [one, two] = [await serve(work), await serve(work)];
+      const first = one.get('/first', 'first');
+      await one.until('first in');
+      const second = (await two.connect()).request({ path: '/second', trace: 'second' });
+      await two.until('waiting second k');
+      await second.hangUp(how);
+      await two.until('aborted second k');
+      const third = two.get('/third', 'third');
+      await two.until('waiting third k');
+      work.open();
+      expect([(await first).status, (await third).status]).toEqual([200, 200]);
+      expect(two.journal).not.toContain('second in');
+      await one.free('k');
+    },
+  );
 
-  it('keeps the hold of a client that hung up until its handler’s late answer', async () => {
+  it('A guard on Redis keeps the hold of a client that hung up until its handler’s late answer', async () => {
     const work = gate();
     const [one, two] = [await serve(work), await serve(work)];
     const first = (await one.connect()).request({ path: '/first', trace: 'first' });
@@ -110,7 +113,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     await one.until('released first k');
   });
 
-  it('releases when the handler fails, and when it is refused: 423 with Retry-After', async () => {
+  it('A guard on Redis releases if the handler fails, and answers a refusal with 423 and Retry-After', async () => {
     const work = gate();
     const one = await serve(work, (app) =>
       app
@@ -130,7 +133,7 @@ describeFrameworks('a guard on Redis', (framework) => {
     await first;
   });
 
-  it('answers 503, names no server, and runs no handler while Redis is down', async () => {
+  it('A guard answers 503, names no server, and runs no handler while Redis is down', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation(() => {});
     const one = await serve(gate(), (app) => app.inProduction());
     await redis.kill();

@@ -8,7 +8,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('a refusal that needs no wait', (framework) => {
+describeFrameworks('A refusal that needs no wait', (framework) => {
   afterEach(endHolders);
   afterEach(ServerStage.endAll);
 
@@ -16,23 +16,26 @@ describeFrameworks('a refusal that needs no wait', (framework) => {
     // A lease for the holder, and one for who waits.
     ['the key', { maxWaitersPerKey: 1 }, '60'],
     ['the process', { maxWaiters: 1 }, '1'],
-  ])('comes while as many as may wait for %s do: 503, and who waits is not disturbed', async (...row) => {
-    const [, limits, seconds] = row;
-    const { stage, end } = await held(framework, { waitMs: 60_000 }, { ...limits, clock: new ManualClock() });
-    const waiter = stage.get('/k', 'waiter');
-    await stage.until('waiting waiter k');
-    // The clock stands still: nobody's wait comes to its end.
-    const { status, headers, text } = await stage.get('/k', 'too-many');
-    expect([status, headers['retry-after']]).toEqual([503, seconds]);
-    expect(text).toContain('Too many requests');
-    expect(await stage.waiters('k')).toEqual(['waiter']);
-    await end();
-    expect((await waiter).status).toBe(200);
-    // There is room again.
-    expect((await stage.get('/k', 'next')).status).toBe(200);
-  });
+  ])(
+    'A request gets a 503 at once while as many as allowed wait for %s, and the waiters are not disturbed',
+    async (...row) => {
+      const [, limits, seconds] = row;
+      const { stage, end } = await held(framework, { waitMs: 60_000 }, { ...limits, clock: new ManualClock() });
+      const waiter = stage.get('/k', 'waiter');
+      await stage.until('waiting waiter k');
+      // The clock stands still: nobody's wait comes to its end.
+      const { status, headers, text } = await stage.get('/k', 'too-many');
+      expect([status, headers['retry-after']]).toEqual([503, seconds]);
+      expect(text).toContain('Too many requests');
+      expect(await stage.waiters('k')).toEqual(['waiter']);
+      await end();
+      expect((await waiter).status).toBe(200);
+      // There is room again.
+      expect((await stage.get('/k', 'next')).status).toBe(200);
+    },
+  );
 
-  it('is never one of a process’s full queue for who does not wait', async () => {
+  it('A request that would not wait is never refused because the process’s queue is full', async () => {
     const { stage, end } = await held(framework, { waitMs: 60_000 }, { maxWaiters: 1, clock: new ManualClock() });
     const waiter = stage.get('/k', 'waiter');
     await stage.until('waiting waiter k');
@@ -42,7 +45,7 @@ describeFrameworks('a refusal that needs no wait', (framework) => {
     expect((await waiter).status).toBe(200);
   });
 
-  it('comes to all who wait when the Locks closes, and to all who come: 503 with Retry-After', async () => {
+  it('When the Locks closes, all waiters and all later requests get a 503 with Retry-After', async () => {
     const { stage, end } = await held(framework, { waitMs: 60_000 }, { clock: new ManualClock() });
     const waiters = ['one', 'two'].map((trace) => stage.get('/k', trace));
     await stage.until('waiting one k');
@@ -65,15 +68,18 @@ describeFrameworks('Retry-After', (framework) => {
     [90_000, 30_500, '60'],
     [90_000, 89_999, '1'],
     [400, 0, '1'],
-  ])('is what is left of a lease of %i ms after %i ms, in whole seconds: %s', async (leaseMs, passedMs, seconds) => {
-    const clock = new ManualClock();
-    const { stage, end } = await held(framework, {}, { clock }, leaseMs);
-    clock.skip(passedMs);
-    expect(statusAndRetry(await stage.get('/tries', 'second'))).toEqual([423, seconds]);
-    await end();
-  });
+  ])(
+    'Retry-After is the rest of a lease of %i ms after %i ms, in whole seconds: %s',
+    async (leaseMs, passedMs, seconds) => {
+      const clock = new ManualClock();
+      const { stage, end } = await held(framework, {}, { clock }, leaseMs);
+      clock.skip(passedMs);
+      expect(statusAndRetry(await stage.get('/tries', 'second'))).toEqual([423, seconds]);
+      await end();
+    },
+  );
 
-  it('is what was left when the holder was last looked at, at the end of a wait', async () => {
+  it('Retry-After at the end of a wait is what was left when the holder was last seen', async () => {
     const clock = new ManualClock();
     const { stage, end } = await held(framework, { waitMs: 4_500 }, { clock }, 90_000);
     const second = stage.get('/k', 'second');
@@ -84,7 +90,7 @@ describeFrameworks('Retry-After', (framework) => {
     await end();
   });
 
-  it('is that of the next holder, where the lock was handed on during the wait', async () => {
+  it('Retry-After is that of the next holder if the lock was handed over during the wait', async () => {
     const clock = new ManualClock();
     const { stage, end } = await held(framework, { waitMs: 60_000, leaseMs: 20_000 }, { clock }, 90_000);
     const second = stage.get('/k/stays', 'second');

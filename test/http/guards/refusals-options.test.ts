@@ -53,7 +53,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       ['sync', (call) => call.req.headers['x-skip'] === 'yes'],
       ['async', async (call) => call.req.headers['x-skip'] === 'yes'],
     ])(
-      'that is %s lets a request pass whose key is taken, and asks for no key; others it leaves alone',
+      'A skip that is %s lets a request pass whose key is taken, without a call of its key function, and affects no other request',
       async (_, skip) => {
         const stage = await start({ skip, waitMs: 0 });
         const { status, body } = await runInTrace(
@@ -75,7 +75,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       ],
       ['rejects', () => Promise.reject(trouble())],
     ])(
-      'that %s fails the request as its error says, past the guard’s handler, and without the lock',
+      'A skip that %s fails the request with its own error, past the guard’s handler, and without the lock',
       async (_, skip) => {
         const stage = await start({ skip, handler: (_error, call) => call.send('handled', 200) });
         const { status, text } = await stage.get('/x');
@@ -96,7 +96,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
           call.send({ code: error.code }, 409);
         },
       ],
-    ])('that is %s answers in place of the error handlers', async (_, handler) => {
+    ])('A handler that is %s answers in place of the error handlers', async (_, handler) => {
       const stage = await start({ handler, waitMs: 0 });
       expect(await whileHeld(stage)).toMatchObject({ status: 409, code: 'ERR_LOCK_TIMEOUT' });
       expect(stage.count('in')).toBe(0);
@@ -111,18 +111,18 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       ],
       ['rejects', () => Promise.reject(trouble())],
       ['hands on', (_error, call) => call.fail(trouble())],
-    ])('that %s leaves it to the error handlers', async (_, handler) => {
+    ])('A handler that %s leaves the refusal to the error handlers', async (_, handler) => {
       const stage = await start({ handler, waitMs: 0 });
       expect(await whileHeld(stage)).toMatchObject({ status: 418, text: expect.stringContaining('own trouble') });
       expect(stage.count('in')).toBe(0);
     });
 
-    it('may hand the refusal itself on', async () => {
+    it('A handler may pass the refusal on', async () => {
       const stage = await start({ handler: (error, call) => call.fail(error), waitMs: 0 });
       expect((await whileHeld(stage)).status).toBe(423);
     });
 
-    it('is not asked about errors that are none of a lock', async () => {
+    it('A handler is not called for errors other than those of a lock', async () => {
       const handler: Answer = (_error, call) => call.send('handled', 200);
       const stage = await start({ handler }, {}, () => {
         throw trouble();
@@ -130,7 +130,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       expect((await stage.get('/x')).status).toBe(418);
     });
 
-    it('is asked about each kind of refusal: a bad key, too', async () => {
+    it('A handler is called for each kind of refusal, a bad key included', async () => {
       const stage = await start({ handler: (error, call) => call.send({ code: error.code }, 422) }, {}, () => '');
       const { status, body } = await stage.get('/x');
       expect({ status, body }).toEqual({ status: 422, body: { code: 'ERR_LOCK_KEY' } });
@@ -144,7 +144,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
     ['its key function throws', {}, fails],
     ['its handler throws', { handler: fails }, () => ''],
     ['its handler rejects', { handler: () => Promise.reject(null) }, () => ''],
-  ])('let nobody in without the lock where %s without an error', async (_, guard, key) => {
+  ])('A handler never lets a request in without the lock if %s without an error', async (_, guard, key) => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/x', framework.lockOn(key, guard), (call) => {
         stage.note('in');
@@ -155,12 +155,12 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
   });
 
   describe('statusCode', () => {
-    it.each([400, 409, 429, 503])('%i is the status of who waited in vain', async (statusCode) => {
+    it.each([400, 409, 429, 503])('statusCode %i is the status of a request that timed out', async (statusCode) => {
       const stage = await start({ statusCode, waitMs: 0 });
       expect((await whileHeld(stage)).status).toBe(statusCode);
     });
 
-    it('is heeded by the guard of another installed copy of this package, too', async () => {
+    it('statusCode counts, too, in the guard of another installed copy of this package', async () => {
       let copy: { lockOn: typeof lockOn } = { lockOn };
       jest.isolateModules(() => {
         copy = jest.requireActual<typeof copy>(`reenlock/${framework.family}`);
@@ -172,7 +172,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       expect((await whileHeld(stage)).status).toBe(409);
     });
 
-    it('is seen by the guard’s handler and error middleware alike', async () => {
+    it('statusCode is seen by the guard’s handler and by error middleware alike', async () => {
       const stage = await start({
         statusCode: 409,
         waitMs: 0,
@@ -181,7 +181,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
       expect((await whileHeld(stage)).text).toBe('409 409');
     });
 
-    it('leaves other refusals their own', async () => {
+    it('statusCode leaves the status of other refusals alone', async () => {
       const store = new MemoryStore();
       const stage = await start({ statusCode: 409, handler: 'problem' }, { store });
       store.acquire = () => Promise.reject(new LockStoreError('down', { outcome: 'not-applied' }));

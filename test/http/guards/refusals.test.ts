@@ -15,7 +15,7 @@ describeFrameworks('a refusal', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('answers 423 with Retry-After and the trace id through the default error handler', async () => {
+  it('A refusal gets 423 with Retry-After and the trace id from the default error handler', async () => {
     const { status, headers, text } = await refused(framework, {});
     expect(status).toBe(423);
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -24,19 +24,19 @@ describeFrameworks('a refusal', (framework) => {
     expectNothingTold(text);
   });
 
-  it('tells what is left of the holder’s lease as Retry-After, in whole seconds', async () => {
+  it('A refusal’s Retry-After is the rest of the holder’s lease, in whole seconds', async () => {
     const { headers } = await refused(framework, {}, { guardOfHolder: { leaseMs: 90_000 } });
     const seconds = Number(headers['retry-after']);
     expect(seconds).toBeLessThanOrEqual(90);
     expect(seconds).toBeGreaterThan(60);
   });
 
-  it('has its Retry-After at once, too, where it does not wait at all', async () => {
+  it('A refusal without a wait has its Retry-After, too', async () => {
     const { status, headers } = await refused(framework, { waitMs: 0 });
     expect([status, headers['retry-after']]).toEqual([423, '10']);
   });
 
-  it('keeps its Retry-After past JSON error middleware that drops the error’s headers', async () => {
+  it('A refusal keeps its Retry-After if JSON error middleware drops the error’s headers', async () => {
     const { status, headers, body } = await refused(
       framework,
       {},
@@ -51,7 +51,7 @@ describeFrameworks('a refusal', (framework) => {
     expectNothingTold(JSON.stringify(body));
   });
 
-  it('never has its key in the JSON of the error', async () => {
+  it('A refusal never has its key in the JSON of the error', async () => {
     const { body } = await refused(
       framework,
       {},
@@ -60,13 +60,13 @@ describeFrameworks('a refusal', (framework) => {
     expectNothingTold(JSON.stringify(body));
   });
 
-  it('answers with the status of the guard', async () => {
+  it('A refusal is answered with the status of its guard', async () => {
     const { status, headers } = await refused(framework, { statusCode: 409 });
     expect(status).toBe(409);
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
   });
 
-  it('is answered by the guard’s own handler, which gets the error', async () => {
+  it('A refusal is answered by the guard’s own handler, which gets the error', async () => {
     const { status, headers, body } = await refused(framework, {
       handler: (error, call) => call.send({ own: error.code, key: error.key }, 503),
     });
@@ -74,7 +74,7 @@ describeFrameworks('a refusal', (framework) => {
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
   });
 
-  it('goes to the error handler where the guard’s own handler throws', async () => {
+  it('If the guard’s own handler throws, its error goes to the error handler', async () => {
     const { status, text } = await refused(framework, {
       handler: async () => {
         throw Object.assign(new Error('own trouble'), { status: 502, expose: true });
@@ -84,7 +84,7 @@ describeFrameworks('a refusal', (framework) => {
     expect(text).toContain('own trouble');
   });
 
-  it('is a problem document with sendProblem', async () => {
+  it('A refusal is a problem document with sendProblem', async () => {
     const { status, headers, text } = await refused(framework, { handler: 'problem' });
     expect(status).toBe(423);
     expect(headers['content-type']).toContain('application/problem+json');
@@ -99,7 +99,7 @@ describeFrameworks('a refusal', (framework) => {
     expectNothingTold(text);
   });
 
-  it('comes at once when the queue is full: 503 with Retry-After', async () => {
+  it('A request gets a 503 with Retry-After at once if the queue is full', async () => {
     const { go, stage } = await holding(framework, {}, { locks: { maxWaitersPerKey: 1 } });
     const waiter = stage.get('/second', 'waiter');
     await stage.until(`waiting waiter ${secretKey}`);
@@ -113,7 +113,7 @@ describeFrameworks('a refusal', (framework) => {
   });
 
   it.each([true, false])(
-    'of a failed store is a 503 that shows nothing of it (in production: %s)',
+    'A failed store gives a 503 that shows nothing of it (in production: %s)',
     async (isProduction) => {
       const stage = await ServerStage.start(
         framework,
@@ -133,7 +133,7 @@ describeFrameworks('a refusal', (framework) => {
     },
   );
 
-  it('of a failed store shows no message with sendProblem either', async () => {
+  it('A failed store shows no message with sendProblem either', async () => {
     const stage = await ServerStage.start(
       framework,
       (app) => app.route('/x', lockOn(secretKey, { handler: 'problem' }), () => {}),
@@ -150,7 +150,7 @@ describeFrameworks('a refusal', (framework) => {
     });
   });
 
-  it('is a 503 while the server shuts down', async () => {
+  it('A refusal is a 503 while the server shuts down', async () => {
     const { stage, go, first } = await holding(framework, {});
     const closing = stage.locks.close();
     const { status, headers, text } = await stage.get('/second', 'second');
@@ -161,7 +161,7 @@ describeFrameworks('a refusal', (framework) => {
     await closing;
   });
 
-  it('deep in a service is answered as one of a guard is', async () => {
+  it('A refusal deep in a service is answered as one of a guard', async () => {
     const { stage, go } = await holding(
       framework,
       {},

@@ -19,7 +19,7 @@ describeFrameworks('Server-Timing', (framework) => {
     });
   const timingOf = (response: { headers: Record<string, string> }) => response.headers['server-timing'];
 
-  it('shows how long the guards of a request waited in all, without a key', async () => {
+  it('Server-Timing shows how long the guards of a request waited in all, without a key', async () => {
     const clock = new ManualClock();
     const stage = await start(
       (app) =>
@@ -47,7 +47,7 @@ describeFrameworks('Server-Timing', (framework) => {
     await Promise.all(holders);
   });
 
-  it('shows the wait of a refused request as well', async () => {
+  it('Server-Timing shows the wait of a refused request as well', async () => {
     const clock = new ManualClock();
     const stage = await start(
       (app) => app.inProduction().route('/x', lockOn('k', { waitMs: 50 }), (call) => call.send('in')),
@@ -65,23 +65,26 @@ describeFrameworks('Server-Timing', (framework) => {
     await holder;
   });
 
-  it.each(['before the guard', 'after the guard'])('leaves the metrics that the application sets %s', async (place) => {
-    const stage = await start((app) => {
-      const own = middleware(({ res }, next) => {
-        const [before = []] = [res.getHeader('Server-Timing')];
-        res.setHeader('Server-Timing', [before, 'db;dur=5'].flat() as string[]);
-        return next();
+  it.each(['before the guard', 'after the guard'])(
+    'Server-Timing keeps the metrics that the application sets %s',
+    async (place) => {
+      const stage = await start((app) => {
+        const own = middleware(({ res }, next) => {
+          const [before = []] = [res.getHeader('Server-Timing')];
+          res.setHeader('Server-Timing', [before, 'db;dur=5'].flat() as string[]);
+          return next();
+        });
+        const steps = place === 'before the guard' ? [own, lockOn('k')] : [lockOn('k'), own];
+        app.route('/x', ...steps, (call) => call.send('in'));
       });
-      const steps = place === 'before the guard' ? [own, lockOn('k')] : [lockOn('k'), own];
-      app.route('/x', ...steps, (call) => call.send('in'));
-    });
-    const metrics = timingOf(await stage.get('/x'))
-      ?.split(', ')
-      .sort();
-    expect(metrics).toEqual(['db;dur=5', expect.stringMatching(/^lock;dur=\d+\.\d$/)]);
-  });
+      const metrics = timingOf(await stage.get('/x'))
+        ?.split(', ')
+        .sort();
+      expect(metrics).toEqual(['db;dur=5', expect.stringMatching(/^lock;dur=\d+\.\d$/)]);
+    },
+  );
 
-  it('stays when other code has replaced the header, and is sent with a response that is streamed', async () => {
+  it('Server-Timing stays if other code has replaced the header, and is sent with a streamed response', async () => {
     const stage = await start((app) =>
       app
         .route('/replaced', lockOn('k'), (call) => {
@@ -99,7 +102,7 @@ describeFrameworks('Server-Timing', (framework) => {
     expect(timingOf(await stage.get('/streamed'))).toMatch(/^lock;dur=\d+\.\d$/);
   });
 
-  it('is sent only if it was asked for, and only by guarded routes', async () => {
+  it('Server-Timing is sent only by guarded routes, and only if it is turned on', async () => {
     const build = (app: App) =>
       app.route('/free', (call) => call.send('in')).route('/x', lockOn('k'), (call) => call.send('in'));
     const stages = [await start(build), await start(build, {}, false)];

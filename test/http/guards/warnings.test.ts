@@ -36,14 +36,14 @@ describe('a Locks in memory', () => {
   it.each<[string, ScriptOptions]>([
     ['a cluster worker', { args: ['cluster'] }],
     ['a second instance of PM2', { env: { NODE_APP_INSTANCE: '1' } }],
-  ])('is warned of once in %s, and serves all the same', async (_, options) => {
+  ])('A Locks in memory warns once in %s, and serves all the same', async (_, options) => {
     expect(await serve(script, options)).toEqual(once('LOCK_CLUSTER', /excludes none of the others/));
   });
 
   it.each<[string, ScriptOptions]>([
     ['a process of its own', {}],
     ['the first instance of PM2, which may be the only one', { env: { NODE_APP_INSTANCE: '0' } }],
-  ])('is not warned of in %s', async (_, options) => {
+  ])('A Locks in memory does not warn in %s', async (_, options) => {
     expect(await serve(script, options)).toEqual(well);
   });
 });
@@ -75,7 +75,7 @@ describe('cls-rtracer', () => {
     ['2.6.3', 'express'],
     ['2.6.3', 'koa'],
     ['1.19.9', 'express'],
-  ])('is warned of once when it is %s, and requests are served (%s)', async (version, framework) => {
+  ])('A cls-rtracer that is %s gets one warning, and requests are served (%s)', async (version, framework) => {
     const expected = once('LOCK_RTRACER_OLD', new RegExp(`cls-rtracer 2\\.6\\.4 or newer, got ${version}, `));
     expect(await serve(beside({ version }), { args: [framework] })).toEqual(expected);
   });
@@ -84,12 +84,12 @@ describe('cls-rtracer', () => {
     ['newer', { version: '2.10.0' }],
     ['hiding its version', { version: '2.6.3', exports: './index.js' }],
     ['of no version at all', { version: undefined }],
-  ])('is not warned of when it is %s', async (_, change) => {
+  ])('A cls-rtracer that is %s gets no warning', async (_, change) => {
     expect(await serve(beside(change))).toEqual(well);
   });
 });
 
-describeFrameworks('the set-up', (framework) => {
+describeFrameworks('Set-up', (framework) => {
   const { NODE_ENV } = process.env;
   afterEach(ServerStage.endAll);
   afterEach(() => {
@@ -99,7 +99,7 @@ describeFrameworks('the set-up', (framework) => {
   const start = (options: ServerStageOptions) =>
     ServerStage.start(framework, (app) => app.route('/x', framework.lockOn('k'), (call) => call.send('in')), options);
 
-  it('without traceContext is warned of once, and its requests are refused: no owner is made up', async () => {
+  it('A guard without traceContext warns once and refuses its requests: no owner is invented', async () => {
     const stage = await start({ bare: true });
     expect([(await stage.get('/x')).status, (await stage.get('/x')).status]).toEqual([500, 500]);
     expect(warnings()).toEqual(
@@ -107,7 +107,7 @@ describeFrameworks('the set-up', (framework) => {
     );
   });
 
-  it('without traceContext has its requests refused, too, where a job told the server to listen', async () => {
+  it('A guard without traceContext refuses its requests, too, if the server began to listen within a job', async () => {
     await runInTrace(async () => {
       const stage = await start({ bare: true });
       expect((await stage.get('/x')).status).toBe(500);
@@ -127,7 +127,7 @@ describeFrameworks('the set-up', (framework) => {
   });
 });
 
-describeFrameworks('an event stream', (framework) => {
+describeFrameworks('An event stream', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
@@ -163,7 +163,7 @@ describeFrameworks('an event stream', (framework) => {
   it.each([
     ['is written and its client leaves', byWriting],
     ['is piped and its client leaves', byPiping],
-  ])('under a guard is warned of once when it %s', async (_, handler) => {
+  ])('An event stream under a guard gets one warning if it %s', async (_, handler) => {
     const stage = await start({}, handler);
     for (const trace of ['first', 'second']) {
       const client = (await stage.connect()).request({ path: '/x', trace });
@@ -174,7 +174,7 @@ describeFrameworks('an event stream', (framework) => {
     expect(warnings()).toEqual(once('LOCK_EVENT_STREAM', /held its lock until the stream was over/).warnings);
   });
 
-  it('under a guard is warned of once when the handler ends it', async () => {
+  it('An event stream under a guard gets one warning if the handler ends it', async () => {
     const stage = await start({}, byEnding);
     for (const trace of ['first', 'second']) {
       const { status, text } = await stage.get('/x', trace);
@@ -193,7 +193,7 @@ describeFrameworks('an event stream', (framework) => {
         while (locks?.get('a')?.isHeld()) await new Promise(setImmediate);
       },
     ],
-  ])('under a guard is warned of also where %s', async (_, lose) => {
+  ])('An event stream under a guard gets a warning, too, if %s', async (_, lose) => {
     const stage = await ServerStage.start(framework, (app, stage) => {
       const guard = lockOn(() => ['a', 'b']);
       app.route('/x', guard, async (call) => {
@@ -205,7 +205,7 @@ describeFrameworks('an event stream', (framework) => {
     expect(warnings().map(({ code }) => code)).toEqual(['LOCK_EVENT_STREAM']);
   });
 
-  it('that was ended before its guard is not warned of, though the handler goes on under the lock', async () => {
+  it('An event stream that ended before its guard gets no warning, though the handler works on under the lock', async () => {
     const stage = await ServerStage.start(framework, (app, stage) => {
       const ends = framework.middleware(async (call, next) => {
         await byEnding(call);
@@ -222,7 +222,7 @@ describeFrameworks('an event stream', (framework) => {
     expect(warnings()).toEqual([]);
   });
 
-  it('whose client leaves before it begins is not warned of', async () => {
+  it('An event stream whose client leaves before it begins gets no warning', async () => {
     const stage: ServerStage = await start({}, async (call) => {
       call.res.setHeader('Content-Type', 'text/event-stream');
       stage.note('first in');
@@ -242,7 +242,7 @@ describeFrameworks('an event stream', (framework) => {
     ['under a guard that asks to hold on to the close', { releaseOn: 'close' }, byEnding],
     ['of a request that skipped the lock', { skip: () => true }, byEnding],
     ['that is accepted, but not sent,', {}, (call) => call.send({ text: 'event-stream' })],
-  ])('%s is not warned of', async (_, guard, handler) => {
+  ])('There is no warning of an event stream if it is %s', async (_, guard, handler) => {
     const stage = await start(guard, handler);
     expect((await stage.get('/x', 'first', { Accept: 'text/event-stream' })).status).toBe(200);
     await stage.free('k');

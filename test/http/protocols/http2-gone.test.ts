@@ -14,7 +14,7 @@ const { NGHTTP2_CANCEL } = constants;
 
 const streamOf = (call: Call): ServerHttp2Stream => (call.req as unknown as { stream: ServerHttp2Stream }).stream;
 
-describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framework) => {
+describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framework) => {
   afterEach(ServerStage.endAll);
 
   const ofMethods = hangups.flatMap(([name, hangUp]) =>
@@ -22,7 +22,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
   );
 
   it.each(ofMethods)(
-    '[http2-gone-01] takes a client that hangs up by %s out of the queue; its handler never runs (%s)',
+    '[http2-gone-01] A client that hangs up by %s leaves the queue, and its handler never runs (%s)',
     async (_, method, hangUp) => {
       const work = gate();
       const stage = await answering(framework, protocol, work);
@@ -42,7 +42,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
     },
   );
 
-  it('[http2-gone-02] gives no lock to a request whose stream was gone before traceContext saw it', async () => {
+  it('[http2-gone-02] A request whose stream was gone before traceContext saw it gets no lock', async () => {
     const slow = gate();
     const stage = await ServerStage.start(
       framework,
@@ -80,7 +80,7 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
     ['its stream', (call) => streamOf(call).destroy()],
     ['its session', (call) => streamOf(call).session?.destroy()],
   ])(
-    `[http2-gone-03] ${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that destroys %s itself`,
+    `[http2-gone-03] A handler that destroys %s itself ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'}`,
     async (_, destroy) => {
       const clock = new ManualClock();
       const contest = await startHttp2(framework, protocol, (call) => void destroy(call), {
@@ -98,10 +98,10 @@ describe.each(stages)('a stream that is gone, on %s (%s),', (protocol, _, framew
   );
 });
 
-describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
+describe.each(stages)('Trust on %s (%s)', (protocol, _, framework) => {
   afterEach(ServerStage.endAll);
 
-  it('goes by the address of the connection, and by nothing once that is gone', async () => {
+  it('Trust uses the address of the connection, and adopts nothing once the connection is gone', async () => {
     const seen: boolean[] = [];
     const contest = await startHttp2(framework, protocol, (call) => {
       seen.push(isTrusted(call.req, 'internal'));
@@ -117,26 +117,29 @@ describe.each(stages)('trust on %s (%s)', (protocol, _, framework) => {
   });
 });
 
-describe.each(onHttp2)('a client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
+describe.each(onHttp2)('A client of HTTP/1.1 on a server of HTTP/2 ($name)', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it.each(['FIN', 'RST'] as const)('[http2-gone-04] that hangs up (%s) leaves the hold to its handler', async (how) => {
-    const work = gate();
-    const contest = await Contest.start(
-      framework,
-      async (call, stage) => {
-        await clientLeaves(stage);
-        await work;
-        call.send('late');
-      },
-      { locks: { protocol: 'HTTP/2 over TLS' } },
-    );
-    contest.go();
-    await contest.expectStillHeld();
-    await contest.first.hangUp(how);
-    await contest.stage.until('first hears');
-    await contest.expectStillHeld();
-    work.open();
-    await contest.expectHandedOn();
-  });
+  it.each(['FIN', 'RST'] as const)(
+    '[http2-gone-04] A client of HTTP/1.1 that hangs up (%s) leaves the hold to its handler',
+    async (how) => {
+      const work = gate();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          await clientLeaves(stage);
+          await work;
+          call.send('late');
+        },
+        { locks: { protocol: 'HTTP/2 over TLS' } },
+      );
+      contest.go();
+      await contest.expectStillHeld();
+      await contest.first.hangUp(how);
+      await contest.stage.until('first hears');
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+    },
+  );
 });

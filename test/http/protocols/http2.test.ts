@@ -19,7 +19,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   const start = (handler: (call: Call, stage: ServerStage) => unknown, options: ContestOptions = {}) =>
     startHttp2(framework, protocol, handler, options);
 
-  it('[http2-01] gives the lock to the next request when the handler answers, not earlier', async () => {
+  it('[http2-01] The lock goes to the next request when the handler answers, not earlier', async () => {
     const work = gate();
     const contest = await start(async (call, stage) => {
       stage.note('first works');
@@ -36,7 +36,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     contest.stage.expectOrder('first answers', 'released first k', 'second in');
   });
 
-  it('[http2-02] answers requests for one key on one connection one after the other', async () => {
+  it('[http2-02] Requests for one key on one connection are answered one after the other', async () => {
     const stage = await answering(framework, protocol);
     const client = await stage.connectHttp2();
     const answers = ['one', 'two', 'three'].map((trace) => client.request({ path: '/x', trace }));
@@ -45,7 +45,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     await stage.free('k');
   });
 
-  it('takes the end of one request for that of no other on the same connection', async () => {
+  it('The end of one request does not end another on the same connection', async () => {
     const work = gate();
     const stage = await ServerStage.start(
       framework,
@@ -72,7 +72,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   });
 
   it.each(hangups)(
-    '[http2-03] leaves the hold to the handler when the client hangs up by %s: told, it may acquire, until its late answer',
+    '[http2-03] A handler whose client hangs up by %s keeps its hold, is told, and may acquire until its late answer',
     async (_, hangUp) => {
       const clock = new ManualClock();
       const work = gate();
@@ -99,7 +99,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it(`[http2-04] ${framework.awaitsHandlers ? 'ends' : 'loses after abortGraceMs'} the hold of a handler that returns unanswered after its client has left`, async () => {
+  it(`[http2-04] A handler that returns without an answer after its client has left ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
     const clock = new ManualClock();
     const contest = await start((_, stage) => clientLeaves(stage), {
       locks: { clock, waitMs: Number.POSITIVE_INFINITY },
@@ -116,7 +116,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
   });
 
-  it('[http2-05] is not left by a client that only says that it will send no more requests (GOAWAY)', async () => {
+  it('[http2-05] A client that only announces that it sends no more requests (GOAWAY) has not left', async () => {
     const work = gate();
     const contest = await start(async (call, stage) => {
       stage.note('first works');
@@ -140,21 +140,18 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['pipeline', (call) => void pipeline(endless(), call.res, () => {})],
   ];
 
-  it.each(streams)(
-    '[http2-06] gives the lock back when the client hangs up in the middle of %s',
-    async (name, answer) => {
-      const contest = await start((call) => {
-        if (!name.startsWith('a ')) call.detach();
-        answer(call);
-      });
-      contest.go();
-      await contest.first.receives(/./);
-      contest.first.stream.pause();
-      await contest.expectStillHeld();
-      contest.first.stream.close(NGHTTP2_CANCEL);
-      await contest.expectHandedOn();
-    },
-  );
+  it.each(streams)('[http2-06] A client that hangs up in the middle of %s releases the lock', async (name, answer) => {
+    const contest = await start((call) => {
+      if (!name.startsWith('a ')) call.detach();
+      answer(call);
+    });
+    contest.go();
+    await contest.first.receives(/./);
+    contest.first.stream.pause();
+    await contest.expectStillHeld();
+    contest.first.stream.close(NGHTTP2_CANCEL);
+    await contest.expectHandedOn();
+  });
 
   const pastTheResponse: [string, (stream: ServerHttp2Stream) => void][] = [
     [
@@ -168,7 +165,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
   ];
 
   it.each(pastTheResponse)(
-    '[http2-07] gives the lock back when the handler has answered by its stream’s %s',
+    '[http2-07] A handler that answers by its stream’s %s releases the lock',
     async (_, answer) => {
       const contest = await start((call) => {
         call.detach();
@@ -186,7 +183,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['GET', 205],
     ['GET', 304],
   ])(
-    '[http2-08] keeps the lock while its handler works on after the head of an answer that has no body: %s, %i',
+    '[http2-08] A handler that works on after the head of an answer without a body keeps the lock: %s, %i',
     async (method, status) => {
       const work = gate();
       const stage = await ServerStage.start(
@@ -213,7 +210,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     ['HEAD', 200],
     ['GET', 204],
   ])(
-    '[http2-09] loses after abortGraceMs the hold of a handler that never ends an answer after its head, which has no body: %s, %i',
+    '[http2-09] A handler that never ends an answer without a body loses its hold after abortGraceMs: %s, %i',
     async (method, status) => {
       const clock = new ManualClock();
       const stage = await ServerStage.start(
@@ -234,7 +231,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it('[http2-10] keeps the lock while a slow client reads, with releaseOn `close`, and not without', async () => {
+  it('[http2-10] A slow client keeps the lock with releaseOn `close`, and not without', async () => {
     for (const releaseOn of ['close', 'end'] as const) {
       const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
       contest.first.stream.pause();

@@ -8,11 +8,11 @@ watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
-describeFrameworks('requests that are pipelined on one connection', (framework) => {
+describeFrameworks('Requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('[pipelining-01] on one key are answered one after the other, without a deadlock', async () => {
+  it('[pipelining-01] Pipelined requests for one key are answered one after the other, without a deadlock', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
@@ -30,7 +30,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     await stage.unheard();
   });
 
-  it('[pipelining-02] whose first one waits for the key of the second one still get through', async () => {
+  it('[pipelining-02] Pipelined requests get through if the first one waits for the key of the second one', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app
         .route(
@@ -55,7 +55,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   });
 
   it.each(hangups)(
-    '[pipelining-03] and aborted (%s): who runs keeps its hold until its end, who waits leaves the queue',
+    '[pipelining-03] If pipelined requests are aborted (%s), the holder keeps its hold until its end, and the waiter leaves the queue',
     async (how) => {
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) =>
@@ -83,7 +83,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   );
 
   it.each(hangups)(
-    '[pipelining-04] and aborted (%s) while all of them run: each keeps its own hold until its own end',
+    '[pipelining-04] If pipelined requests are aborted (%s) while all of them run, each keeps its hold until its own end',
     async (how) => {
       const ends = { one: gate(), two: gate() };
       const stage = await ServerStage.start(framework, (app, stage) =>
@@ -114,7 +114,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
   );
 
   it.each(hangups)(
-    '[pipelining-05] and aborted (%s) after an answer that is still queued behind another: nothing is kept',
+    '[pipelining-05] If pipelined requests are aborted (%s) after an answer that is queued behind another, nothing stays held',
     async (how) => {
       const work = gate();
       const stage = await ServerStage.start(framework, (app, stage) =>
@@ -141,7 +141,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     },
   );
 
-  it('[pipelining-06] and aborted: that Node destroys a queued response of a connection that is gone is not its handler’s end', async () => {
+  it('[pipelining-06] A queued response that Node destroys because its connection is gone is not its handler’s end', async () => {
     const work = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
@@ -171,7 +171,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     await stage.free('one', 'two');
   });
 
-  it('[pipelining-07] and aborted: that they are destroyed as the connection fails is not their handlers’ end', async () => {
+  it('[pipelining-07] Pipelined requests that are destroyed because the connection fails are not their handlers’ end', async () => {
     const ends = { one: gate(), two: gate() };
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route(
@@ -211,7 +211,7 @@ describeFrameworks('requests that are pipelined on one connection', (framework) 
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it('[pipelining-08] and cut off by `Connection: close` of an answer before theirs: who runs keeps its hold until its end', async () => {
+  it('[pipelining-08] If `Connection: close` of an earlier answer cuts off pipelined requests, a running handler keeps its hold until its end', async () => {
     const work = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app

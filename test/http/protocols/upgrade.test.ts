@@ -68,7 +68,7 @@ class Tunnel {
   }
 }
 
-describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInTrace', (event) => {
+describe.each(['upgrade', 'connect'] as const)('A listener for `%s`, with runInTrace', (event) => {
   afterEach(ServerStage.endAll);
 
   const takes: Takes = (_, socket, stage) =>
@@ -82,7 +82,7 @@ describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInT
       { locks: stage.locks, traceId: 'first' },
     );
 
-  it('[upgrade-01] keeps its lock while the connection lasts, and gives it back when the client hangs up', async () => {
+  it('[upgrade-01] An upgraded connection keeps its lock while it lasts, and releases it when the client hangs up', async () => {
     for (const how of ['FIN', 'RST'] as const) {
       const tunnel = await Tunnel.start(event, takes);
       await tunnel.expectHeld();
@@ -92,7 +92,7 @@ describe.each(['upgrade', 'connect'] as const)('a listener for `%s`, with runInT
   });
 });
 
-describe('a listener for `upgrade`, with traceContext and a guard by hand', () => {
+describe('A listener for `upgrade`, with traceContext and a guard by hand', () => {
   afterEach(ServerStage.endAll);
 
   /** Guards the connection; `work` says what becomes of it. */
@@ -113,7 +113,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     };
   }
 
-  it('[upgrade-02] gives the lock back when it ends the response that it made, though nothing is sent of it', async () => {
+  it('[upgrade-02] An upgrade listener that ends the response that it made releases the lock, though nothing of it is sent', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -124,7 +124,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('[upgrade-03] gives the lock back when it destroys the connection', async () => {
+  it('[upgrade-03] An upgrade listener that destroys the connection releases the lock', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -135,7 +135,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('keeps the lock until its end where it destroys the connection since its client has left', async () => {
+  it('An upgrade listener that destroys the connection because its client has left keeps the lock until its end', async () => {
     const done = gate();
     const tunnel = await Tunnel.start(
       'upgrade',
@@ -151,7 +151,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     await tunnel.expectHandedOn();
   });
 
-  it('[upgrade-04] keeps the lock until abortGraceMs after its client has left, if it does neither', async () => {
+  it('[upgrade-04] An upgrade listener that does neither keeps the lock until abortGraceMs after its client has left', async () => {
     const clock = new ManualClock();
     const options = { clock, waitMs: Number.POSITIVE_INFINITY };
     const tunnel = await Tunnel.start(
@@ -171,7 +171,7 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
     tunnel.stage.expectOrder('first in', 'lost first k', 'second in');
   });
 
-  it('[upgrade-05] leaves the queue when its client leaves', async () => {
+  it('[upgrade-05] An upgrade request leaves the queue when its client leaves', async () => {
     const work = gate();
     const stage = await ServerStage.start(bare, (app, stage) => {
       stage.server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
@@ -197,10 +197,10 @@ describe('a listener for `upgrade`, with traceContext and a guard by hand', () =
   });
 });
 
-describeFrameworks('a guarded route', (framework) => {
+describeFrameworks('A guarded route and the Upgrade header', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[upgrade-06] that nobody upgrades answers a request with an Upgrade header as any other, and gives its lock back then', async () => {
+  it('[upgrade-06] A guarded route answers a request with an Upgrade header that no listener takes, and releases its lock then', async () => {
     const work = gate();
     const contest = await Contest.opened(
       framework,
@@ -216,7 +216,7 @@ describeFrameworks('a guarded route', (framework) => {
   });
 
   it.each(['by Node', 'by a listener for `checkContinue`'])(
-    '[upgrade-07] whose client expects `100 Continue`, said %s, keeps its lock until the answer',
+    '[upgrade-07] A guarded route whose client expects `100 Continue`, sent %s, keeps its lock until the answer',
     async (how) => {
       const contest = await Contest.opened(
         framework,

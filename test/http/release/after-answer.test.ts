@@ -8,10 +8,10 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('a guard whose request goes on after its answer gives its lock to the next one', (framework) => {
+describeFrameworks('A request that goes on after its answer', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[after-answer-01] after work that is handed to waitUntil in the same turn as the answer', async () => {
+  it('[after-answer-01] The lock is released after work that is given to waitUntil in the same turn as the answer', async () => {
     const work = gate();
     let trace: ReturnType<typeof currentTrace>;
     const contest = await Contest.start(framework, (call, stage) => {
@@ -29,7 +29,7 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
     await contest.expectHandedOn();
   });
 
-  it('[after-answer-02] after work that is handed to waitUntil, also when that fails', async () => {
+  it('[after-answer-02] The lock is released after work that is given to waitUntil, even if that work fails', async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) => {
       call.lock?.waitUntil(work.then(() => Promise.reject(new Error('trouble'))));
@@ -44,7 +44,7 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
     contest.stage.expectOrder('LOCK_WAIT_UNTIL', 'second in');
   });
 
-  it(`[after-answer-03] ${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the answer`, async () => {
+  it(`[after-answer-03] The lock is released ${framework.awaitsHandlers ? 'only after' : 'before'} work that goes on after the answer`, async () => {
     const work = gate();
     const contest = await Contest.start(framework, async (call, stage) => {
       call.detach();
@@ -68,7 +68,7 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
   });
 
   if (framework.awaitsHandlers) {
-    it('[after-answer-04] only after work that goes on for longer than abortGraceMs: who has answered has not lost its client', async () => {
+    it('[after-answer-04] The lock is released only after work that goes on for longer than abortGraceMs: an answered client has not left', async () => {
       const clock = new ManualClock();
       const work = gate();
       const contest = await Contest.start(
@@ -92,7 +92,7 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
       expect(contest.stage.journal).not.toContain('lost first k');
     });
   } else {
-    it('[after-answer-05] before the handler has ended, where a time limit answers in its place', async () => {
+    it('[after-answer-05] The lock is released before the handler has ended if a time limit answers in its place', async () => {
       const work = gate();
       const contest = await Contest.start(framework, async (call, stage) => {
         setImmediate(() => call.res.end('first, but late'));
@@ -108,11 +108,11 @@ describeFrameworks('a guard whose request goes on after its answer gives its loc
   }
 });
 
-describeFrameworks('a request that was answered before traceContext saw it', (framework) => {
+describeFrameworks('A request that was answered before traceContext saw it', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each(['end', 'close'] as const)(
-    `${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
+    `A request that was already answered ${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
     async (releaseOn) => {
       const stage = await ServerStage.start(
         framework,

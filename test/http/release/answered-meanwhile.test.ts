@@ -11,8 +11,8 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe.each(expresses)('a request that is answered while its guard waits (%s)', (_, express) => {
-  it('[answered-meanwhile-01] keeps its whole answer, and its handler never runs', async () => {
+describe.each(expresses)('A request that is answered while its guard waits (%s)', (_, express) => {
+  it('[answered-meanwhile-01] A request that is answered while its guard waits keeps its whole answer, and its handler never runs', async () => {
     const locks = createLocks();
     const answered = gate();
     const holder = runInTrace(
@@ -44,7 +44,7 @@ describe.each(expresses)('a request that is answered while its guard waits (%s)'
     await locks.close();
   });
 
-  it('[answered-meanwhile-02] leaves the queue also where work was handed to waitUntil: nobody would work under what it gets', async () => {
+  it('[answered-meanwhile-02] A request that is answered while its guard waits leaves the queue, even if work was given to waitUntil', async () => {
     const store = new MemoryStore();
     const locks = createLocks({ store });
     const work = gate();
@@ -74,8 +74,8 @@ describe.each(expresses)('a request that is answered while its guard waits (%s)'
   });
 });
 
-describe('a peer without an address', () => {
-  it('is trusted on a unix socket or within the process, and not once its connection was reset', () => {
+describe('A peer without an address', () => {
+  it('A peer without an address is trusted on a unix socket or within the process, and not once its connection was reset', () => {
     const request = (socket: object | undefined) => ({ socket, headers: {} }) as never;
     expect(isTrusted(request({ destroyed: false }), 'internal')).toBe(true);
     expect(isTrusted(request(undefined), 'internal')).toBe(true);
@@ -83,7 +83,7 @@ describe('a peer without an address', () => {
     expect(isTrusted(request({ destroyed: true }), 'internal')).toBe(false);
   });
 
-  it('can’t choose its owner by resetting its connection', async () => {
+  it('A peer can’t choose its owner by resetting its connection', async () => {
     const seen: boolean[] = [];
     const server = createServer((req, res) => {
       seen.push(req.socket.remoteAddress === undefined && isTrusted(req, 'internal'));
@@ -104,9 +104,9 @@ describe('a peer without an address', () => {
   });
 });
 
-describe('a request without a real socket', () => {
+describe('A request without a real socket', () => {
   it.each(['end', 'close'] as const)(
-    'is served, and gives its lock back: a serverless adapter made it up (releaseOn %s)',
+    'A request that a serverless adapter made up is served, and releases its lock (releaseOn %s)',
     async (releaseOn) => {
       const { IncomingMessage, ServerResponse } = await import('node:http');
       const locks = createLocks();

@@ -13,7 +13,7 @@ watchLeaks();
 const largeBytes = 32 * 2 ** 20;
 const waitMs = Number.POSITIVE_INFINITY;
 
-describeFrameworks('an answer that nobody ends', (framework) => {
+describeFrameworks('An answer that nothing ends', (framework) => {
   afterEach(ServerStage.endAll);
 
   const unended: [string, (call: Call) => unknown][] = [
@@ -21,31 +21,34 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     ['of a generator by pipeline', (call) => void pipeline(endlessly, call.res, () => {})],
   ];
 
-  it.each(unended)('[late-01] %s, keeps the lock until abortGraceMs after its client has left', async (_, answer) => {
-    const clock = new ManualClock();
-    const contest = await Contest.start(
-      framework,
-      (call) => {
-        call.detach();
-        answer(call);
-      },
-      { locks: { clock, waitMs } },
-    );
-    contest.go();
-    await contest.first.receives(/\r\n\r\n/);
-    contest.first.pause();
-    await clock.advance(60_000);
-    await contest.expectStillHeld();
-    await contest.first.hangUp('RST');
-    await contest.expectStillHeld();
-    await clock.advance(29_999);
-    await contest.expectHeld();
-    await clock.advance(1);
-    await contest.expectHandedOn();
-    contest.stage.expectOrder('lost first k', 'second in');
-  });
+  it.each(unended)(
+    '[late-01] An answer that never ends, %s, keeps the lock until abortGraceMs after its client has left',
+    async (_, answer) => {
+      const clock = new ManualClock();
+      const contest = await Contest.start(
+        framework,
+        (call) => {
+          call.detach();
+          answer(call);
+        },
+        { locks: { clock, waitMs } },
+      );
+      contest.go();
+      await contest.first.receives(/\r\n\r\n/);
+      contest.first.pause();
+      await clock.advance(60_000);
+      await contest.expectStillHeld();
+      await contest.first.hangUp('RST');
+      await contest.expectStillHeld();
+      await clock.advance(29_999);
+      await contest.expectHeld();
+      await clock.advance(1);
+      await contest.expectHandedOn();
+      contest.stage.expectOrder('lost first k', 'second in');
+    },
+  );
 
-  it('[late-02] since its source fails, and nobody hears of it, keeps the lock until its client has left', async () => {
+  it('[late-02] An answer whose source fails unnoticed keeps the lock until its client has left', async () => {
     const clock = new ManualClock();
     const source = new PassThrough().on('error', () => {});
     const contest = await Contest.start(
@@ -67,7 +70,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
     expect(contest.stage.journal).not.toContain('lost first k');
   });
 
-  it('[late-03] of server-sent events, gives the lock back at once where the trace’s signal is what ends them', async () => {
+  it('[late-03] Server-sent events release the lock at once if the trace’s signal ends them', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.detach();
       call.res.write('data: one\n\n');
@@ -82,7 +85,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
   });
 
   if (framework.family === 'express') {
-    it('[late-04] since it fails in the middle, when its client has left, keeps the lock until abortGraceMs after that', async () => {
+    it('[late-04] An answer that fails in the middle when its client has left keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
@@ -104,7 +107,7 @@ describeFrameworks('an answer that nobody ends', (framework) => {
       await contest.expectHandedOn();
     });
 
-    it('[late-05] since its compression never gets to its end, when its client leaves, keeps the lock until abortGraceMs after that', async () => {
+    it('[late-05] An answer whose compression never ends when its client leaves keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const compress = compression({ level: 0 });
       const contest = await Contest.opened(

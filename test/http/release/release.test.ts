@@ -11,11 +11,11 @@ watchLeaks();
 
 const trouble = (): Error => Object.assign(new Error('trouble'), { status: 409 });
 
-describeFrameworks('a guard gives its lock to the next request', (framework) => {
+describeFrameworks('A guard releases its lock', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each<Protocol>(['HTTP/1.1', 'HTTPS'])(
-    '[release-01] when the handler answers, not earlier (%s)',
+    '[release-01] The lock is released when the handler answers, not earlier (%s)',
     async (protocol) => {
       const work = gate();
       const contest = await Contest.start(
@@ -40,7 +40,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     },
   );
 
-  it('[release-02] in the round of the event loop in which it ends the response, before the response closes', async () => {
+  it('[release-02] The lock is released in the round of the event loop in which the handler ends the response, before the response closes', async () => {
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
       call.res.once('close', () => stage.note('first closes'));
@@ -67,7 +67,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
   ];
   if (framework.answersRejections) failures.push(['rejects', 409, () => Promise.reject(trouble())]);
 
-  it.each(failures)('[release-03] when the handler %s', async (_, status, handler) => {
+  it.each(failures)('[release-03] The lock is released when the handler %s', async (_, status, handler) => {
     const contest = await Contest.start(framework, handler);
     await contest.expectHeld();
     contest.go();
@@ -75,7 +75,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  it('[release-04] when the handler fails after a part of its answer was sent', async () => {
+  it('[release-04] The lock is released when the handler fails after a part of its answer was sent', async () => {
     const fail = gate();
     const contest = await Contest.start(framework, async (call) => {
       call.detach();
@@ -91,7 +91,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
   });
 
   if (!framework.answersRejections) {
-    it('[release-05] once the client has left and abortGraceMs are over, when the handler rejects and nobody answers', async () => {
+    it('[release-05] The lock is released abortGraceMs after the client has left if the handler rejects and nothing answers', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(
         framework,
@@ -115,7 +115,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     });
   }
 
-  it('[release-06] once, when the handler answers twice', async () => {
+  it('[release-06] The lock is released once if the handler answers twice', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.detach();
       call.res.end('once');
@@ -127,20 +127,23 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     expect(contest.stage.count('released first k')).toBe(1);
   });
 
-  it.each(['end', 'destroy'] as const)('when it calls res.%s(), which answers the response as ever', async (method) => {
-    let answered: unknown;
-    let response: unknown;
-    const contest = await Contest.start(framework, (call) => {
-      call.detach();
-      response = call.res;
-      answered = call.res[method]();
-    });
-    contest.go();
-    await contest.expectHandedOn();
-    expect(answered).toBe(response);
-  });
+  it.each(['end', 'destroy'] as const)(
+    'The lock is released when the handler calls res.%s(), which works as before',
+    async (method) => {
+      let answered: unknown;
+      let response: unknown;
+      const contest = await Contest.start(framework, (call) => {
+        call.detach();
+        response = call.res;
+        answered = call.res[method]();
+      });
+      contest.go();
+      await contest.expectHandedOn();
+      expect(answered).toBe(response);
+    },
+  );
 
-  it('[release-07] when it is answered twice in the framework’s way', async () => {
+  it('[release-07] The lock is released once if the handler answers twice in the framework’s way', async () => {
     const contest = await Contest.start(framework, (call) => {
       call.send('once');
       call.send('twice');
@@ -150,7 +153,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     expect(contest.stage.count('released first k')).toBe(1);
   });
 
-  it('[release-08] when the response ends in a later tick, long after the handler has returned', async () => {
+  it('[release-08] The lock is released when the response ends in a later tick, long after the handler has returned', async () => {
     const later = gate();
     const contest = await Contest.start(framework, (call, stage) => {
       call.detach();
@@ -165,7 +168,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.first.receives(/late/);
   });
 
-  it('[release-09] after maxHoldMs, when the handler does not answer: it is told by its signal, and by the event `lost`', async () => {
+  it('[release-09] A handler that does not answer loses the lock after maxHoldMs: its signal and the event `lost` tell it', async () => {
     const clock = new ManualClock();
     const end = gate();
     const contest = await Contest.start(
@@ -195,14 +198,14 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     ['HEAD', 200, 'HEAD'],
     ['GET', 204, 'a 204'],
     ['GET', 304, 'a 304'],
-  ])('[release-10] when a %s is answered %i, without a body', async (method, status) => {
+  ])('[release-10] The lock is released when a %s is answered %i, without a body', async (method, status) => {
     const contest = await Contest.start(framework, (call) => call.send('no body', status), { method });
     contest.go();
     await contest.expectHandedOn();
     await contest.first.receives(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  it('[release-11] with every request of a connection that is kept alive', async () => {
+  it('[release-11] The lock is released with every request of a keep-alive connection', async () => {
     const contest = await Contest.start(framework, (call) => call.send('again'));
     contest.go();
     await contest.expectHandedOn();
@@ -216,7 +219,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     await contest.stage.unheard();
   });
 
-  it('[release-12] together with what it acquired inside and did not give back', async () => {
+  it('[release-12] The lock is released together with what the handler acquired and did not release', async () => {
     const contest = await Contest.start(framework, async (call, stage) => {
       await lock.acquire('other');
       await getLock('k').acquire();
@@ -231,7 +234,7 @@ describeFrameworks('a guard gives its lock to the next request', (framework) => 
     contest.stage.expectOrder('released first brief', 'first answers', 'released first other', 'released first k');
   });
 
-  it('[release-13] when no handler answers, with the 404', async () => {
+  it('[release-13] The lock is released with the 404 if no handler answers', async () => {
     const contest = await Contest.start(framework, (call) => {
       if (framework.family === 'express') call.fail(undefined);
     });

@@ -22,7 +22,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
   const traced = () => create().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
   const guard = lockOn('k') as unknown as RequestHandler;
 
-  it('the handler of a free key is called in the turn of its guard', async () => {
+  it('The handler of a free key runs in the same turn as its guard', async () => {
     const turns: string[] = [];
     const app = traced()
       .use((_req, _res, next) => {
@@ -40,7 +40,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     expect(turns).toEqual(['handler, true', 'turn over']);
   });
 
-  it('a handler whose request waited for its key is called in its own context, not in that of the release', async () => {
+  it('A handler whose request waited for its key runs in its own context, not in that of the release', async () => {
     const owners: unknown[] = [];
     const begun = new EventEmitter();
     const app = traced().get('/', guard, (req, res) => {
@@ -59,7 +59,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     server.close();
   });
 
-  it('what a handler throws in that turn is its own error, and the key is free again', async () => {
+  it('What a handler throws in that turn is its own error, and the key is free again', async () => {
     const errors: unknown[] = [];
     const app = traced()
       .get('/', guard, () => {
@@ -74,7 +74,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
     expect((await store.inspect('k')).holds).toEqual([]);
   });
 
-  it('what is run right after the answer has the lock, and what is acquired there is refused: it would be over', async () => {
+  it('What runs right after the answer has the lock, and a new acquire is refused: the request is over', async () => {
     await runInTrace(() => lock.run('warm', () => undefined), { locks });
     const told: unknown[] = [];
     const app = traced().get('/', async (_req, res) => {

@@ -16,14 +16,14 @@ watchLeaks();
 const largeBytes = 32 * 2 ** 20;
 const hangups: Hangup[] = ['FIN', 'RST'];
 
-describeFrameworks('a large or streamed answer', (framework) => {
+describeFrameworks('A large or streamed answer', (framework) => {
   const dir = mkdtempSync(join(tmpdir(), 'reenlock-files-'));
   const largeFile = join(dir, 'large.bin');
   beforeAll(() => writeFileSync(largeFile, Buffer.alloc(largeBytes)));
   afterAll(() => rmSync(dir, { recursive: true }));
   afterEach(ServerStage.endAll);
 
-  it('[streams-01] that is piped keeps the lock until its source has ended', async () => {
+  it('[streams-01] An answer that is piped keeps the lock until its source has ended', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => call.stream(source));
     contest.go();
@@ -35,7 +35,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.first.receives(/two\./);
   });
 
-  it('[streams-02] that is written by hand keeps the lock until it is ended', async () => {
+  it('[streams-02] An answer that is written by hand keeps the lock until it is ended', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call) => {
       call.detach();
@@ -49,7 +49,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('[streams-03] does not keep the lock while a slow client reads it', async () => {
+  it('[streams-03] An answer does not keep the lock while a slow client reads it', async () => {
     const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)));
     contest.first.pause();
     contest.go();
@@ -57,7 +57,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     expect(contest.first.received.length).toBeLessThan(largeBytes);
   });
 
-  it('[streams-04] keeps the lock while a slow client reads it, with releaseOn `close`', async () => {
+  it('[streams-04] With releaseOn `close`, an answer keeps the lock while a slow client reads it', async () => {
     const contest = await Contest.start(
       framework,
       (call, stage) => {
@@ -76,7 +76,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('first answers', 'first is sent', 'second in');
   });
 
-  it('[streams-05] gives the lock back when a client that reads slowly leaves, with releaseOn `close`', async () => {
+  it('[streams-05] With releaseOn `close`, an answer releases the lock when a slow client leaves', async () => {
     const contest = await Contest.start(framework, (call) => call.send(Buffer.alloc(largeBytes)), {
       guard: { releaseOn: 'close' },
     });
@@ -110,7 +110,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   const cases = piped.flatMap(([name, handler]) => hangups.map((how) => [name, how, handler] as const));
 
   it.each(cases)(
-    '[streams-06] by %s gives the lock back when the client hangs up in the middle (%s)',
+    '[streams-06] An answer by %s releases the lock when the client hangs up in the middle (%s)',
     async (_, how, handler) => {
       const contest = await Contest.start(framework, handler);
       contest.go();
@@ -123,7 +123,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   );
 
   it.each(piped)(
-    '[streams-07] by %s, begun when the client has left already, gives the lock back',
+    '[streams-07] An answer by %s that begins after the client has left releases the lock',
     async (_, handler) => {
       const contest = await Contest.start(framework, async (call, stage) => {
         await clientLeaves(stage);
@@ -141,7 +141,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     },
   );
 
-  it('[streams-08] that is piped in part keeps the lock until its end, though the client has left', async () => {
+  it('[streams-08] An answer that is piped in part keeps the lock until its end, though the client has left', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call, stage) =>
       detached(call, async () => {
@@ -162,7 +162,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('first ends', 'second in');
   });
 
-  it('that is piped in part keeps the lock until its end, though its source ended as the client left', async () => {
+  it('An answer that is piped in part keeps the lock until its end, though its source ended as the client left', async () => {
     const rest = gate();
     const contest = await Contest.start(framework, (call, stage) =>
       detached(call, async () => {
@@ -187,7 +187,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     contest.stage.expectOrder('source ends', 'first is cut off', 'second in');
   });
 
-  it(`[streams-09] that is piped ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler, once the client has left`, async () => {
+  it(`[streams-09] A piped answer ${framework.awaitsHandlers ? 'keeps' : 'does not keep'} the lock for other work of its handler once the client has left`, async () => {
     const work = gate();
     const contest = await Contest.start(framework, (call) =>
       detached(call, async () => {
@@ -206,7 +206,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     await contest.expectHandedOn();
   });
 
-  it('[streams-10] that is piped, and then unpiped, keeps the lock until its end, though the client has left', async () => {
+  it('[streams-10] An answer that is piped and then unpiped keeps the lock until its end, though the client has left', async () => {
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:id', framework.lockOn('k'), async (call) => {
         stage.note(`${call.params.id} in`);
@@ -234,7 +234,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
   });
 
   it.each(hangups)(
-    '[streams-11] whose source is idle gives the lock back when the client hangs up (%s)',
+    '[streams-11] An answer whose source is idle releases the lock when the client hangs up (%s)',
     async (how) => {
       const source = new PassThrough();
       const contest = await Contest.start(framework, (call) => call.stream(source));
@@ -248,7 +248,7 @@ describeFrameworks('a large or streamed answer', (framework) => {
     },
   );
 
-  it('[streams-12] whose source fails in the middle gives the lock back', async () => {
+  it('[streams-12] An answer whose source fails in the middle releases the lock', async () => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => {
       source.on('error', (error) => {

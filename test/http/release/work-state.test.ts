@@ -45,17 +45,20 @@ describe('The work on a request', () => {
     return { title: `${framework}: ${path}`, given, steps };
   });
 
-  it.each(named)('passes through its phases and reports its end once ($title)', ({ given, steps }) => {
-    let ends = 0;
-    const work = new WorkState(given, () => {
-      ends += 1;
-    });
-    expect(work.phase).toBe('open');
-    for (const [step, phase] of steps) {
-      take(work, step);
-      expect([step, work.phase, ends]).toEqual([step, phase, phase === 'over' ? 1 : 0]);
-    }
-  });
+  it.each(named)(
+    'The work on a request passes through its phases and reports its end once ($title)',
+    ({ given, steps }) => {
+      let ends = 0;
+      const work = new WorkState(given, () => {
+        ends += 1;
+      });
+      expect(work.phase).toBe('open');
+      for (const [step, phase] of steps) {
+        take(work, step);
+        expect([step, work.phase, ends]).toEqual([step, phase, phase === 'over' ? 1 : 0]);
+      }
+    },
+  );
 });
 
 function take(work: WorkState, step: Step): void {

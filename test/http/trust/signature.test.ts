@@ -54,7 +54,7 @@ describe('a signed trace header', () => {
     ['by an older secret', () => [`X-Trace-Signature: ${signed(older)}`]],
     ['in a header in other letters', () => [`x-trace-SIGNATURE: ${signed()}`]],
     ['and passed on for a public address', () => [`X-Trace-Signature: ${signed()}`, 'X-Forwarded-For: 203.0.113.9']],
-  ])('is adopted: %s', async (_, headers) => {
+  ])('A signed trace header is adopted: %s', async (_, headers) => {
     const stage = await ServerStage.start(framework, reportTrace, { trust });
     expect(await outcome(stage, headers())).toEqual(adopted);
   });
@@ -78,14 +78,14 @@ describe('a signed trace header', () => {
     ['of another id', () => [`X-Trace-Signature: ${signer(newest).sign('another', Date.now())}`]],
     ['8 KB long', () => [`X-Trace-Signature: ${'v'.repeat(8192)}`]],
     ['not ASCII', () => ['X-Trace-Signature: \xf0\x9f\x94\x92']],
-  ])('is not adopted, and the request goes on with a new id, where the signature is %s', async (_, headers) => {
+  ])('A trace header is not adopted, and the request gets a new id, if the signature is %s', async (_, headers) => {
     const stage = await ServerStage.start(framework, reportTrace, { trust });
     expect(await outcome(stage, headers())).toEqual(refused);
     // The fault was in the headers, not in the stage.
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(adopted);
   });
 
-  it('is malformed first, whoever has signed it', async () => {
+  it('A malformed trace header is counted as malformed, whatever its signature', async () => {
     const stage = await ServerStage.start(framework, reportTrace, { trust });
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
@@ -100,7 +100,7 @@ describe('a signed trace header', () => {
     ['secrets on `traceContext`, others on its locks', { secrets: [`${newest}!`], audience: 'stock' }, trust, true],
     ['other secrets on `traceContext`', trust, { secrets: [`${newest}!`], audience: 'stock' }, false],
     ["'none' on `traceContext`, secrets on its locks", trust, 'none', false],
-  ])('is verified with what `traceContext` says: %s', async (_, ofLocks, ofContext, isAdopted) => {
+  ])('A signature is verified with the options of `traceContext`: %s', async (_, ofLocks, ofContext, isAdopted) => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) => reportTrace(app.use(traceContext({ locks: stage.locks, trust: ofContext }))),
@@ -109,7 +109,7 @@ describe('a signed trace header', () => {
     expect(await outcome(stage, [`X-Trace-Signature: ${signed()}`])).toEqual(isAdopted ? adopted : refused);
   });
 
-  it('is adopted all through a rotation by whoever knows its secret, and never fails a request', async () => {
+  it('A signed trace header is adopted all through a rotation of secrets, and never fails a request', async () => {
     const stages = [];
     for (const secrets of [[older], [older, newest], [newest, older], [newest]])
       stages.push(await ServerStage.start(framework, reportTrace, { trust: { secrets, audience: 'stock' } }));
@@ -130,7 +130,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
-  it('that a service sends on re-enters in the service that it is for, and waits in any other', async () => {
+  it('A signed trace header that a service sends re-enters in the service that it is for, and waits in any other', async () => {
     const go = gate();
     const locked = async (call: Call) => call.send({ owner: call.lock?.owner });
     const stock = await ServerStage.start(framework, (app) => app.route('/x', lockOn('k'), locked), { trust });
@@ -166,7 +166,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
     await orders.free('k');
   });
 
-  it('is made with what `traceContext` says, over what its locks say, for jobs within the request, too', async () => {
+  it('A job within a request signs with the options of `traceContext`, which override those of its locks', async () => {
     const ofContext = { secrets: [older, newest], audience: 'orders' };
     const stage = await ServerStage.start(
       framework,
@@ -185,7 +185,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
     expect(body).toHaveLength(2);
   });
 
-  it('is not needed to sign: an edge that adopts nobody’s id signs its own with the secrets of its locks', async () => {
+  it('An edge that adopts no id signs its own ids with the secrets of its locks', async () => {
     const stock = await ServerStage.start(framework, reportTrace, { trust });
     const edge = await ServerStage.start(
       framework,
@@ -200,7 +200,7 @@ describeFrameworks('a signed trace header on a framework', (framework) => {
     expect(body).toEqual({ own: expect.stringMatching(minted), inStock: { trace: body.own } });
   });
 
-  it('guards the locks of a live holder: who quotes its id without a signature waits, who signs it re-enters', async () => {
+  it('A request that quotes a live holder’s id without a signature waits, and one with a signature re-enters', async () => {
     const go = gate();
     const stage = await ServerStage.start(
       framework,

@@ -18,7 +18,7 @@ describeFrameworks('a client that is not trusted', (framework) => {
     return ServerStage.endAll();
   });
 
-  it('waits, though it quotes the id of the request that holds the key', async () => {
+  it('A client that is not trusted waits, though it quotes the id of the request that holds the key', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:who', lockOn('k'), async (call) => {
@@ -107,7 +107,7 @@ describeFrameworks('a client that is not trusted', (framework) => {
     expect(balance).toBe(20);
   });
 
-  it('and with `owner: "request"` a trusted one of the same trace waits, too', async () => {
+  it('With `owner: "request"`, a trusted request of the same trace waits, too', async () => {
     const go = gate();
     const stage = await ServerStage.start(framework, (app, stage) =>
       app.route('/:who', lockOn('k', { owner: 'request' }), async (call) => {

@@ -51,7 +51,7 @@ describeFrameworks('the trace header on a framework', (framework) => {
     expect([trace, ...refusals]).toEqual(outcome === 'sent' ? ['sent'] : [trace, outcome]);
   });
 
-  it('fails the request if trust returns a promise', async () => {
+  it('A request fails if trust returns a promise', async () => {
     const stage = await ServerStage.start(framework, reportTrace, { trust: (() => Promise.resolve(true)) as never });
     expect((await stage.get('/x', 'sent')).status).toBe(500);
   });
@@ -69,7 +69,7 @@ describe('the trace header', () => {
     ['white space around it', ['X-Trace-Id:   padded  '], 'padded'],
     ['a name in other letters', ['x-TRACE-id: same'], 'same'],
     ['a name of every object’s', ['X-Trace-Id: constructor'], 'constructor'],
-  ])('is adopted: %s', async (_, headers, trace) => {
+  ])('A trace header is adopted: %s', async (_, headers, trace) => {
     const stage = await ServerStage.start(framework, reportTrace);
     expect(await traceOf(stage, headers)).toBe(trace);
   });
@@ -89,7 +89,7 @@ describe('the trace header', () => {
     ['with a colon', ['X-Trace-Id: one:two']],
     ['with a NUL in UTF-8’s overlong form', ['X-Trace-Id: one\xc0\x80']],
     ['__proto__', ['X-Trace-Id: __proto__']],
-  ])('never fails the request, which gets a new id, when it is %s', async (_, headers) => {
+  ])('A trace header never fails the request, which gets a new id, if it is %s', async (_, headers) => {
     const stage = await ServerStage.start(framework, reportTrace);
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
@@ -105,7 +105,7 @@ describe('the trace header', () => {
     ['an object without a prototype', Object.create(null)],
     ['a number', 42],
     ['null', null],
-  ])('never fails a mock request, which gets a new id, when it is %s', async (_, value) => {
+  ])('A trace header never fails a mock request, which gets a new id, if it is %s', async (_, value) => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) => {
@@ -127,7 +127,7 @@ describe('the trace header', () => {
     ['valid', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
     ['all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-00`],
     ['garbage', 'one;two'],
-  ])('is not the traceparent header, be it %s', async (_, traceparent) => {
+  ])('The traceparent header never becomes the trace id, be it %s', async (_, traceparent) => {
     const stage = await ServerStage.start(framework, reportTrace);
     const [first, second] = [
       await traceOf(stage, [`traceparent: ${traceparent}`]),
@@ -190,7 +190,7 @@ describe('the trace header', () => {
     ['a predicate that says no', () => false, [], false],
     ['a predicate that says neither yes nor no', () => 'yes' as never, [], false],
   ];
-  it.each(cases)('by trust %s', async (_, trust, headers, isAdopted) => {
+  it.each(cases)('Trust decides what is adopted: trust %s', async (_, trust, headers, isAdopted) => {
     const stage = await ServerStage.start(framework, reportTrace, { trust });
     const refusals: unknown[] = [];
     stage.locks.on('headerRefused', (event) => refusals.push(event));
@@ -216,7 +216,7 @@ describe('the trace header', () => {
     ['0.0.0.0', false],
     ['2001:db8::1', false],
     ['::ffff:203.0.113.9', false],
-  ])('by the peer’s own address: %s', async (address, isAdopted) => {
+  ])('Trust decides by the peer’s own address: %s', async (address, isAdopted) => {
     const stage = await ServerStage.start(framework, reportTrace);
     stage.server.on('connection', (socket) => Object.defineProperty(socket, 'remoteAddress', { value: address }));
     const trace = await traceOf(stage, ['X-Trace-Id: sent']);
@@ -227,20 +227,23 @@ describe('the trace header', () => {
     ['by default', undefined, 1_000],
     ['by its maxHeadersCount', 64, 64],
     ['by one that is a multiple of those that Node reads at a time', 62, 62],
-  ])('is not adopted where the server leaves headers out, %s: one may be the proxy’s', async (_, most, count) => {
-    const stage = await ServerStage.start(framework, reportTrace);
-    if (most !== undefined) stage.server.maxHeadersCount = most;
-    const filled = (more: number): string[] => Array.from({ length: count - 4 + more }, () => 'a:');
-    const forwarded = (more: number): string[] => [...filled(more), 'X-Forwarded-For: 203.0.113.9'];
-    expect(await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(0)])).toMatch(minted);
-    for (const more of [1, 2, 100]) {
-      const trace = await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(more)]);
-      if (trace !== tooMany) expect(trace).toMatch(minted);
-    }
-    expect(await traceOf(stage, ['X-Trace-Id: sent', ...filled(0)])).toBe('sent');
-  });
+  ])(
+    'A trace header is not adopted if the server drops headers, %s: one of them may be the proxy’s',
+    async (_, most, count) => {
+      const stage = await ServerStage.start(framework, reportTrace);
+      if (most !== undefined) stage.server.maxHeadersCount = most;
+      const filled = (more: number): string[] => Array.from({ length: count - 4 + more }, () => 'a:');
+      const forwarded = (more: number): string[] => [...filled(more), 'X-Forwarded-For: 203.0.113.9'];
+      expect(await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(0)])).toMatch(minted);
+      for (const more of [1, 2, 100]) {
+        const trace = await traceOf(stage, ['X-Trace-Id: sent', ...forwarded(more)]);
+        if (trace !== tooMany) expect(trace).toMatch(minted);
+      }
+      expect(await traceOf(stage, ['X-Trace-Id: sent', ...filled(0)])).toBe('sent');
+    },
+  );
 
-  it('is adopted with any number of headers where the server leaves none out', async () => {
+  it('A trace header is adopted with any number of headers if the server drops none', async () => {
     const stage = await ServerStage.start(framework, reportTrace);
     stage.server.maxHeadersCount = 0;
     expect(await traceOf(stage, ['X-Trace-Id: sent', ...Array.from({ length: 2_000 }, () => 'a:')])).toBe('sent');
@@ -249,7 +252,7 @@ describe('the trace header', () => {
   it.each([
     ['keeps', () => Promise.resolve(true)],
     ['breaks', () => Promise.reject(new Error('down'))],
-  ])('fails the request where trust answers by a promise, which it %s', async (_, trust) => {
+  ])('A request fails if trust returns a promise, which it %s', async (_, trust) => {
     const stage = await ServerStage.start(framework, reportTrace, { trust: trust as never });
     const { status } = await stage.get('/x', 'sent');
     expect(status).toBe(500);
@@ -288,7 +291,7 @@ describe('a peer’s address', () => {
     ['::1', '::1', '::', '::2'],
     ['fc00::', 'fdff:ffff::ffff', 'fbff:ffff::ffff', 'fe00::'],
     ['fe80::', 'febf:ffff::ffff', 'fe7f:ffff::ffff', 'fec0::'],
-  ])('is inside from %s to %s, and neither before nor after', (first, last, before, after) => {
+  ])('A peer’s address is inside from %s to %s, and neither before nor after', (first, last, before, after) => {
     expect([first, last, before, after].map(isInside)).toEqual([true, true, false, false]);
   });
 });
