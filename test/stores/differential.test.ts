@@ -329,7 +329,7 @@ class ServerClock {
 describe('MemoryStore and RedisStore', () => {
   const stage = useRedis();
 
-  it('give the same answers, fences, queues, claims and messages in any sequence of operations, as time passes', async () => {
+  it('Both stores give the same replies, fences, queues, claims and messages in any sequence of operations, as time passes', async () => {
     const client = stage.connect();
     const server = new ServerClock(client);
     stage.store = new RedisStore({ client });

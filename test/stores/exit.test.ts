@@ -6,11 +6,11 @@ import { RedisNodes } from '../support/redis/nodes.ts';
 
 watchLeaks();
 
-describe('a process that has closed its locks and its clients ends by itself', () => {
+describe('A process that has closed its locks and its clients', () => {
   const run = (...ports: number[]) =>
     runScript(join(__dirname, 'exit-client.ts'), { args: ports.map(String), timeoutMs: 50_000 });
 
-  it('while no server is there, and while one of a quorum is not', async () => {
+  it('A process ends by itself while no server is there, and while one of a quorum is missing', async () => {
     const redis = new RedisNodes();
     const [nobody] = await Promise.all([freePort(), redis.start(2)]);
     const [alone, quorum] = await Promise.all([run(nobody), run(nobody, ...redis.servers.map(({ port }) => port))]);

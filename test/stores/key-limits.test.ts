@@ -146,7 +146,7 @@ function redis(): Backend {
   };
 }
 
-describe.each([memory(), redis()])('a key on $name', (backend) => {
+describe.each([memory(), redis()])('A key on $name', (backend) => {
   let one: Locks;
   let two: Locks;
   let connect: () => LockStore;
@@ -163,7 +163,7 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
     for (const locks of [one, two, ...created.splice(0)]) await locks.close();
   });
 
-  it('works from acquire to release, whatever its characters and its length', async () => {
+  it('A key works from acquire to release, whatever its characters and its length', async () => {
     await everyRow(pairs, ({ name }) => name, fromAcquireToRelease);
   });
 
@@ -201,7 +201,7 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
     );
   }
 
-  it('is never another key: all of these are held at once, each by an owner of its own', async () => {
+  it('Different keys are different locks: all of these are held at once, each by an owner of its own', async () => {
     let arrived = 0;
     const all = gate();
     const held = pairs.map(({ category, key }, index) =>
@@ -220,7 +220,7 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
     expect(await Promise.all(held)).toEqual(pairs.map((_, index) => [true, [`trace-${index}`], 0]));
   });
 
-  it('lets exactly maxWaitersPerKey wait for it, over two processes, and one more when one has left', async () => {
+  it('Exactly maxWaitersPerKey may wait for a key, over two processes, and one more when one has left', async () => {
     const limited = [1, 2].map(() => createLocks({ store: connect(), maxWaitersPerKey: 3 })) as [Locks, Locks];
     created.push(...limited);
     let waiters = 0;
@@ -254,7 +254,7 @@ describe.each([memory(), redis()])('a key on $name', (backend) => {
     [-0, 0],
     [1e21, '1e+21'],
     [0.1, '0.1'],
-  ])('%p is the same as %p', async (a, b) => {
+  ])('%p is the same key as %p', async (a, b) => {
     await runInTrace(
       () =>
         lock.run(a, async () => {

@@ -5,7 +5,7 @@ watchLeaks();
 
 const ttlMs = 60_000;
 
-describe.each(Object.entries(casServers))('the four operations on %s', (_, start) => {
+describe.each(Object.entries(casServers))('The four operations on %s', (_, start) => {
   let server: CasServer;
   beforeAll(async () => {
     server = await start();
@@ -14,7 +14,7 @@ describe.each(Object.entries(casServers))('the four operations on %s', (_, start
   afterEach(() => server.release());
   afterAll(() => server.stop());
 
-  it('read answers the text, or none, and the time in microseconds', async () => {
+  it('`read` returns the text, if there is one, and the time in microseconds', async () => {
     const adapter = server.adapter();
     const before = await adapter.read('k');
     expect(before).toEqual({ value: undefined, nowUs: expect.any(Number) });
@@ -25,14 +25,14 @@ describe.each(Object.entries(casServers))('the four operations on %s', (_, start
     expect(after.nowUs).toBeGreaterThan(before.nowUs);
   });
 
-  it('create writes where there is none, and nowhere else', async () => {
+  it('`create` writes if there is no record, and only then', async () => {
     const adapter = server.adapter();
     expect(await adapter.create('k', 'one', ttlMs)).toBe(true);
     expect(await adapter.create('k', 'two', ttlMs)).toBe(false);
     expect((await adapter.read('k')).value).toBe('one');
   });
 
-  it('replace writes over what it names, and over nothing else', async () => {
+  it('`replace` replaces the record that it names, and no other', async () => {
     const adapter = server.adapter();
     expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
     expect((await adapter.read('k')).value).toBeUndefined();
@@ -43,7 +43,7 @@ describe.each(Object.entries(casServers))('the four operations on %s', (_, start
     expect((await adapter.read('k')).value).toBe('two');
   });
 
-  it('remove takes away what it names, and nothing else', async () => {
+  it('`remove` removes the record that it names, and no other', async () => {
     const adapter = server.adapter();
     expect(await adapter.remove('k', 'one')).toBe(false);
     await adapter.create('k', 'one', ttlMs);
@@ -53,7 +53,7 @@ describe.each(Object.entries(casServers))('the four operations on %s', (_, start
     expect((await adapter.read('k')).value).toBeUndefined();
   });
 
-  it('of many at once, one replaces and one creates', async () => {
+  it('Of many simultaneous writes, one replaces and one creates', async () => {
     const adapters = Array.from({ length: 5 }, () => server.adapter());
     const created = await Promise.all(adapters.map((adapter, i) => adapter.create('k', `${i}`, ttlMs)));
     expect(created.filter(Boolean)).toHaveLength(1);

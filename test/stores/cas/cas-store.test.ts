@@ -50,7 +50,7 @@ describe('CasStore', () => {
     };
   }
 
-  it('names no process in its record that waits no more', async () => {
+  it('A record names no process that no longer waits', async () => {
     const [one, two] = [stage.deafProcess(), stage.deafProcess()];
     await one.line().hold();
     const waiters = [await one.line().wait(), await two.line().wait()];
@@ -60,8 +60,8 @@ describe('CasStore', () => {
     expect(adapter.texts.get(at)).not.toContain(two.name);
   });
 
-  describe('on a conflict', () => {
-    it('computes again on what is there now, and never writes over it', async () => {
+  describe('A conflict', () => {
+    it('A call that lost a write computes again from the present record, and never overwrites it', async () => {
       const process = stage.deafProcess();
       const rival = other().deafProcess().line();
       let isFirst = true;
@@ -76,7 +76,7 @@ describe('CasStore', () => {
       expect((await stage.order()).holds).toEqual([rival.holdId]);
     });
 
-    it('pauses for longer with every try, up to 64 ms, by chance', async () => {
+    it('A call that lost a write pauses longer with every try, up to 64 ms, with jitter', async () => {
       beFaster(8);
       const reply = stage.deafProcess().line().ask();
       await clock.settle();
@@ -90,7 +90,7 @@ describe('CasStore', () => {
       expect((await reply).status).toBe('granted');
     });
 
-    it('gives up at `deadlineMs`: nothing was applied, and it says how often it tried', async () => {
+    it('A call gives up at `deadlineMs` with nothing applied, and tells how many tries it made', async () => {
       stage.store = new CasStore({ adapter, deadlineMs: 100 }, clock);
       const line = stage.deafProcess().line();
       const reply = line.ask().catch((error: unknown) => error);
@@ -107,8 +107,8 @@ describe('CasStore', () => {
     });
   });
 
-  describe('when the server does not answer', () => {
-    it('to a read: nothing was applied, and nothing is written when it answers late', async () => {
+  describe('A server that does not answer', () => {
+    it('If the server does not answer a read, nothing is applied, and nothing is written when it answers late', async () => {
       const answered = gate();
       adapter.after = () => answered;
       const reply = stage.deafProcess().line().ask();
@@ -119,7 +119,7 @@ describe('CasStore', () => {
       expect(adapter.names).toEqual(['read']);
     });
 
-    it('to a write: it may have been applied; the calls behind it go on', async () => {
+    it('If the server does not answer a write, the outcome is unknown, and the calls behind it go on', async () => {
       adapter.before = (operation) => (operation === 'create' ? new Promise(() => {}) : undefined);
       const line = stage.deafProcess().line();
       const asked = expect(line.ask()).rejects.toMatchObject({ outcome: 'unknown' });
@@ -131,7 +131,7 @@ describe('CasStore', () => {
       expect((await released).status).toBe('absent');
     });
 
-    it('a write that is done late, after a release of its hold id, is not done at all', async () => {
+    it('A late write is not applied after a release of its hold id', async () => {
       await stage.deafProcess().line('owner').hold();
       const written = gate();
       adapter.before = (operation) => (operation === 'replace' ? written : undefined);
@@ -145,7 +145,7 @@ describe('CasStore', () => {
     });
   });
 
-  it('what the adapter says of a failed write is known: certain, or not', async () => {
+  it('The outcome of a failed write is what the adapter says: certain, or not', async () => {
     const refusal = new LockStoreError('no', { outcome: 'not-applied', cause: new Error('read only') });
     const unknown = new LockStoreError('no', { outcome: 'unknown', cause: new Error('gone') });
     for (const error of [new Error('gone'), unknown, refusal]) {
@@ -158,7 +158,7 @@ describe('CasStore', () => {
     }
   });
 
-  it('calls of one turn on one key are one read and one write, in their order', async () => {
+  it('Calls of one turn on one key are one read and one write, in their order', async () => {
     const process = stage.deafProcess();
     const lines = Array.from({ length: 20 }, () => process.line());
     const replies = await Promise.all(lines.map((line) => line.ask()));
@@ -170,7 +170,7 @@ describe('CasStore', () => {
     expect((await stage.order()).holds).toEqual([lines[1]!.holdId]);
   });
 
-  it('what changes nothing writes nothing', async () => {
+  it('A call that changes nothing writes nothing', async () => {
     const process = stage.deafProcess();
     expect((await process.line().renew(1)).status).toBe('lost');
     expect((await process.line().release(0)).status).toBe('absent');
@@ -186,15 +186,15 @@ describe('CasStore', () => {
     expect(new Set(adapter.names)).toEqual(new Set(['read']));
   });
 
-  describe('a record', () => {
-    it('outlives its lease by an hour', async () => {
+  describe('A record', () => {
+    it('A record outlives its lease by an hour', async () => {
       const line = stage.deafProcess().line();
       await line.hold({ leaseMs: 20_000 });
       await line.release(5_000);
       expect(adapter.calls.map(({ ttlMs }) => ttlMs)).toEqual([undefined, 20_000 + hourMs, undefined, 5_000 + hourMs]);
     });
 
-    it('lets fences rise also where the clock is set back', async () => {
+    it('Fences rise even if the clock is set back', async () => {
       const process = stage.deafProcess();
       const first = process.line();
       const { fence } = await first.hold();
@@ -205,7 +205,7 @@ describe('CasStore', () => {
       expect(adapter.calls.at(-1)?.ttlMs).toBeGreaterThanOrEqual(86_400_000 + hourMs);
     });
 
-    it('that is over counts for nothing, on a server that never removes it', async () => {
+    it('An expired record counts for nothing on a server that never removes it', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.hold({ leaseMs: 1_000 });
@@ -219,7 +219,7 @@ describe('CasStore', () => {
       expect(adapter.names.at(-1)).toBe('replace');
     });
 
-    it('is never the same text twice', async () => {
+    it('A record is never the same text twice', async () => {
       const line = stage.deafProcess().line('owner');
       const seen = new Set<string>();
       for (let turn = 0; turn < 10; turn++) {
@@ -242,13 +242,13 @@ describe('CasStore', () => {
       expect(seen.size).toBe(27);
     });
 
-    it('outlives whoever waits by an hour, too', async () => {
+    it('A record outlives its waiters by an hour, too', async () => {
       await stage.deafProcess().line().hold({ leaseMs: 1_000 });
       await stage.deafProcess().line().wait({ livenessMs: 7_200_000 });
       expect(adapter.calls.at(-1)?.ttlMs).toBe(7_200_000 + hourMs);
     });
 
-    it('is only read by who looks, though something of it is over', async () => {
+    it('An inspection only reads, even if a part of the record has expired', async () => {
       const line = stage.deafProcess().line();
       await line.hold();
       await line.release(5_000);
@@ -258,7 +258,7 @@ describe('CasStore', () => {
       expect(adapter.names).toEqual(['read']);
     });
 
-    it('remembers the newest 128 releases, and forgets them in their time', async () => {
+    it('A record remembers the newest 128 releases, and forgets them in time', async () => {
       const process = stage.deafProcess();
       const lines = Array.from({ length: 130 }, () => process.line());
       for (const line of lines) await line.release(longMs);
@@ -273,7 +273,7 @@ describe('CasStore', () => {
 
     const fenceless = '{"version":1,"untilMs":9e15,"holds":[],"queue":[],"processes":[],"gone":[]}';
     it.each(['', 'null', '[]', '{"version":1}', fenceless, 'a lock of somebody else'])(
-      'that is none of its own is refused, and left alone (%j)',
+      'A record of another origin is refused and left alone (%j)',
       async (text) => {
         adapter.texts.set(at, text);
         await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({ outcome: 'not-applied' });
@@ -283,7 +283,7 @@ describe('CasStore', () => {
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY])(
-    'grants nothing at a time of the server that is none (%d), and leaves the holder its lock',
+    'A server time that is no time (%d) grants nothing, and leaves the holder its lock',
     async (nowMs) => {
       await stage.deafProcess().line().hold();
       const text = adapter.texts.get(at);
@@ -293,7 +293,7 @@ describe('CasStore', () => {
     },
   );
 
-  it('a grant to another process is found by its poll, and not told', async () => {
+  it('A grant to another process is found by its poll, and not published', async () => {
     const elsewhere = other();
     const process = await elsewhere.process();
     const holder = stage.deafProcess().line();
@@ -305,7 +305,7 @@ describe('CasStore', () => {
     await elsewhere.end();
   });
 
-  it('a grant whose write was lost to another is not told', async () => {
+  it('A grant whose write lost to another is not published', async () => {
     const process = await stage.process();
     const holder = stage.deafProcess().line();
     const { fence } = await holder.hold();
@@ -322,7 +322,7 @@ describe('CasStore', () => {
     expect(await process.heard()).toEqual([]);
   });
 
-  it('passes on what the adapter warns of, and takes one that can not tell', async () => {
+  it('The adapter’s warnings are passed on, and an adapter without warnings works', async () => {
     const warnings = [
       async () => ({ code: 'LOCK_EVICTION', message: 'it may evict' }),
       async () => undefined,
@@ -345,7 +345,7 @@ describe('CasStore', () => {
     [{ adapter: new MapCas(), prefix: 'a{b' }, 'Expected `prefix` to be'],
     [{ adapter: new MapCas(), deadlineMs: 1 }, 'Expected `deadlineMs` to be'],
     [{ adapter: new MapCas(), ttl: 1 }, 'got `ttl`'],
-  ])('refuses the options %j', (options, message) => {
+  ])('CasStore refuses the options %j', (options, message) => {
     const build = () => new CasStore(options as unknown as CasStoreOptions);
     expect(build).toThrow(LockConfigError);
     expect(build).toThrow(message);

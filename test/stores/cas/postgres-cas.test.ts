@@ -55,17 +55,17 @@ describe('PostgresCas', () => {
     return settled;
   }
 
-  it('its table is the one of the document', () => {
+  it('The table is the one in the documentation', () => {
     expect(readDocument('docs/stores-cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
   });
 
-  it('its table has an index by which what has expired is found', async () => {
+  it('The table has an index that finds what has expired', async () => {
     const indexes = `SELECT indexdef FROM pg_indexes WHERE tablename = 'reenlock_locks'`;
     const { rows } = await pool.query<{ indexdef: string }>(indexes);
     expect(rows.filter(({ indexdef }) => indexdef.endsWith('(expires_at)'))).toHaveLength(1);
   });
 
-  it('its table may be made again, and in a schema', async () => {
+  it('The table may be created again, and in a schema', async () => {
     await pool.query(postgresCasTable());
     await pool.query('CREATE SCHEMA IF NOT EXISTS locks');
     for (const _ of [1, 2]) await pool.query(postgresCasTable('locks.held'));
@@ -75,7 +75,7 @@ describe('PostgresCas', () => {
     expect(await keys()).toEqual([]);
   });
 
-  it('a lock outlives a restart of the server, and so does its queue', async () => {
+  it('A lock and its queue outlive a restart of the server', async () => {
     const process = stage.deafProcess();
     const holder = process.line();
     const { fence } = await holder.hold();
@@ -85,7 +85,7 @@ describe('PostgresCas', () => {
     expect((await holder.renew(fence)).status).toBe('renewed');
   });
 
-  it('a new row takes two away that have expired, and none that has not', async () => {
+  it('A new row removes two expired ones, and no other', async () => {
     const insert = `INSERT INTO reenlock_locks
       SELECT $1 || n, '', clock_timestamp() + n * $2::interval FROM generate_series(1, 3) n`;
     await pool.query(insert, ['expired', '-1 second']);
@@ -100,7 +100,7 @@ describe('PostgresCas', () => {
     expect(await keys()).toHaveLength(6);
   });
 
-  it('a new row waits for none that has expired, though another transaction has locked it', async () => {
+  it('A new row does not wait for an expired one that another transaction has locked', async () => {
     await pool.query(`INSERT INTO reenlock_locks VALUES ('expired', '', clock_timestamp() - interval '1 second')`);
     const blocker = await pool.connect();
     await blocker.query('BEGIN');
@@ -111,14 +111,14 @@ describe('PostgresCas', () => {
     expect(await keys()).toEqual(['expired', 'new']);
   });
 
-  it('a row that has expired is in the way of a new one under its own key, and stays', async () => {
+  it('An expired row under the same key stays and does not let a new one in', async () => {
     const adapter = new PostgresCas({ pool });
     await pool.query(`INSERT INTO reenlock_locks VALUES ('k', 'old', clock_timestamp() - interval '1 second')`);
     expect(await adapter.create('k', 'new', longMs)).toBe(false);
     expect((await adapter.read('k')).value).toBe('old');
   });
 
-  it('a row that is written over is kept for as long as was asked for then', async () => {
+  it('A row that is replaced is kept for the time that was then asked for', async () => {
     const adapter = new PostgresCas({ pool });
     await adapter.create('k', 'one', 1_000);
     await adapter.replace('k', 'one', 'two', 3_600_000);
@@ -127,7 +127,7 @@ describe('PostgresCas', () => {
     expect(rows[0]?.seconds).toBeGreaterThan(3_500);
   });
 
-  it('a record that has expired under its own key is written over', async () => {
+  it('An expired record under its own key is overwritten', async () => {
     const process = stage.deafProcess();
     await process.line().hold();
     await pool.query(`UPDATE reenlock_locks SET expires_at = clock_timestamp() - interval '1 second',
@@ -136,7 +136,7 @@ describe('PostgresCas', () => {
     expect(await keys()).toEqual(['reenlock:order:42']);
   });
 
-  it('of two that write at once where transactions are serializable, one is told that the other was faster', async () => {
+  it('If two write at once under serializable isolation, one is told that the other was faster', async () => {
     const options = '-c default_transaction_isolation=serializable';
     const strict = new Pool({ connectionString: server.url, options });
     const adapter = new PostgresCas({ pool: strict });
@@ -162,7 +162,7 @@ describe('PostgresCas', () => {
     ['XX000', 'internal error', 'unknown'],
     ['40003', 'statement completion unknown', 'unknown'],
     ['ECONNRESET', 'read ECONNRESET', 'unknown'],
-  ])('an error %s of a write (%s): %s', async (code, message, expected) => {
+  ])('An error %s of a write (%s): %s', async (code, message, expected) => {
     const error = Object.assign(new Error(message), { code });
     const adapter = new PostgresCas({ pool: { query: () => Promise.reject(error) } });
     const calls = [adapter.create('k', 'v', 1), adapter.replace('k', 'v', 'w', 1), adapter.remove('k', 'v')];
@@ -173,18 +173,18 @@ describe('PostgresCas', () => {
     }
   });
 
-  it('an answer of the server that it cancelled the statement is certain', async () => {
+  it('A statement that the server cancelled was certainly not applied', async () => {
     const error = await interrupted((pid) => pool.query('SELECT pg_cancel_backend($1)', [pid]));
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: { code: '57014' } });
     expect((await stage.order()).holds).toHaveLength(1);
   });
 
-  it('a connection that was ended by the server leaves it unknown', async () => {
+  it('A connection that the server ended leaves the outcome unknown', async () => {
     const error = await interrupted((pid) => pool.query('SELECT pg_terminate_backend($1)', [pid]));
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
 
-  it('a write to a connection that has ended leaves it unknown, though `EPIPE` is as long as the codes of the server', async () => {
+  it('A write to a connection that has ended leaves the outcome unknown, though `EPIPE` is as long as a server’s code', async () => {
     const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
     const query = (text: string, values: unknown[]) =>
       text.startsWith('SELECT') ? pool.query(text, values) : Promise.reject(broken);
@@ -197,13 +197,13 @@ describe('PostgresCas', () => {
     [{ pool: {} }, 'Expected `pool` to be a Pool'],
     [{ pool: { query() {} }, table: 'Locks' }, 'Expected `table` to be'],
     [{ pool: { query() {} }, table: 'a; DROP TABLE b' }, 'Expected `table` to be'],
-  ])('refuses the options %j', (options, message) => {
+  ])('PostgresCas refuses the options %j', (options, message) => {
     const build = () => new PostgresCas(options as never);
     expect(build).toThrow(LockConfigError);
     expect(build).toThrow(message);
   });
 
-  it('refuses to make a table of any other name', () => {
+  it('PostgresCas refuses to create a table of any other name', () => {
     const long = 'a'.repeat(41);
     expect(postgresCasTable(`${long}.${long}`)).toContain(`CREATE TABLE IF NOT EXISTS ${long}.${long} (`);
     for (const table of ['a b', '', '1a', 'a.b.c', `${long}a`, `a.${long}a`, 'a;']) {

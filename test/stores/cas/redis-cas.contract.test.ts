@@ -46,7 +46,7 @@ describe('on a server without scripts', () => {
       afterEach(() => adapter.close());
       afterAll(() => client.disconnect());
 
-      it('a script is refused', async () => {
+      it('A script is refused', async () => {
         await expect(client.eval('return 1', 0)).rejects.toThrow(/NOPERM/);
       });
 

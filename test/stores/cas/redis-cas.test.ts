@@ -54,7 +54,7 @@ describe('RedisCas', () => {
   }
 
   it.each(['replace', 'remove'] as const)(
-    '%s changes nothing where the text changes after the comparison',
+    '%s changes nothing if the text changes after the comparison',
     async (operation) => {
       await stage.client.set('k', 'one');
       interrupt(() => stage.client.set('k', 'other'));
@@ -64,14 +64,14 @@ describe('RedisCas', () => {
     },
   );
 
-  it('a text is kept for as long as was asked for with it', async () => {
+  it('A text is kept for the time that was asked for with it', async () => {
     await adapter.create('k', 'one', 1_000_000);
     expect(await stage.client.pttl('k')).toBeGreaterThan(900_000);
     await adapter.replace('k', 'one', 'two', 5_000_000);
     expect(await stage.client.pttl('k')).toBeGreaterThan(4_900_000);
   });
 
-  it('a write for which there was no connection was not applied', async () => {
+  it('A write without a connection was not applied', async () => {
     await adapter.create('k', 'one', ttlMs);
     const away: Redis = Object.create(client, {
       duplicate: { value: (options: object) => client.duplicate({ ...options, port: 1 }) },
@@ -82,7 +82,7 @@ describe('RedisCas', () => {
     await expect(lost.remove('k', 'one')).rejects.toMatchObject(notApplied);
   });
 
-  it('its connection keeps the process alive while a write is on its way, and not while it is idle', async () => {
+  it('A connection keeps the process alive while a write is on its way, and not while it is idle', async () => {
     /** Node's own word for it. */
     const isAwaited = ({ stream }: Redis) => (stream as unknown as { _handle: { hasRef(): boolean } })._handle.hasRef();
     const connections = new Set<Redis>();
@@ -98,19 +98,19 @@ describe('RedisCas', () => {
     }
   });
 
-  it('takes no client of a cluster', () => {
+  it('RedisCas refuses a cluster’s client', () => {
     const cluster = Object.create(client, { isCluster: { value: true } });
     expect(() => new RedisCas({ client: cluster })).toThrow(LockConfigError);
     expect(() => new RedisCas({ client: cluster })).toThrow('got a Cluster');
   });
 
-  it('replace fails where the server refuses the write inside the transaction', async () => {
+  it('`replace` fails if the server refuses the write inside the transaction', async () => {
     await stage.client.set('k', 'one');
     await expect(adapter.replace('k', 'one', 'two', -1)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
     expect(await stage.client.get('k')).toBe('one');
   });
 
-  it('create says nothing after a MULTI of the application on its client', async () => {
+  it('`create` is not confused by a MULTI of the application on its client', async () => {
     await client.multi({ pipeline: false });
     const unknown = { code: 'ERR_LOCK_STORE', outcome: 'unknown' };
     await expect(adapter.create('k', 'one', ttlMs)).rejects.toMatchObject(unknown);
@@ -118,13 +118,13 @@ describe('RedisCas', () => {
     expect(await stage.client.get('k')).toBeNull();
   });
 
-  it('replace changes nothing where the text was written anew, equal, after the comparison', async () => {
+  it('`replace` changes nothing if an equal text was written after the comparison', async () => {
     await stage.client.set('k', 'one');
     interrupt(() => stage.client.set('k', 'one'));
     expect(await adapter.replace('k', 'one', 'two', ttlMs)).toBe(false);
   });
 
-  it('a transaction whose connection is lost after the comparison is not sent on another one', async () => {
+  it('A transaction that loses its connection after the comparison is not sent on another one', async () => {
     await stage.client.set('k', 'one');
     interrupt(async (connection) => {
       await stage.client.set('k', 'other');
@@ -142,7 +142,7 @@ describe('RedisCas', () => {
     expect(await adapter.replace('k', 'other', 'three', ttlMs)).toBe(true);
   });
 
-  it('a write that the server refuses was not applied; one whose answer is lost may have been', async () => {
+  it('A write that the server refuses was not applied, and one whose reply is lost may have been', async () => {
     await stage.client.call('ACL', 'SETUSER', 'reader', 'reset', 'on', 'nopass', '~*', '+@all', '-set', '-del');
     const reader = stage.connect({ username: 'reader', password: 'any' });
     await stage.client.set('k', 'one');
@@ -162,7 +162,7 @@ describe('RedisCas', () => {
     await expect(adapter.replace('k', 'one', 'two', ttlMs)).rejects.toMatchObject({ outcome: 'unknown' });
   });
 
-  describe('create, sent again after its connection was lost with the reply', () => {
+  describe('`create`, sent again after its connection was lost with the reply', () => {
     let proxy: TcpProxy;
     let far: Redis;
     beforeEach(async () => {
@@ -189,23 +189,23 @@ describe('RedisCas', () => {
       return answer;
     }
 
-    it('finds its own text, and did write it', async () => {
+    it('`create` sent again finds its own text, and reports that it wrote', async () => {
       expect(await created(async () => {})).toBe(true);
     });
 
-    it('can not tell whether it wrote where the server refuses the second copy', async () => {
+    it('`create` sent again can’t tell whether it wrote if the server refuses the second copy', async () => {
       const refused = await created(() => stage.client.call('ACL', 'SETUSER', 'writer', '-set'));
       expect(refused).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
       expect(await stage.client.get('k')).toBe('one');
     });
 
-    it('did not write where there is another text', async () => {
+    it('`create` sent again did not write if it finds another text', async () => {
       await stage.client.set('k', 'other');
       expect(await created(async () => {})).toBe(false);
     });
   });
 
-  it('opens four connections at most, keeps them for the next, and closes them', async () => {
+  it('At most four connections are opened, kept for the next call, and closed at the end', async () => {
     const before = await connections();
     const keys = Array.from({ length: 40 }, (_, i) => `k${i}`);
     await Promise.all(keys.map((key) => adapter.create(key, 'one', ttlMs)));
@@ -219,7 +219,7 @@ describe('RedisCas', () => {
     await until(async () => (await connections()) === before);
   });
 
-  it('closes its connections after some seconds without use, and not before', async () => {
+  it('Connections close after some seconds without use, and not before', async () => {
     const clock = new ManualClock();
     const pool = new ConnectionPool(client, clock);
     const before = await connections();
@@ -233,7 +233,7 @@ describe('RedisCas', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('a server that stopped answering keeps no place for ever', async () => {
+  it('A server that stopped answering does not occupy a connection for ever', async () => {
     await stage.client.set('k', 'one');
     await adapter.replace('k', 'one', 'two', ttlMs);
     const duplicate = jest.spyOn(client, 'duplicate');
@@ -250,7 +250,7 @@ describe('RedisCas', () => {
     jest.restoreAllMocks();
   });
 
-  it('neither changes nor closes the client, and keeps no other key than the record', async () => {
+  it('RedisCas neither changes nor closes the client, and keeps no key but the record', async () => {
     const before = Object.entries(client.options);
     const store = new CasStore({ adapter });
     stage.store = store;
@@ -263,14 +263,14 @@ describe('RedisCas', () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  it('warns of a server that may evict records', async () => {
+  it('RedisCas warns of a server that may evict records', async () => {
     expect(await adapter.warning()).toBeUndefined();
     await stage.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await adapter.warning()).toMatchObject({ code: 'LOCK_EVICTION' });
     await stage.client.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('needs no other rights than the document names, and no script', async () => {
+  it('RedisCas needs only the documented rights, and no script', async () => {
     const [, name, password, rights = ''] =
       /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores-cas.md')) ?? [];
     await stage.client.call('ACL', 'SETUSER', name!, 'reset', 'on', `>${password}`, ...rights.split(' '));
@@ -297,7 +297,7 @@ describe('RedisCas', () => {
     limited.disconnect();
   });
 
-  it.each([undefined, {}, { client: null }, { client: { get() {} } }])('refuses the options %j', (options) => {
+  it.each([undefined, {}, { client: null }, { client: { get() {} } }])('RedisCas refuses the options %j', (options) => {
     expect(() => new RedisCas(options as never)).toThrow(LockConfigError);
   });
 });

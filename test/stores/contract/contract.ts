@@ -25,13 +25,13 @@ export function describeContract(name: string, harness: StoreHarness): void {
     afterEach(() => stage.end());
 
     it.each(['queue', 'handOff', 'reachability', 'modes'] as const)(
-      'and says truly whether it has %s',
+      'The store says truthfully whether it has %s',
       (capability) => {
         expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
       },
     );
 
-    it('and says truly whether it keeps edges', () => {
+    it('The store says truthfully whether it keeps edges', () => {
       expect([stage.store.capabilities.edges === true, stage.store.edges !== undefined]).toEqual(
         Array(2).fill(!harness.lacks?.includes('edges')),
       );

@@ -9,7 +9,7 @@ export function describeEdges({ harness, stage }: Contract): void {
   const edgeOf = ({ request }: Line): WaitEdge => ({ request, traceId: 'trace', key: 'as: {it} was % written' });
 
   describe('C26 The edges of an owner', () => {
-    it('are those that were set, as they were', async () => {
+    it('The edges are exactly those that were set', async () => {
       const process = stage.deafProcess();
       const all = [process.line(), process.line(undefined, { id: 'other' })].map(edgeOf);
       expect(await edges().of('owner')).toEqual([]);
@@ -18,13 +18,13 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect(await edges().of('another')).toEqual([]);
     });
 
-    it('are there once, however often they were set', async () => {
+    it('An edge that is set often is there once', async () => {
       const edge = edgeOf(stage.deafProcess().line());
       for (const _ of [1, 2, 3]) await edges().set('owner', edge, longMs);
       expect(await edges().of('owner')).toEqual([edge]);
     });
 
-    it('are there no more when they were cleared, also twice, and the others stay', async () => {
+    it('Cleared edges are gone, also if they are cleared twice, and the others stay', async () => {
       const process = stage.deafProcess();
       const [one, two] = [edgeOf(process.line()), edgeOf(process.line())];
       for (const edge of [one, two]) await edges().set('owner', edge, longMs);
@@ -36,7 +36,7 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect(await edges().of('another')).toEqual([one]);
     });
 
-    it('go by themselves, each when it was not set again for so long', async () => {
+    it('Each edge expires if it is not set again in time', async () => {
       const process = stage.deafProcess();
       const [short, long, again] = [edgeOf(process.line()), edgeOf(process.line()), edgeOf(process.line())];
       await edges().set('owner', long, longMs);
@@ -56,12 +56,12 @@ export function describeEdges({ harness, stage }: Contract): void {
   });
 
   describe('C27 `wait`', () => {
-    it('tells of an unknown hold id and an unknown key that nobody waits and nobody holds', async () => {
+    it('`wait` reports no waiter and no holder for an unknown hold id and an unknown key', async () => {
       const { request } = stage.deafProcess().line();
       expect(await edges().wait(request)).toEqual({ sinceMs: undefined, holds: [] });
     });
 
-    it('tells since when a hold id waits, and who holds, with holds and fences', async () => {
+    it('`wait` reports since when a hold id has waited, and the holders with their holds and fences', async () => {
       const process = stage.deafProcess();
       const holds = [process.line('holder'), process.line('holder')] as const;
       const { fence } = await holds[0].hold();
@@ -75,7 +75,7 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect((await edges().wait(before.request)).sinceMs).toBeLessThanOrEqual(told.sinceMs!);
     });
 
-    it('tells no waiter where it is another’s, was granted, or has left', async () => {
+    it('`wait` reports no waiter if it is another’s, was granted, or has left', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -88,7 +88,7 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect([sinceMs, holds.map(({ holdId }) => holdId)]).toEqual([undefined, [first.holdId]]);
     });
 
-    it('tells of no hold whose lease is over, and changes nothing', async () => {
+    it('`wait` reports no hold whose lease is over, and changes nothing', async () => {
       const process = await stage.process();
       const { holder, begin } = await stage.shortTurn();
       const waiter = await process.line().wait();
@@ -102,14 +102,14 @@ export function describeEdges({ harness, stage }: Contract): void {
       expect((await edges().wait(holder.request)).sinceMs).toBeUndefined();
     });
 
-    it('tells of no hold whose lease is over, though nobody has asked for its key since', async () => {
+    it('`wait` reports no hold whose lease is over, even if no call has touched its key since', async () => {
       const { request } = stage.deafProcess().line();
       await stage.deafProcess().line().hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);
       expect(await edges().wait(request)).toEqual({ sinceMs: undefined, holds: [] });
     });
 
-    it('tells of one key only', async () => {
+    it('`wait` reports on one key only', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();

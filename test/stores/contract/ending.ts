@@ -18,7 +18,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
     });
 
     it.each([0, longMs])(
-      '`expired` where the lease had ended and nobody had taken the key (tombstone: %i)',
+      'A release returns `expired` if the lease had ended and nobody had taken the key (tombstone: %i)',
       async (ms) => {
         const line = stage.deafProcess().line();
         await line.hold({ leaseMs: shortMs });
@@ -27,7 +27,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       },
     );
 
-    it('`absent` where the lease had ended and somebody had taken the key, who keeps it', async () => {
+    it('A release returns `absent` if the lease had ended and another owner has taken the key, who keeps it', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.hold({ leaseMs: shortMs });
@@ -57,7 +57,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect(claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    it('with a tombstone, a repeat answers the same: released', async () => {
+    it('With a tombstone, a repeated release returns `released` again', async () => {
       const line = stage.deafProcess().line();
       await line.hold();
       for (const _ of [1, 2, 3]) expect((await line.release(longMs)).status).toBe('released');
@@ -70,13 +70,13 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       for (const _ of [1, 2, 3]) expect((await waiter.release(longMs)).status).toBe('cancelled');
     });
 
-    it('with a tombstone, a repeat answers the same: absent, for what has not arrived', async () => {
+    it('With a tombstone, a repeated release of what has not arrived returns `absent` again', async () => {
       const line = stage.deafProcess().line();
       for (const _ of [1, 2]) expect((await line.release(longMs)).status).toBe('absent');
     });
 
     it.each([true, false])(
-      'an acquire that arrives after its cancel answers `cancelled` (queue: %s)',
+      'An acquire that arrives after its cancel returns `cancelled` (queue: %s)',
       async (queue) => {
         const line = stage.deafProcess().line();
         await line.release(longMs);
@@ -85,7 +85,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       },
     );
 
-    it('an acquire that arrives after its release answers `cancelled`, in the queue and at re-entry', async () => {
+    it('An acquire that arrives after its release returns `cancelled`, in the queue and at re-entry', async () => {
       const process = stage.deafProcess();
       const line = process.line('owner');
       await line.hold();
@@ -95,14 +95,14 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds).toHaveLength(1);
     });
 
-    it('without a tombstone, a hold id may be used again', async () => {
+    it('Without a tombstone, a hold id may be used again', async () => {
       const line = stage.deafProcess().line();
       await line.hold();
       await line.release(0);
       expect((await line.ask()).status).toBe('granted');
     });
 
-    it('a tombstone is of its hold id alone', async () => {
+    it('A tombstone is for its hold id alone', async () => {
       const process = stage.deafProcess();
       const line = process.line('owner');
       await line.hold();
@@ -110,7 +110,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await process.line('owner').ask()).status).toBe('granted');
     });
 
-    it('a tombstone lasts as long as was asked for, also where a shorter one came in between', async () => {
+    it('A tombstone lasts as long as was asked for, even if a shorter one came in between', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       await line.release(longMs);
@@ -122,7 +122,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await line.ask()).status).toBe('cancelled');
     });
 
-    it('a tombstone is forgotten in the end', async () => {
+    it('A tombstone is forgotten in the end', async () => {
       const line = stage.deafProcess().line();
       await line.release(shortMs);
       await harness.elapse(3 * shortMs);
@@ -130,7 +130,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
     });
 
     it.each(['released', 'absent'])(
-      'a tombstone is forgotten in the end, beside one that is kept: %s',
+      'A tombstone is forgotten in the end beside one that is kept: %s',
       async (status) => {
         const [line, other] = [stage.deafProcess().line(), stage.deafProcess().line()];
         for (const [each, tombstoneMs] of [[line, shortMs] as const, [other, longMs] as const]) {
@@ -144,7 +144,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
   });
 
   describe('C10 A renewal', () => {
-    it('moves the end of the lease to `leaseMs` from now', async () => {
+    it('A renewal moves the end of the lease to `leaseMs` from now', async () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold({ leaseMs: 10_000 });
       const reply = await line.renew(fence, 20_000);
@@ -153,14 +153,14 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds).toMatchObject([{ endMs: (reply as { endMs: number }).endMs }]);
     });
 
-    it('never moves it nearer', async () => {
+    it('A renewal never moves the end of the lease nearer', async () => {
       const line = stage.deafProcess().line();
       const { fence, endMs } = await line.hold({ leaseMs: 20_000 });
       expect(await line.renew(fence, 10)).toMatchObject({ status: 'renewed', endMs });
       expect((await stage.inspect()).holds).toMatchObject([{ endMs }]);
     });
 
-    it('keeps the hold beyond its first lease', async () => {
+    it('A renewal keeps the hold beyond its first lease', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       const { fence } = await line.hold({ leaseMs: longMs });
@@ -184,7 +184,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect(await waiter.hold()).toMatchObject({ isClaim: false, fence });
     });
 
-    it('moves one hold: the others of the owner keep their ends', async () => {
+    it('A renewal moves one hold: the owner’s other holds keep their ends', async () => {
       const process = stage.deafProcess();
       const [outer, inner] = [process.line('owner'), process.line('owner')];
       const { fence, endMs } = await outer.hold();
@@ -193,7 +193,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds[0]).toMatchObject({ holdId: outer.holdId, endMs });
     });
 
-    it('with another fence is `lost`, and changes nothing', async () => {
+    it('A renewal with another fence returns `lost`, and changes nothing', async () => {
       const line = stage.deafProcess().line();
       const { fence, endMs } = await line.hold();
       for (const other of [fence - 1, fence + 1]) {
@@ -215,7 +215,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    it('after the lease is `lost`, though nobody has taken the key, and does not re-create the hold', async () => {
+    it('A renewal after the lease returns `lost`, even if nobody has taken the key, and does not re-create the hold', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       const { fence } = await line.hold({ leaseMs: shortMs });

@@ -6,7 +6,7 @@ import { longMs, shortMs } from './harness.ts';
 /** C17, C18: looking, and failing. */
 export function describeFailing({ harness, stage, itQueues }: Contract): void {
   describe('C17 `inspect`', () => {
-    it('tells of an unknown key that nobody holds it and nobody waits', async () => {
+    it('`inspect` reports no holder and no waiter for an unknown key', async () => {
       expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });
     });
 
@@ -49,14 +49,14 @@ export function describeFailing({ harness, stage, itQueues }: Contract): void {
       expect(await gone.ask()).toMatchObject({ isNew: true });
     });
 
-    it('tells of one key only', async () => {
+    it('`inspect` reports on one key only', async () => {
       await stage.deafProcess().line(undefined, { id: 'order:4' }).hold();
       expect((await stage.inspect()).holds).toEqual([]);
     });
   });
 
   describe('C18 Only a failed call rejects', () => {
-    it('what the store never heard of is an answer, not an error', async () => {
+    it('What the store never heard of gets a reply, not an error', async () => {
       const line = stage.deafProcess().line();
       expect((await line.release()).status).toBe('absent');
       expect((await line.release(longMs)).status).toBe('absent');

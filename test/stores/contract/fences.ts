@@ -6,7 +6,7 @@ const farFuture = Date.UTC(2099, 0, 1);
 /** C11, C13: the fence and the clock. */
 export function describeFences({ harness, stage, itQueues }: Contract): void {
   describe('C11 A fence rises with each change of owner', () => {
-    it('by release and acquire, however fast they come', async () => {
+    it('A fence rises with release and acquire, however fast they follow', async () => {
       const process = stage.deafProcess();
       const fences: number[] = [];
       for (let turn = 0; turn < 50; turn++) {
@@ -31,7 +31,7 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
       }
     });
 
-    it('when a lease ended, also for the same owner', async () => {
+    it('A fence rises when a lease has ended, also for the same owner', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.line('owner').hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);
@@ -48,14 +48,14 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
       expect((await process.line().hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('after a force release', async () => {
+    it('A fence rises after a forced release', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.line().hold();
       await stage.store.forceRelease(key, fence);
       expect((await process.line().hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('and stays equal while one owner holds on, through renewals and re-entries', async () => {
+    it('A fence stays equal while one owner holds on, through renewals and re-entries', async () => {
       const process = stage.deafProcess();
       const first = process.line('owner');
       const second = process.line('owner');
@@ -74,7 +74,7 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
     });
 
     for (const loss of harness.losses) {
-      it(`after ${loss.name}`, async () => {
+      it(`A fence rises after ${loss.name}`, async () => {
         const process = stage.deafProcess();
         const line = process.line();
         const { fence } = await line.hold();
@@ -87,7 +87,7 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
   describe("C13 The store's clock decides", () => {
     afterEach(() => jest.restoreAllMocks());
 
-    it.each([0, farFuture])('a caller whose clock shows %i ends no lease and begins none', async (callerMs) => {
+    it.each([0, farFuture])('A caller whose clock shows %i ends no lease and begins none', async (callerMs) => {
       const process = stage.deafProcess();
       const holder = process.line();
       const before = await holder.ask();
@@ -98,7 +98,7 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).holds).toEqual([holder.holdId]);
     });
 
-    it('by the end of the lease: a hold that is over counts for nothing, though nobody removed it', async () => {
+    it('A hold whose lease has ended counts for nothing, even if nobody removed it', async () => {
       const process = stage.deafProcess();
       await process.line().hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);
@@ -115,7 +115,7 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds).toMatchObject([{ holdId: long.holdId, fence }]);
     });
 
-    it('time goes on in its replies', async () => {
+    it('The time in the replies goes on', async () => {
       const process = stage.deafProcess();
       const line = process.line();
       const times = [(await line.ask()).nowMs];

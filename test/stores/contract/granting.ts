@@ -16,20 +16,20 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       });
     });
 
-    it('with a fence that is a whole number of microseconds, exact in a double', async () => {
+    it('The fence is a whole number of microseconds, exact in a double', async () => {
       const { fence } = await stage.deafProcess().line().hold();
       expect(Number.isSafeInteger(fence)).toBe(true);
       expect(fence).toBeGreaterThan(1e15);
     });
 
-    it('each key on its own', async () => {
+    it('Each key is granted on its own', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       await process.line(undefined, { id: 'order:43' }).hold();
       expect((await stage.inspect()).holds).toHaveLength(1);
     });
 
-    it('again after its release', async () => {
+    it('A released key is granted again at once', async () => {
       const process = stage.deafProcess();
       const first = process.line();
       await first.hold();
@@ -60,7 +60,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect((await process.line().try()).status).toBe('granted');
     });
 
-    it('nor while the longer of its leases lasts', async () => {
+    it('No other owner is granted the key while the owner’s longer lease lasts', async () => {
       const process = stage.deafProcess();
       await process.line('owner').hold({ leaseMs: shortMs });
       await process.line('owner').hold();
@@ -68,7 +68,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect((await process.line().try()).status).toBe('refused');
     });
 
-    it('of many at once, exactly one', async () => {
+    it('Of many owners at once, exactly one is granted', async () => {
       const lines = Array.from({ length: 20 }, () => stage.deafProcess().line());
       const replies = await Promise.all(lines.map((line) => line.try()));
       expect(replies.filter(({ status }) => status === 'granted')).toHaveLength(1);
@@ -76,7 +76,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
   });
 
   describe('C3 The holding owner is granted at once', () => {
-    it('with the fence it has, in its process and in others', async () => {
+    it('The holding owner is granted with the fence that it has, in its process and in others', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.line('owner').hold();
       for (const other of [process.line('owner'), stage.deafProcess().line('owner')]) {
@@ -96,7 +96,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
     });
 
-    it('for the lease that the new hold asks for; that of the old one stays', async () => {
+    it('The holding owner’s new hold gets its own lease, and the old one keeps its own', async () => {
       const process = stage.deafProcess();
       const outer = process.line('owner');
       const { endMs } = await outer.hold();
@@ -117,7 +117,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
   });
 
   describe('C4 Every operation is idempotent by hold id', () => {
-    it('a repeated acquire answers the grant that it got, and adds nothing', async () => {
+    it('A repeated acquire returns its grant, and adds nothing', async () => {
       const line = stage.deafProcess().line();
       const grant = await line.hold({ leaseMs: longMs });
       expect(await line.hold({ leaseMs: 2 * longMs })).toEqual(grant);
@@ -128,14 +128,14 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds).toEqual([]);
     });
 
-    it('many at once are one hold', async () => {
+    it('Many simultaneous copies of an acquire are one hold', async () => {
       const line = stage.deafProcess().line();
       const grants = await Promise.all(Array.from({ length: 10 }, () => line.hold()));
       for (const grant of grants) expect(grant).toEqual(grants[0]);
       expect((await stage.inspect()).holds).toHaveLength(1);
     });
 
-    it('a repeated re-entry is one hold', async () => {
+    it('A repeated re-entry is one hold', async () => {
       const process = stage.deafProcess();
       await process.line('owner').hold();
       const inner = process.line('owner');
@@ -161,7 +161,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect((await stage.inspect()).holds).toMatchObject([{ ...claims[0] }]);
     });
 
-    it('a repeated release removes once: another hold of the owner stays', async () => {
+    it('A repeated release removes one hold: another hold of the owner stays', async () => {
       const process = stage.deafProcess();
       const [outer, inner] = [process.line('owner'), process.line('owner')];
       await outer.hold();
@@ -181,7 +181,7 @@ export function describeGranting({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [second.holdId] });
     });
 
-    it('a repeated renewal leaves one hold', async () => {
+    it('A repeated renewal leaves one hold', async () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold();
       await Promise.all([line.renew(fence), line.renew(fence)]);

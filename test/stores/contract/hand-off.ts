@@ -186,7 +186,7 @@ export function describeHandOff({ harness, stage, itQueues }: Contract): void {
       expect(await process.heard()).toContainEqual({ kind: 'lost', holdId: holder.holdId });
     });
 
-    it('does nothing when the lease is over already', async () => {
+    it('A forced release does nothing if the lease is already over', async () => {
       const process = await stage.process();
       const { fence } = await process.line().hold({ leaseMs: shortMs });
       await harness.elapse(shortMs);
@@ -194,7 +194,7 @@ export function describeHandOff({ harness, stage, itQueues }: Contract): void {
       expect(await process.heard()).toEqual([]);
     });
 
-    it('makes what was taken unknown: its renewal is lost, its release absent', async () => {
+    it('A forced release makes the hold unknown: its renewal returns `lost`, its release `absent`', async () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold();
       await stage.store.forceRelease(key, fence);

@@ -5,7 +5,7 @@ import { shortMs } from './harness.ts';
 export function describeListing({ harness, stage }: Contract): void {
   describe('C23 `list`', () => {
     if (harness.lacks?.includes('list')) {
-      it('is absent', () => {
+      it('`list` is absent', () => {
         expect(stage.store.list).toBeUndefined();
       });
       return;
@@ -24,7 +24,7 @@ export function describeListing({ harness, stage }: Contract): void {
       return { ids, pages };
     }
 
-    it('names every lock that begins so once they are all told, in pages, and no other', async () => {
+    it('`list` names every lock that begins with the prefix, once all pages are read, and no other', async () => {
       const process = stage.deafProcess();
       const names = Array.from({ length: 60 }, (_, i) => `order:${i}`);
       for (const id of [...names, 'stock:1', 'orders', 'a', 'order', 'ORDER:1'])
@@ -36,13 +36,13 @@ export function describeListing({ harness, stage }: Contract): void {
       expect((await all('nothing', 10)).ids).toEqual([]);
     });
 
-    it('takes every sign of a name as it is', async () => {
+    it('`list` takes every character of a name literally', async () => {
       const names = ['a*c', 'a?c', 'a[bc]d', 'a\\c', 'a^c', 'a-c', 'abc', 'a%007bc', 'ä'];
       for (const id of names) await stage.deafProcess().line(undefined, { id }).hold();
       for (const id of names) expect([id, ...(await all(id, 1000)).ids]).toEqual([id, id]);
     });
 
-    it('tells of each what `inspect` tells', async () => {
+    it('`list` reports of each lock what `inspect` reports', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       await holder.hold();
@@ -52,7 +52,7 @@ export function describeListing({ harness, stage }: Contract): void {
       expect(locks).toEqual([{ id: holder.request.id, nowMs: expect.any(Number), ...told }]);
     });
 
-    it('does not name what was released, or whose lease is over', async () => {
+    it('`list` does not name a lock that was released, or whose lease is over', async () => {
       const process = stage.deafProcess();
       const released = process.line(undefined, { id: 'released' });
       await released.hold();

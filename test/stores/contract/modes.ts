@@ -15,7 +15,7 @@ export function describeModes(contract: Contract): void {
 const ids = (lines: readonly Line[]): string[] => lines.map(({ holdId }) => holdId);
 
 function describeWithoutModes({ stage }: Contract): void {
-  it('C19 without modes, a reader excludes others as a writer does', async () => {
+  it('C19 Without modes, a reader excludes others as a writer does', async () => {
     const process = stage.deafProcess();
     await process.reader().hold();
     expect((await process.reader().try()).status).toBe('refused');
@@ -24,13 +24,13 @@ function describeWithoutModes({ stage }: Contract): void {
 
 function describeSharing({ harness, stage }: Contract): void {
   describe('C19 Readers share a key, a writer has it alone', () => {
-    it('readers of any number of owners and processes hold it at the same time', async () => {
+    it('Readers of any number of owners and processes hold the key at the same time', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().reader());
       for (const line of lines) await line.hold();
       expect((await stage.order()).holds.sort()).toEqual(ids(lines).sort());
     });
 
-    it('a writer waits for every reader, and a reader for the writer', async () => {
+    it('A writer waits for every reader, and a reader for the writer', async () => {
       const process = await stage.process();
       const readers = [process.reader(), process.reader()] as const;
       for (const reader of readers) await reader.hold();
@@ -46,7 +46,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([late.holdId]);
     });
 
-    it('a reader never overtakes a writer who waits, not by a try either', async () => {
+    it('A reader never overtakes a waiting writer, not by a try either', async () => {
       const process = await stage.process();
       await process.reader().hold();
       const writer = await process.line().wait();
@@ -55,7 +55,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([writer.holdId, late.holdId]);
     });
 
-    it('readers in a row are granted together, those behind the next writer are not', async () => {
+    it('Readers in a row are granted together, and those behind the next writer are not', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -72,7 +72,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [writer.holdId], waiters: [late.holdId] });
     });
 
-    it('readers are told in the streams of their processes', async () => {
+    it('Grants to readers reach the streams of their processes', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = stage.deafProcess().line();
       await holder.hold();
@@ -84,7 +84,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect(await two.heard()).toEqual([{ kind: 'granted', grant: grants[1] }]);
     });
 
-    it('the readers behind a writer who gives up are granted beside those who hold', async () => {
+    it('The readers behind a writer that gives up are granted beside the holders', async () => {
       const process = await stage.process();
       const holder = process.reader();
       await holder.hold();
@@ -94,7 +94,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect((await stage.order()).holds.sort()).toEqual(ids([holder, ...readers]).sort());
     });
 
-    it('a reader comes in beside those who hold when nobody but an unreachable process waits', async () => {
+    it('A reader comes in beside the holders if only an unreachable process waits', async () => {
       if (harness.lacks?.includes('reachability')) return;
       const process = await stage.process();
       const holder = process.reader();
@@ -105,7 +105,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: ids([holder, reader]), waiters: [dead.holdId] });
     });
 
-    it('each hold has a lease of its own', async () => {
+    it('Each reader’s hold has a lease of its own', async () => {
       const process = stage.deafProcess();
       const long = process.reader();
       await process.reader().hold({ leaseMs: shortMs });
@@ -116,7 +116,7 @@ function describeSharing({ harness, stage }: Contract): void {
       expect(await long.renew(fence)).toMatchObject({ status: 'renewed' });
     });
 
-    it('and is told with holds and waiters', async () => {
+    it('Readers are reported with holds and waiters', async () => {
       const process = stage.deafProcess();
       await process.reader().hold();
       await process.line().wait();
@@ -130,7 +130,7 @@ function describeSharing({ harness, stage }: Contract): void {
 
 function describeOneOwner({ harness, stage }: Contract): void {
   describe('C20 One owner in both modes', () => {
-    it('who writes may read, and excludes others until its last write hold is gone', async () => {
+    it('A writer may also read, and excludes others until its last write hold is gone', async () => {
       const process = await stage.process();
       const [writer, reader] = [process.line('owner'), process.reader('owner')];
       const { fence } = await writer.hold();
@@ -142,7 +142,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: ids([reader, next]), waiters: [last.holdId] });
     });
 
-    it('the only owner that reads may write, before whoever waits', async () => {
+    it('The only reading owner may write, before any waiter', async () => {
       const process = await stage.process();
       const [one, two] = [process.reader('owner'), process.reader('owner')];
       await one.hold();
@@ -155,7 +155,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
     });
 
     it.each([true, false])(
-      'one that reads beside others and asks to write is in conflict (queue: %s)',
+      'An owner that reads beside others and asks to write is in conflict (queue: %s)',
       async (queue) => {
         const process = stage.deafProcess();
         const [own, other] = [process.reader('owner'), process.reader()];
@@ -174,7 +174,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       },
     );
 
-    it('its reader and its writer who wait are granted together', async () => {
+    it('An owner’s waiting reader and waiting writer are granted together', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -185,7 +185,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: ids([reader, writer]), waiters: [other.holdId] });
     });
 
-    it('its reader is granted beside others who read, and its writer who waits is not', async () => {
+    it('A waiting reader is granted beside other readers, and the owner’s waiting writer is not', async () => {
       const process = await stage.process();
       const other = process.reader();
       await other.hold();
@@ -201,7 +201,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual([reader.holdId, writer.holdId]);
     });
 
-    it('its writer who waits while it comes to read beside others is granted when they are gone', async () => {
+    it('An owner’s writer that waits while its reader comes in beside others is granted when they are gone', async () => {
       const process = await stage.process();
       const [holder, owner] = [process.reader(), process.line('owner')];
       await holder.hold();
@@ -214,7 +214,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
       expect((await stage.order()).holds).toEqual(ids([reader, owner]));
     });
 
-    it('the readers who wait come in when the lease of its write hold is over and it still reads', async () => {
+    it('Waiting readers come in when the lease of the write hold is over and its owner still reads', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const next = await process.reader().wait();
       await begin();
@@ -229,7 +229,7 @@ function describeOneOwner({ harness, stage }: Contract): void {
 
 function describeOneFence({ stage }: Contract): void {
   describe('C21 All holds of a key have its last fence', () => {
-    it('who joins readers shares theirs, and it rises when all are gone', async () => {
+    it('A reader that joins others shares their fence, and the fence rises when all are gone', async () => {
       const process = stage.deafProcess();
       const lines = [process.reader(), process.reader(), process.reader()] as const;
       const { fence } = await lines[0].hold();
@@ -241,7 +241,7 @@ function describeOneFence({ stage }: Contract): void {
       expect((await process.reader().hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('it rises when a reader becomes the writer, and not again for what the writer adds', async () => {
+    it('The fence rises when a reader becomes the writer, and not again for what the writer adds', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.reader('owner').hold();
       const writer = await process.line('owner').hold();
@@ -252,7 +252,7 @@ function describeOneFence({ stage }: Contract): void {
       expect(new Set(holds.map((hold) => hold.fence))).toEqual(new Set([writer.fence]));
     });
 
-    it('a read hold from before is renewed with the fence that it got, and with no other', async () => {
+    it('A read hold from before is renewed with the fence that it got, and with no other', async () => {
       const process = stage.deafProcess();
       const reader = process.reader('owner');
       const { fence } = await reader.hold();
@@ -268,7 +268,7 @@ function describeOneFence({ stage }: Contract): void {
       expect(await late.renew(fence)).toEqual({ status: 'lost' });
     });
 
-    it('so that no two owners ever wrote under one, though they handed the key on by reading', async () => {
+    it('No two owners ever write under one fence, even if they hand the key over by reading', async () => {
       const process = stage.deafProcess();
       const [write, read] = [process.line('one'), process.reader('one')];
       const { fence } = await write.hold();
@@ -280,7 +280,7 @@ function describeOneFence({ stage }: Contract): void {
       expect((await process.line('other').hold()).fence).toBeGreaterThan(fence);
     });
 
-    it('it rises for a writer who is handed the key beside what its owner reads', async () => {
+    it('The fence rises for a writer that is handed the key beside its owner’s reads', async () => {
       const process = await stage.process();
       const [holder, writer] = [process.reader(), process.line('owner')];
       const { fence } = await holder.hold();
@@ -294,7 +294,7 @@ function describeOneFence({ stage }: Contract): void {
       expect(await reader.renew(fence)).toMatchObject({ status: 'renewed' });
     });
 
-    it('a force release that names it takes every reader', async () => {
+    it('A forced release that names the fence takes every reader', async () => {
       const process = await stage.process();
       const lines = [process.reader(), process.reader()] as const;
       const { fence } = await lines[0].hold();
@@ -308,7 +308,7 @@ function describeOneFence({ stage }: Contract): void {
 
 function describeOtherHolds({ stage }: Contract): void {
   describe('C22 A grant tells how many other holds its owner has', () => {
-    it('of that owner, over all processes, and the same at each repeat', async () => {
+    it('A grant counts the owner’s other holds over all processes, and the same at each repeat', async () => {
       const lines = [1, 2, 3].map(() => stage.deafProcess().line('owner'));
       const replies = [];
       for (const line of lines) replies.push(await line.ask());
@@ -318,7 +318,7 @@ function describeOtherHolds({ stage }: Contract): void {
       expect(await lines[0]!.ask()).toMatchObject({ otherHolds: 1 });
     });
 
-    it('and none of those who read beside it', async () => {
+    it('A grant does not count other owners’ readers', async () => {
       const process = stage.deafProcess();
       if (stage.store.capabilities.modes) await process.reader().hold();
       expect(await process.reader().ask()).toMatchObject({ otherHolds: 0 });

@@ -10,11 +10,11 @@ export function describeNode({ harness, stage }: Contract): void {
   const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
 
   describe('C24 With `minFence`', () => {
-    it('the store says that it heeds it', () => {
+    it('The store says that it supports `minFence`', () => {
       expect(stage.store.capabilities.minFence).toBe(true);
     });
 
-    it('a new fence is at least the one named, and is told the same by every call', async () => {
+    it('A new fence is at least `minFence`, and every call reports the same', async () => {
       const minFence = await far();
       const line = stage.deafProcess().line();
       const grant = await line.hold({ minFence });
@@ -26,7 +26,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect(await line.renew(minFence)).toMatchObject({ status: 'renewed' });
     });
 
-    it('one that is below what the store would give changes nothing', async () => {
+    it('A `minFence` below what the store would give changes nothing', async () => {
       const process = stage.deafProcess();
       const first = process.line();
       const { fence } = await first.hold({ minFence: 1 });
@@ -35,7 +35,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await process.line().hold({ minFence: fence })).fence).toBeGreaterThan(fence);
     });
 
-    it.each(['released', 'over'])('the next owner has a greater one, when the hold is %s', async (end) => {
+    it.each(['released', 'over'])('The next owner has a greater fence if the hold is %s', async (end) => {
       const minFence = await far();
       const process = stage.deafProcess();
       const line = process.line();
@@ -45,7 +45,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
     });
 
-    it('a repeat raises the fence of a hold that is alone, and not its lease; the old fence is lost', async () => {
+    it('A repeat raises the fence of a hold that is alone, and not its lease; the old fence is lost', async () => {
       const line = stage.deafProcess().line();
       const { fence, endMs } = await line.hold();
       const minFence = await far();
@@ -57,14 +57,14 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await stage.deafProcess().line().hold()).fence).toBeGreaterThan(minFence);
     });
 
-    it('to exactly the fence named, whatever the clock says by then', async () => {
+    it('A repeat raises the fence to exactly `minFence`, whatever the clock says by then', async () => {
       const line = stage.deafProcess().line();
       const { fence } = await line.hold();
       await harness.elapse(2);
       expect(await line.hold({ minFence: fence + 1 })).toMatchObject({ fence: fence + 1 });
     });
 
-    it('re-entry has the fence that the owner has, also when it is repeated', async () => {
+    it('Re-entry has the owner’s fence, also when it is repeated', async () => {
       const process = stage.deafProcess();
       const [outer, inner] = [process.line('owner'), process.line('owner')];
       const { fence } = await outer.hold();
@@ -74,7 +74,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await outer.hold({ minFence })).fence).toBe(fence);
     });
 
-    it('a reader that becomes the writer gets at least the one named, too, and the next owner a greater one', async () => {
+    it('A reader that becomes the writer gets at least `minFence`, too, and the next owner a greater one', async () => {
       const process = stage.deafProcess();
       const [reader, writer] = [process.line('owner', { mode: 'read' }), process.line('owner')];
       const { fence } = await reader.hold();
@@ -87,7 +87,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
     });
 
-    it('a refused acquire leaves the fence alone', async () => {
+    it('A refused acquire leaves the fence alone', async () => {
       const process = stage.deafProcess();
       const { fence } = await process.line().hold();
       expect((await process.line().ask({ queue: false, minFence: await far() })).status).toBe('refused');
@@ -99,7 +99,7 @@ export function describeNode({ harness, stage }: Contract): void {
     const announced = (line: Line) => stage.store.release(line.request, { tombstoneMs: longMs, announce: true });
     const freed = (messages: readonly StoreMessage[]) => messages.filter(({ kind }) => kind === 'freed');
 
-    it('tells every process that subscribed for it where it leaves the key free, and no other', async () => {
+    it('An announced release that leaves the key free tells every process that subscribed for it, and no other', async () => {
       const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
       const other = await stage.process();
       const lines = [one.line('owner'), one.line('owner')] as const;
@@ -111,7 +111,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect(await other.heard()).toEqual([]);
     });
 
-    it('tells it also of a hold id whose acquire was answered, when it is the first and when it is not', async () => {
+    it('An announced release also tells of a hold id whose acquire was answered, the first and later ones', async () => {
       const process = await stage.process({ freed: true });
       for (let turn = 0; turn < 3; turn++) {
         const line = process.line();
@@ -121,7 +121,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect(freed(await process.heard())).toHaveLength(3);
     });
 
-    it('tells nothing where the next waiter is granted', async () => {
+    it('An announced release tells nothing if the next waiter is granted', async () => {
       const process = await stage.process({ freed: true });
       const line = process.line();
       await line.hold();
@@ -130,7 +130,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect(freed(await process.heard())).toEqual([]);
     });
 
-    it('tells nothing where nothing was held, or where it was not to be announced', async () => {
+    it('A release tells nothing if nothing was held, or if it was not to be announced', async () => {
       const process = await stage.process({ freed: true });
       await announced(process.line());
       const line = process.line();
@@ -139,7 +139,7 @@ export function describeNode({ harness, stage }: Contract): void {
       expect(await process.heard()).toEqual([]);
     });
 
-    it('tells nothing to who listens no longer', async () => {
+    it('An announced release tells nothing to a process that has unsubscribed', async () => {
       const [gone, process] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
       await gone.leave();
       const line = process.line();

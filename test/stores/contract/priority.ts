@@ -4,7 +4,7 @@ import type { Contract } from '../../support/stores/store-stage.ts';
 export function describePriority({ harness, stage }: Contract): void {
   if (harness.lacks?.includes('queue')) return;
   describe('C6 With priorities', () => {
-    it('the higher one is first; within one, who came first', async () => {
+    it('The higher priority is first, and within one priority the earlier arrival', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -23,7 +23,7 @@ export function describePriority({ harness, stage }: Contract): void {
       }
     });
 
-    it('a poll keeps the place, and tells nothing new', async () => {
+    it('A poll keeps the place, and reports nothing new', async () => {
       const process = await stage.process();
       await process.line().hold();
       const [low, high] = [process.line(), process.line(undefined, { priority: 5 })] as const;
@@ -34,7 +34,7 @@ export function describePriority({ harness, stage }: Contract): void {
       expect((await stage.order()).waiters).toEqual([high.holdId, low.holdId]);
     });
 
-    it('the highest does not enter before who holds, and is cancelled as any other', async () => {
+    it('The highest priority does not enter before the holder, and can be cancelled as any other', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -46,7 +46,7 @@ export function describePriority({ harness, stage }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [] });
     });
 
-    it('a high one who comes when the key is free and others wait does not overtake the queue by coming', async () => {
+    it('A high priority that arrives when the key is free and others wait does not overtake the queue by arriving', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -24,7 +24,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       },
     );
 
-    it('is refused without `queue`, and nothing is left of the call', async () => {
+    it('An acquire without `queue` is refused, and nothing of it stays', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       const { endMs } = await holder.hold();
@@ -42,7 +42,7 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    it('is free when the longest lease of its owner is over', async () => {
+    it('A key is free when the longest lease of its owner is over', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line('owner').hold({ leaseMs: 50_000 });
       await process.line('owner').hold({ leaseMs: 10_000 });

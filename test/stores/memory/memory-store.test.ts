@@ -16,7 +16,7 @@ describe('MemoryStore', () => {
   afterEach(() => stage.end());
 
   it.each([1, 250, 500, 750, 999])(
-    'remembers a release for as long as was asked for, begun %i ms after another',
+    'A release is remembered for as long as was asked for, begun %i ms after another',
     async (ms) => {
       const process = stage.deafProcess();
       await process.line().release(1_000);
@@ -38,7 +38,7 @@ describe('MemoryStore', () => {
     [-1, 0, false],
     [100, 999_999, true],
     [100, 1_000_001, false],
-  ])('lets priority %i before a waiter who came %i ms earlier: %s', async (priority, ms, isBefore) => {
+  ])('Priority %i is before a waiter that came %i ms earlier: %s', async (priority, ms, isBefore) => {
     const process = stage.deafProcess();
     await process.line().hold({ leaseMs: ms + longMs });
     const first = await process.line().wait({ livenessMs: ms + longMs });
@@ -48,7 +48,7 @@ describe('MemoryStore', () => {
     expect((await stage.order()).waiters).toEqual(order.map(({ holdId }) => holdId));
   });
 
-  it('remembers a release for as long as was asked for, also beside one that is to be remembered for a day', async () => {
+  it('A release is remembered for as long as was asked for, also beside one that is to be remembered for a day', async () => {
     const process = stage.deafProcess();
     const [cron, short] = [process.line(), process.line()];
     await cron.release(86_400_000);
@@ -58,7 +58,7 @@ describe('MemoryStore', () => {
     expect((await cron.ask()).status).toBe('cancelled');
   });
 
-  it('forgets a hold at its release where no call about it is on its way, and nothing else', async () => {
+  it('A hold is forgotten at its release if no call about it is on its way, and nothing else is', async () => {
     const process = stage.deafProcess();
     const held = process.line();
     await held.hold();
@@ -73,7 +73,7 @@ describe('MemoryStore', () => {
     expect((await waiter.ask()).status).toBe('cancelled');
   });
 
-  it('is not moved by a wall clock that steps, neither its leases nor its fences', async () => {
+  it('A wall clock that steps moves neither leases nor fences', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     const first = await line.ask();
@@ -88,7 +88,7 @@ describe('MemoryStore', () => {
     expect((await process.line().try()).status).toBe('refused');
   });
 
-  it('lists each lock once, in order, and no page after the last', async () => {
+  it('Each lock is listed once, in order, with no page after the last', async () => {
     const process = stage.deafProcess();
     for (const id of ['b', 'd', 'a', 'c']) await process.line(undefined, { id }).hold();
     const pages: string[] = [];
@@ -101,13 +101,13 @@ describe('MemoryStore', () => {
     expect(pages).toEqual(['a,b', 'c,d']);
   });
 
-  it('gives fences that are whole, on a clock that tells parts of a microsecond', async () => {
+  it('Fences are whole numbers on a clock with parts of a microsecond', async () => {
     clock.skip(0.1234);
     const { fence } = await stage.deafProcess().line().hold();
     expect(fence).toBe(1_700_000_000_000_123);
   });
 
-  it('ends a lease in the millisecond in which it is over, and not before', async () => {
+  it('A lease ends in the millisecond in which it is over, and not before', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     const { fence } = await line.hold({ leaseMs: 1_000 });
@@ -118,7 +118,7 @@ describe('MemoryStore', () => {
     expect((await process.line().try()).status).toBe('granted');
   });
 
-  it('drops a process in the millisecond in which its liveness is over, and not before', async () => {
+  it('A process is dropped in the millisecond in which its liveness is over, and not before', async () => {
     const process = await stage.process();
     const other = await stage.process();
     const holders = [process.line(), process.line()] as const;
@@ -134,7 +134,7 @@ describe('MemoryStore', () => {
     expect(await stage.order()).toEqual({ holds: [holders[1].holdId], waiters: [] });
   });
 
-  it('starts no timer', async () => {
+  it('MemoryStore starts no timer', async () => {
     const process = await stage.process();
     const line = process.line();
     await line.hold();

@@ -1,7 +1,7 @@
 import { MemoryTombstones } from '../../../src/core/stores/memory/tombstones.ts';
 
-describe('the releases that the memory store remembers', () => {
-  it('are told until their time is over, and no longer', () => {
+describe('The releases that MemoryStore remembers', () => {
+  it('A release is reported until its time is over, and no longer', () => {
     const tombstones = new MemoryTombstones();
     tombstones.add('long', 'cancelled', 5_000, 0);
     tombstones.add('short', 'expired', 1_000, 0);
@@ -10,7 +10,7 @@ describe('the releases that the memory store remembers', () => {
     expect(tombstones.get('another', 0)).toBeUndefined();
   });
 
-  it('are as many as still count, twice at most, also beside one that is to last for a day', () => {
+  it('Remembered releases are at most twice those that still count, also beside one that lasts for a day', () => {
     const tombstones = new MemoryTombstones();
     tombstones.add('cron', 'cancelled', 86_400_000, 0);
     for (let nowMs = 0; nowMs < 1_000_000; nowMs += 10) {
@@ -21,7 +21,7 @@ describe('the releases that the memory store remembers', () => {
     expect(tombstones.get('hold-999000', 1_000_000)).toBe('cancelled');
   });
 
-  it('are gone some time after they were many', () => {
+  it('Remembered releases are dropped some time after there were many', () => {
     const tombstones = new MemoryTombstones();
     for (let hold = 0; hold < 10_000; hold += 1) tombstones.add(`hold-${hold}`, 'cancelled', 30_000, 0);
     expect(tombstones.size).toBe(10_000);

@@ -12,19 +12,19 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe('the channel of the PostgreSQL store', () => {
+describe('The channel of PostgresStore', () => {
   const stage = usePostgres();
   const name = () => `process-${randomUUID()}`;
   const notify = (process: string, text: string, pool: Pool = stage.pool) =>
     pool.query('SELECT pg_notify($1, $2)', [`reenlock:${process}`, text]);
   const isGone = () => until(async () => (await stage.listeners()).length === 0);
 
-  it('opens no connection before the first subscription', async () => {
+  it('No connection is opened before the first subscription', async () => {
     await stage.deafProcess().line().hold();
     expect(await stage.listeners()).toEqual([]);
   });
 
-  it('has one connection for all processes beside the pool, which keeps all of its own', async () => {
+  it('One connection beside the pool serves all processes, and the pool keeps all of its own', async () => {
     const pool = stage.connect({ max: 1 });
     stage.store = stage.storeOf({ pool });
     const [one] = [await stage.process(), await stage.process()];
@@ -33,7 +33,7 @@ describe('the channel of the PostgreSQL store', () => {
     expect(await one.heard()).toEqual([]);
   });
 
-  it('connects as the pool does, with its password, and under a name of its own', async () => {
+  it('The channel connects as the pool does, with its password, and under a name of its own', async () => {
     await stage.pool.query(`DROP ROLE IF EXISTS clerk`);
     await stage.pool.query(`CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 's3cret'`);
     const { rows } = await stage.pool.query<{ hba_file: string }>('SHOW hba_file');
@@ -56,7 +56,7 @@ describe('the channel of the PostgreSQL store', () => {
     expect(inspectAll(error)).not.toContain('wrong');
   });
 
-  it('connects as `listen` says, by a connection string or by the options of a client', async () => {
+  it('The channel connects as `listen` says, by a connection string or by a client’s options', async () => {
     for (const listen of [`${stage.server.url}?application_name=direct`, clientOptions('direct')]) {
       const unsubscribe = await stage.storeOf({ listen }).subscribe(name(), () => {});
       expect(await stage.listeners()).toMatchObject([{ application: 'direct' }]);
@@ -76,7 +76,7 @@ describe('the channel of the PostgreSQL store', () => {
     };
   }
 
-  it('closes the connection with the last subscription, and opens another when there is a new one', async () => {
+  it('The connection closes with the last subscription, and a new subscription opens another', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     await one.leave();
     expect(await stage.listeners()).toHaveLength(1);
@@ -90,7 +90,7 @@ describe('the channel of the PostgreSQL store', () => {
     expect(await one.granted(waiter)).toMatchObject({ isClaim: true });
   });
 
-  it('takes many subscriptions at the same moment, and others while the first is on its way', async () => {
+  it('Many subscriptions at the same moment work, and others while the first is on its way', async () => {
     const streams = Array.from({ length: 10 }, () => new Stream());
     const names = streams.map(name);
     const ends = await Promise.all(streams.map(({ listen }, i) => stage.store.subscribe(names[i]!, listen)));
@@ -102,7 +102,7 @@ describe('the channel of the PostgreSQL store', () => {
     for (const end of ends) await end();
   });
 
-  it('ends a subscription once, though it is asked twice, and passes nothing on after that', async () => {
+  it('A subscription ends once, even if it is ended twice, and passes nothing on after that', async () => {
     const other = await stage.process();
     const stream = new Stream();
     const process = name();
@@ -115,7 +115,7 @@ describe('the channel of the PostgreSQL store', () => {
     expect(stream.messages).toEqual([]);
   });
 
-  it('passes on to each process what is its own, and ignores what it does not understand', async () => {
+  it('Each process gets its own messages, and a malformed message is ignored', async () => {
     const [one, two] = [new Stream(), new Stream()];
     const names = [name(), name()] as const;
     const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
@@ -129,7 +129,7 @@ describe('the channel of the PostgreSQL store', () => {
     for (const end of ends) await end();
   });
 
-  it('opens its connection again when the server ended it, and tells of both', async () => {
+  it('The channel reconnects when the server ended its connection, and reports both', async () => {
     const stream = new Stream();
     const process = name();
     const unsubscribe = await stage.store.subscribe(process, stream.listen);
@@ -145,7 +145,7 @@ describe('the channel of the PostgreSQL store', () => {
     await isGone();
   });
 
-  it('opens its connection again when the server was restarted, however long that took', async () => {
+  it('The channel reconnects when the server was restarted, however long that took', async () => {
     const stream = new Stream();
     const process = name();
     const unsubscribe = await stage.store.subscribe(process, stream.listen);
@@ -160,7 +160,7 @@ describe('the channel of the PostgreSQL store', () => {
     await unsubscribe();
   });
 
-  it('takes a subscription while it has no connection, and has both in force with the next one', async () => {
+  it('A subscription without a connection is in force with the next connection', async () => {
     const [one, two] = [new Stream(), new Stream()];
     const names = [name(), name()] as const;
     const proxy = await PostgresProxy.start(stage.server.port);
@@ -178,7 +178,7 @@ describe('the channel of the PostgreSQL store', () => {
     await proxy.stop();
   });
 
-  it('notices a connection that is half-open: a ping is not answered in time, and it connects anew', async () => {
+  it('The channel notices a half-open connection by a ping without a reply, and connects anew', async () => {
     const clock = new ManualClock();
     const proxy = await PostgresProxy.start(stage.server.port);
     const { channel, stream } = channelOver(proxy, clock);
@@ -199,7 +199,7 @@ describe('the channel of the PostgreSQL store', () => {
     await proxy.stop();
   });
 
-  it('stays on a connection whose pings are answered', async () => {
+  it('The channel stays on a connection whose pings are answered', async () => {
     const clock = new ManualClock();
     const proxy = await PostgresProxy.start(stage.server.port);
     const { channel, stream } = channelOver(proxy, clock);
@@ -216,7 +216,7 @@ describe('the channel of the PostgreSQL store', () => {
     await proxy.stop();
   });
 
-  it('leaves neither a connection nor a timer when it ends on a half-open connection', async () => {
+  it('The channel leaves neither a connection nor a timer when it ends on a half-open connection', async () => {
     const clock = new ManualClock();
     const proxy = await PostgresProxy.start(stage.server.port);
     const { channel, stream } = channelOver(proxy, clock);
@@ -240,7 +240,7 @@ describe('the channel of the PostgreSQL store', () => {
     return { channel: new PostgresChannel(host, 'reenlock', 60_000, clock), stream: new Stream() };
   }
 
-  it('gives up on a server that does not answer, and leaves nothing', async () => {
+  it('The channel gives up on a server that does not answer, and leaves nothing', async () => {
     const proxy = await PostgresProxy.start(stage.server.port);
     proxy.halfOpen();
     const store = stage.storeOf({ listen: proxy.url, timeoutMs: 50 });
@@ -257,7 +257,7 @@ describe('the channel of the PostgreSQL store', () => {
     ['nobody listens at the port', 'postgres://postgres:s3cret@127.0.0.1:1/postgres'],
     ['the database does not exist', ''],
     ['it is no address', 'postgres://postgres:s3cret@:::/x'],
-  ])('rejects at once where %s, and names no password', async (_, url) => {
+  ])('A subscription rejects at once if %s, and its error names no password', async (_, url) => {
     const listen = url || stage.server.url.replace('/postgres', ':s3cret@/nowhere').replace('s3cret@/', 's3cret/');
     const outcome = stage.storeOf({ listen }).subscribe(name(), () => {});
     const error = (await outcome.catch((reason: unknown) => reason)) as LockStoreError;
@@ -265,7 +265,7 @@ describe('the channel of the PostgreSQL store', () => {
     expect(inspectAll(error)).not.toContain('s3cret');
   });
 
-  it('rejects where `listen` leads to another database than the pool: no message would ever come', async () => {
+  it('A subscription rejects if `listen` leads to another database than the pool: no message would ever come', async () => {
     await stage.pool.query('CREATE DATABASE elsewhere');
     const store = stage.storeOf({ listen: stage.server.url.replace(/postgres$/, 'elsewhere'), timeoutMs: 300 });
     const outcome = store.subscribe(name(), () => {});
@@ -276,13 +276,13 @@ describe('the channel of the PostgreSQL store', () => {
     await until(async () => (await stage.pool.query(`DROP DATABASE elsewhere`).catch(() => false)) !== false);
   });
 
-  it('refuses a name that is too long for a channel', async () => {
+  it('A name that is too long for a channel is refused', async () => {
     await stage.store.subscribe('p'.repeat(54), () => {}).then((unsubscribe) => unsubscribe());
     await expect(stage.store.subscribe('p'.repeat(55), () => {})).rejects.toBeInstanceOf(LockConfigError);
     await expect(stage.store.subscribe('ä'.repeat(28), () => {})).rejects.toBeInstanceOf(LockConfigError);
   });
 
-  it('takes a name for what it is, whatever is in it', async () => {
+  it('A name is taken literally, whatever its characters', async () => {
     const stream = new Stream();
     const process = `a"; DROP SCHEMA reenlock; --'`;
     const unsubscribe = await stage.store.subscribe(process, stream.listen);
@@ -295,7 +295,7 @@ describe('the channel of the PostgreSQL store', () => {
     await unsubscribe();
   });
 
-  it('is not ended by a server that ends what is idle', async () => {
+  it('The channel is not ended by a server that ends idle connections', async () => {
     await stage.pool.query(`ALTER DATABASE postgres SET idle_session_timeout = '50ms'`);
     const pool = stage.connect();
     const stream = new Stream();

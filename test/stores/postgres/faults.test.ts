@@ -12,7 +12,7 @@ watchLeaks();
 
 const key = 'order:42';
 
-describe('when PostgreSQL fails', () => {
+describe('PostgreSQL faults', () => {
   const stage = usePostgres();
   const created: Locks[] = [];
   /** A process: its locks have a pool of their own. */
@@ -41,7 +41,7 @@ describe('when PostgreSQL fails', () => {
     ['ended by a crash of one of its processes', 'SIGQUIT'],
     ['ended in order, as for a failover by restart', 'SIGINT'],
   ] as const)(
-    'the server is %s and started again: the hold and the queue are still there, and all goes on',
+    'After the server is %s and started again, the hold and the queue are still there, and all goes on',
     async (_, signal) => {
       // As PostgreSQL does by default: the servers of the tests are set to lose the last commits in a crash.
       await stage.pool.query('ALTER DATABASE postgres SET synchronous_commit = on');
@@ -64,7 +64,7 @@ describe('when PostgreSQL fails', () => {
     },
   );
 
-  it('a server that stays away is an error within `storeTimeoutMs`, and nobody is let in', async () => {
+  it('A server that stays away is an error within `storeTimeoutMs`, and nobody is let in', async () => {
     // What is given up is released in the background, until its lease is over.
     const locks = locksOn(stage.server.url, { storeTimeoutMs: 300, leaseMs: 500 });
     await runInTrace(() => lock.run('warm', () => undefined), { locks });
@@ -75,7 +75,7 @@ describe('when PostgreSQL fails', () => {
     await until(() => runInTrace(() => lock.run(key, () => true), { locks }).catch(() => false));
   });
 
-  it('every connection is cut while one holds and others wait: each is served once, in its turn', async () => {
+  it('If every connection is cut while one owner holds and others wait, each is served once, in its turn', async () => {
     const proxy = await PostgresProxy.start(stage.server.port);
     const [one, two] = [locksOn(proxy.url), locksOn(proxy.url)];
     await runInTrace(
@@ -96,7 +96,7 @@ describe('when PostgreSQL fails', () => {
   });
 
   it.each(['cut', 'hang'] as const)(
-    'an acquire whose reply is lost (%s) is an error that leaves no hold',
+    'An acquire whose reply is lost (%s) is an error that leaves no hold',
     async (how) => {
       const proxy = await PostgresProxy.start(stage.server.port);
       const locks = locksOn(proxy.url, { storeTimeoutMs: 5_000 }, 1_000);
@@ -112,7 +112,7 @@ describe('when PostgreSQL fails', () => {
     },
   );
 
-  it('a release whose reply is lost is tried again, and takes nothing from the next', async () => {
+  it('A release whose reply is lost is tried again, and takes nothing from the next holder', async () => {
     const proxy = await PostgresProxy.start(stage.server.port);
     const [one, two] = [locksOn(proxy.url), locksOn(stage.server.url)];
     await runInTrace(
@@ -141,7 +141,7 @@ describe('when PostgreSQL fails', () => {
     await proxy.stop();
   });
 
-  it('a pool that is exhausted is an error of which nothing was applied, and the next call goes well', async () => {
+  it('A pool that is exhausted is a `not-applied` error, and the next call succeeds', async () => {
     const pool = stage.connect({ max: 1 });
     const store = stage.storeOf({ pool, timeoutMs: 200 });
     const greedy = await pool.connect();
@@ -153,7 +153,7 @@ describe('when PostgreSQL fails', () => {
     expect(await store.acquire(request, terms)).toMatchObject({ status: 'granted' });
   });
 
-  it('a clock that was set back lets fences rise all the same, and one that was set forward ends leases', async () => {
+  it('Fences rise even if the clock was set back, and a clock that was set forward ends leases', async () => {
     const process = stage.deafProcess();
     const first = process.line();
     const { fence } = await first.hold();
@@ -179,7 +179,7 @@ describe('when PostgreSQL fails', () => {
     );
   }
 
-  it('three processes on one key are inside one at a time, and each has its share', async () => {
+  it('Three processes on one key are inside one at a time, and each has its share', async () => {
     const admin = new Pool({ connectionString: stage.server.url, max: 1 });
     await admin.query('CREATE TABLE ledger (balance integer NOT NULL)');
     await admin.query('INSERT INTO ledger VALUES (0)');

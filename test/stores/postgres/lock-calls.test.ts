@@ -9,7 +9,7 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('the calls on locks', () => {
+describe('Calls on locks', () => {
   const setUp = () => {
     const clock = new ManualClock();
     const pool = new FakePool();
@@ -22,7 +22,7 @@ describe('the calls on locks', () => {
     (JSON.parse(String(values?.[2])) as { fence: number }[]).map(({ fence }) => fence);
   const answer = (sent: Sent) => sent.answer(JSON.stringify(fencesOf(sent).map((fence) => ['renewed', fence])));
 
-  it('of one lock go one statement at a time: what is asked for meanwhile goes with the next one, in order', async () => {
+  it('Calls of one lock go one statement at a time, and later calls go with the next statement, in order', async () => {
     const { clock, pool, onSent, ask } = setUp();
     const outcomes = [ask('a', 1)];
     await clock.settle();
@@ -42,7 +42,7 @@ describe('the calls on locks', () => {
     expect(onSent).toHaveBeenCalledTimes(3);
   });
 
-  it('of several locks go side by side', async () => {
+  it('Calls of several locks go side by side', async () => {
     const { clock, pool, ask } = setUp();
     ask('a', 1);
     ask('b', 2);
@@ -50,7 +50,7 @@ describe('the calls on locks', () => {
     expect(pool.sent.map(({ values }) => values?.[1])).toEqual(['a', 'b']);
   });
 
-  it('go with those that came while there was no connection', async () => {
+  it('Calls go together with those that came while there was no connection', async () => {
     const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     ask('a', 1);
@@ -61,7 +61,7 @@ describe('the calls on locks', () => {
     expect(pool.sent.map(fencesOf)).toEqual([[1, 2]]);
   });
 
-  it('are no more than 64 in a statement', async () => {
+  it('At most 64 calls go in one statement', async () => {
     const { clock, pool, ask } = setUp();
     for (let fence = 0; fence < 150; fence++) ask('a', fence);
     for (let round = 0; round < 3; round++) {
@@ -72,7 +72,7 @@ describe('the calls on locks', () => {
     expect(pool.sent.map((sent) => fencesOf(sent).length)).toEqual([64, 64, 22]);
   });
 
-  it('fail together with their statement, and those after them are sent', async () => {
+  it('Calls fail together with their statement, and later ones are sent', async () => {
     const { clock, pool, ask } = setUp();
     const outcomes = [ask('a', 1)];
     await clock.settle();
@@ -92,7 +92,7 @@ describe('the calls on locks', () => {
     expect(last.state).toBe('fulfilled');
   });
 
-  it('that all waited for a connection in vain were not applied, and do not keep later ones waiting', async () => {
+  it('Calls that waited for a connection in vain were not applied, and do not delay later ones', async () => {
     const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcomes = [ask('a', 1), ask('a', 2)];
@@ -108,7 +108,7 @@ describe('the calls on locks', () => {
     await last.settled;
   });
 
-  it('keep nothing of a lock when they are over', async () => {
+  it('Calls leave nothing of a lock in memory when they are over', async () => {
     const { clock, pool, ask } = setUp();
     for (const fence of [1, 2]) {
       const outcome = ask('a', fence);
@@ -121,10 +121,10 @@ describe('the calls on locks', () => {
   });
 });
 
-describe('on a server', () => {
+describe('Calls on a server', () => {
   const stage = usePostgres();
 
-  it('a lock that many of a process ask for at once keeps one connection of the pool', async () => {
+  it('A lock that many callers of a process ask for at once uses one connection of the pool', async () => {
     const pool = stage.connect({ max: 10 });
     stage.store = stage.storeOf({ pool });
     const process = stage.deafProcess();
@@ -135,7 +135,7 @@ describe('on a server', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  it('a release and the acquire after it are done in their order, though they are asked for together', async () => {
+  it('A release and the acquire after it run in their order, even if they are sent together', async () => {
     const process = stage.deafProcess();
     const [one, two] = [process.line(), process.line()];
     await one.hold();

@@ -8,7 +8,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe('the schema of the PostgreSQL store', () => {
+describe('The schema of PostgresStore', () => {
   const stage = usePostgres();
   afterEach(async () => {
     const pool = stage.connect();
@@ -19,12 +19,12 @@ describe('the schema of the PostgreSQL store', () => {
 
   const version = async () => (await stage.pool.query('SELECT format, revision FROM reenlock.format')).rows;
 
-  it('has another revision with each change of its SQL', () => {
+  it('The schema has another revision with each change of its SQL', () => {
     const digest = createHash('sha256').update(postgresSchema()).digest('hex').slice(0, 16);
     expect({ format, revision, digest }).toEqual({ format: 1, revision: 1, digest: '36071ade5c387dc8' });
   });
 
-  it('is made by many processes at the same time, and again', async () => {
+  it('Many processes may create the schema at the same time, and again', async () => {
     await stage.pool.query('DROP SCHEMA reenlock CASCADE');
     await Promise.all(Array.from({ length: 5 }, () => stage.storeOf({ pool: stage.connect() }).migrate()));
     await stage.storeOf().migrate();
@@ -32,7 +32,7 @@ describe('the schema of the PostgreSQL store', () => {
     await stage.deafProcess().line().hold();
   });
 
-  it('keeps the locks that are held when it is made again', async () => {
+  it('Creating the schema again keeps the locks that are held', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await stage.pool.query('UPDATE reenlock.format SET revision = 0');
@@ -40,7 +40,7 @@ describe('the schema of the PostgreSQL store', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('may be made by the SQL itself, within a transaction, under another name', async () => {
+  it('The SQL itself may create the schema, within a transaction, under another name', async () => {
     const client = await stage.pool.connect();
     await client.query('BEGIN');
     await client.query(postgresSchema('other'));
@@ -53,7 +53,7 @@ describe('the schema of the PostgreSQL store', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('that is missing is an error that says what to do, and nothing is granted', async () => {
+  it('A missing schema is an error that says what to do, and nothing is granted', async () => {
     await stage.pool.query('DROP SCHEMA reenlock CASCADE');
     await expect(stage.deafProcess().line().ask()).rejects.toMatchObject({
       outcome: 'not-applied',
@@ -61,7 +61,7 @@ describe('the schema of the PostgreSQL store', () => {
     });
   });
 
-  it('of a newer format is an error to an older process, in every call, and never a grant', async () => {
+  it('A schema of a newer format is an error in every call of an older process, and never a grant', async () => {
     await newer();
     const { request } = stage.deafProcess().line();
     const calls = [
@@ -92,7 +92,7 @@ describe('the schema of the PostgreSQL store', () => {
       LANGUAGE plpgsql AS $$ BEGIN IF known_format <> ${next} THEN RAISE SQLSTATE 'RL001'; END IF; END $$`);
   }
 
-  it('of a newer revision is left as it is by an older process, which works on it', async () => {
+  it('An older process leaves a newer revision as it is, and works on it', async () => {
     await stage.pool.query('UPDATE reenlock.format SET revision = revision + 1');
     await stage.pool.query(`CREATE OR REPLACE FUNCTION reenlock.version() RETURNS jsonb LANGUAGE sql STABLE AS
       $$ SELECT '[${format}, ${revision + 1}]'::jsonb $$`);
@@ -101,7 +101,7 @@ describe('the schema of the PostgreSQL store', () => {
     await stage.deafProcess().line().hold();
   });
 
-  it('serves a role that may use nothing but its functions', async () => {
+  it('A role with rights to the functions alone is enough', async () => {
     await stage.pool.query('DROP ROLE IF EXISTS shop');
     await stage.pool.query('CREATE ROLE shop LOGIN');
     await stage.pool.query('GRANT USAGE ON SCHEMA reenlock TO shop');
@@ -121,7 +121,7 @@ describe('the schema of the PostgreSQL store', () => {
   });
 
   it.each(['', 'A', '1a', 'a b', 'a;', 'a.b', 'public', 'pg_locks', 'a'.repeat(42)])(
-    'may not be called `%s`',
+    'A schema may not be called `%s`',
     (schema) => {
       expect(() => postgresSchema(schema)).toThrow(LockConfigError);
       expect(() => stage.storeOf({ schema })).toThrow(LockConfigError);
@@ -134,12 +134,12 @@ describe('the schema of the PostgreSQL store', () => {
     ['a `listen` that is empty', { listen: '' }, 'Expected `listen` to be'],
     ['a `timeoutMs` of 0', { timeoutMs: 0 }, 'Expected `timeoutMs` to be'],
     ['an option that there is not', { table: 'locks' }, 'Expected the options of PostgresStore to be among'],
-  ])('the store refuses %s', (_, options, message) => {
+  ])('The store refuses %s', (_, options, message) => {
     const given = options === undefined || 'pool' in options ? options : { pool: stage.pool, ...options };
     expect(() => new PostgresStore(given as never)).toThrow(message);
   });
 
-  it('keeps no row of what is over: a sweep takes it away, and nothing else', async () => {
+  it('A sweep removes rows that are over, and nothing else', async () => {
     const process = stage.deafProcess();
     const [kept, over] = [process.line(), process.line(undefined, { id: 'over' })];
     await kept.hold();
@@ -154,7 +154,7 @@ describe('the schema of the PostgreSQL store', () => {
     expect((await stage.order()).holds).toEqual([kept.holdId]);
   });
 
-  it('keeps a record for an hour after its last lease', async () => {
+  it('A record is kept for an hour after its last lease', async () => {
     const { endMs } = await stage.deafProcess().line().hold();
     const { rows } = await stage.pool.query<{ gone_ms: string }>('SELECT gone_ms FROM reenlock.locks');
     expect(Number(rows[0]?.gone_ms)).toBeGreaterThanOrEqual(endMs + 3_600_000);

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe('behind PgBouncer', () => {
+describe('PostgresStore behind PgBouncer', () => {
   const stage = usePostgres();
   const name = () => `process-${randomUUID()}`;
   let bouncer: PgBouncer;
@@ -23,7 +23,7 @@ describe('behind PgBouncer', () => {
     await bouncer.stop();
   });
 
-  it('in transaction mode, the store finds out that LISTEN is of no use, says so once, and closes the connection', async () => {
+  it('In transaction mode, the store finds that LISTEN does not work, says so once, and closes the connection', async () => {
     await begin('transaction');
     const store = stage.storeOf({ pool });
     expect(store.capabilities.reachability).toBe(true);
@@ -40,7 +40,7 @@ describe('behind PgBouncer', () => {
     for (const end of ends) await end();
   });
 
-  it('in transaction mode, waiters of several processes are served by their polls, and none is passed over', async () => {
+  it('In transaction mode, polls serve waiters of several processes, and none is passed over', async () => {
     await begin('transaction');
     const stores = [1, 2].map(() => stage.storeOf({ pool }));
     // What asks before that is known is passed over until it polls.
@@ -70,7 +70,7 @@ describe('behind PgBouncer', () => {
     }
   });
 
-  it('with `listen: false` nothing is tried, and nothing is warned of', async () => {
+  it('With `listen: false`, the store tries no LISTEN and warns of nothing', async () => {
     await begin('transaction');
     const store = stage.storeOf({ pool, listen: false });
     expect(store.capabilities.reachability).toBe(false);
@@ -81,7 +81,7 @@ describe('behind PgBouncer', () => {
     await end();
   });
 
-  it('with a `listen` that passes it by, grants come by message, and a dead process is passed over', async () => {
+  it('With a `listen` that bypasses PgBouncer, grants come by message, and a dead process is passed over', async () => {
     await begin('transaction');
     stage.store = stage.storeOf({ pool, listen: stage.server.url });
     const [one, two] = [await stage.process(), await stage.process()];
@@ -94,7 +94,7 @@ describe('behind PgBouncer', () => {
     expect((await stage.order()).waiters).toEqual([dead.holdId]);
   });
 
-  it('a process that polls waits beside one that listens, each in its turn', async () => {
+  it('A process that polls waits beside one that listens, each in its turn', async () => {
     await begin('transaction');
     const polling = stage.storeOf({ pool, listen: false });
     const [one, two] = [await stage.process(), await stage.process()];
@@ -111,7 +111,7 @@ describe('behind PgBouncer', () => {
     expect(await two.granted(waiter)).toMatchObject({ isClaim: true });
   });
 
-  it('in session mode, a session is lent for as long as the store listens: grants come by message', async () => {
+  it('In session mode, one session is lent while the store listens, and grants come by message', async () => {
     await begin('session');
     stage.store = stage.storeOf({ pool });
     const process = await stage.process();
@@ -128,7 +128,7 @@ describe('behind PgBouncer', () => {
     await until(async () => (await stage.listeners()).length === 0);
   });
 
-  it('a PgBouncer that is gone is an error of which nothing was applied', async () => {
+  it('A PgBouncer that is gone is a `not-applied` error', async () => {
     await begin('session');
     const store = stage.storeOf({ pool });
     await bouncer.stop();

@@ -28,7 +28,7 @@ function setUp() {
 const failed = (code: string | undefined, message = 'of the server') => Object.assign(new Error(message), { code });
 
 describe('a statement', () => {
-  it('is sent on a connection that is lent for it, and given back with the answer', async () => {
+  it('A statement is sent on a connection that is lent for it and returned with the reply', async () => {
     const { clock, pool, ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
@@ -42,7 +42,7 @@ describe('a statement', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('is not sent where no connection can be had: nothing was applied', async () => {
+  it('A statement that can get no connection was not applied and not sent', async () => {
     const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcome = ask();
@@ -54,7 +54,7 @@ describe('a statement', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('is not sent where a pool throws in place of rejecting', async () => {
+  it('A statement is not sent if a pool throws in place of rejecting', async () => {
     const clock = new ManualClock();
     const pool = new FakePool();
     pool.connect = () => {
@@ -65,7 +65,7 @@ describe('a statement', () => {
     expect(outcome.error).toMatchObject({ outcome: 'not-applied', cause: { message: 'no such pool' } });
   });
 
-  it('is given up where the pool has no connection in time, and one that comes late is given back at once', async () => {
+  it('A statement is given up if the pool has no connection in time, and a late connection is returned at once', async () => {
     const { clock, pool, ask } = setUp();
     pool.isOpen = false;
     const outcome = ask();
@@ -78,7 +78,7 @@ describe('a statement', () => {
     expect([late.released, pool.sent]).toEqual(['kept', []]);
   });
 
-  it('that is not answered in time leaves it unknown, and its connection is closed', async () => {
+  it('A statement without a reply in time leaves the outcome unknown, and its connection is closed', async () => {
     const { clock, ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
@@ -104,18 +104,21 @@ describe('a statement', () => {
     ['ECONNRESET', 'read ECONNRESET', 'unknown', 'closed'],
     ['EPIPE', 'write EPIPE', 'unknown', 'closed'],
     [undefined, 'Connection terminated unexpectedly', 'unknown', 'closed'],
-  ])('that fails with %s (%s) is %s, and its connection is %s', async (code, message, expected, released) => {
-    const { ask, last, pool } = setUp();
-    const outcome = ask();
-    const cause = failed(code, message);
-    (await last()).fail(cause);
-    await outcome.settled;
-    expect(outcome.error).toBeInstanceOf(LockStoreError);
-    expect(outcome.error).toMatchObject({ outcome: expected, cause });
-    expect(pool.connections.map((connection) => connection.released)).toEqual([released]);
-  });
+  ])(
+    'A statement that fails with %s (%s) is %s, and its connection is %s',
+    async (code, message, expected, released) => {
+      const { ask, last, pool } = setUp();
+      const outcome = ask();
+      const cause = failed(code, message);
+      (await last()).fail(cause);
+      await outcome.settled;
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+      expect(outcome.error).toMatchObject({ outcome: expected, cause });
+      expect(pool.connections.map((connection) => connection.released)).toEqual([released]);
+    },
+  );
 
-  it('survives what its connection says while it is lent', async () => {
+  it('A statement survives the events of its connection while it is lent', async () => {
     const { ask, last } = setUp();
     const outcome = ask();
     const sent = await last();
@@ -125,26 +128,29 @@ describe('a statement', () => {
     expect(outcome.state).toBe('rejected');
   });
 
-  it.each(['40001', '40P01'])('that others were in the way of (%s) is sent again, and not for ever', async (code) => {
-    const { clock, pool, ask, last } = setUp();
-    const first = ask();
-    (await last()).fail(failed(code));
-    await clock.advance(100);
-    (await last()).answer('yes');
-    await first.settled;
-    expect(first.value).toEqual(['yes']);
-    expect(pool.sent).toHaveLength(2);
-    const second = ask();
-    for (let attempt = 1; attempt <= 8; attempt++) {
+  it.each(['40001', '40P01'])(
+    'A statement that conflicts with others (%s) is sent again, and not for ever',
+    async (code) => {
+      const { clock, pool, ask, last } = setUp();
+      const first = ask();
       (await last()).fail(failed(code));
-      await clock.advance(1_000);
-    }
-    expect(second.error).toMatchObject({ outcome: 'not-applied', cause: { code } });
-    expect(pool.sent).toHaveLength(10);
-    expect(clock.timerCount).toBe(0);
-  });
+      await clock.advance(100);
+      (await last()).answer('yes');
+      await first.settled;
+      expect(first.value).toEqual(['yes']);
+      expect(pool.sent).toHaveLength(2);
+      const second = ask();
+      for (let attempt = 1; attempt <= 8; attempt++) {
+        (await last()).fail(failed(code));
+        await clock.advance(1_000);
+      }
+      expect(second.error).toMatchObject({ outcome: 'not-applied', cause: { code } });
+      expect(pool.sent).toHaveLength(10);
+      expect(clock.timerCount).toBe(0);
+    },
+  );
 
-  it('takes its values once, when there is a connection', async () => {
+  it('A statement takes its values once, when it has a connection', async () => {
     const { clock, pool } = setUp();
     pool.isOpen = false;
     const values = jest.fn(() => [1]);
@@ -161,7 +167,7 @@ describe('a statement', () => {
     expect(values).toHaveBeenCalledTimes(1);
   });
 
-  it('is sent in a transaction of the right level where those of the pool are of another, from then on', async () => {
+  it('A statement is sent in a transaction of the right isolation level if the pool’s is another, from then on', async () => {
     const { clock, pool, ask } = setUp();
     const [first, second] = [ask(), ask()];
     await clock.settle();
@@ -183,7 +189,7 @@ describe('a statement', () => {
     expect(await answerAll(before)).toEqual(whole);
   });
 
-  it('that fails within a transaction leaves none behind: the connection is closed', async () => {
+  it('A statement that fails within a transaction leaves none open: the connection is closed', async () => {
     const { clock, pool, ask, last } = setUp();
     const outcome = ask();
     (await last()).fail(failed('RL002'));
@@ -196,7 +202,7 @@ describe('a statement', () => {
     expect(pool.connections.map(({ released }) => released)).toEqual(['kept', 'closed']);
   });
 
-  it('that is of another level even so is an error, and not tried for ever', async () => {
+  it('A statement whose isolation level is still wrong is an error, and is not tried for ever', async () => {
     const { clock, pool, ask, last } = setUp();
     const outcome = ask();
     (await last()).fail(failed('RL002'));
@@ -209,7 +215,7 @@ describe('a statement', () => {
   });
 });
 
-describe('on a server', () => {
+describe('A statement on a server', () => {
   const stage = usePostgres();
 
   /** A renewal that waits for the row of its lock, which another transaction has, and what then happens to it. */
@@ -231,19 +237,19 @@ describe('on a server', () => {
     return settled;
   }
 
-  it('a statement that the server cancelled was certainly not applied', async () => {
+  it('A statement that the server cancelled was certainly not applied', async () => {
     const error = await blocked((pid) => stage.pool.query('SELECT pg_cancel_backend($1)', [pid]));
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', cause: { code: '57014' } });
   });
 
-  it('a connection that the server ended leaves it unknown, and the pool has no use for it', async () => {
+  it('A connection that the server ended leaves the outcome unknown, and the pool drops it', async () => {
     const error = await blocked((pid) => stage.pool.query('SELECT pg_terminate_backend($1)', [pid]));
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     const { rows } = await stage.pool.query('SELECT 1 AS one');
     expect(rows).toEqual([{ one: 1 }]);
   });
 
-  it('a row that is locked by somebody else for long is given up on the server, too', async () => {
+  it('A statement on a row that another session locks for long is given up on the server, too', async () => {
     const error = await blocked(async () => {});
     expect(error).toMatchObject({ outcome: 'not-applied', cause: { code: '55P03' } });
   });

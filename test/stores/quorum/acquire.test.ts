@@ -31,13 +31,13 @@ function leftMs({ value }: ReturnType<typeof outcomeOf<AcquireReply>>): number |
   return value?.status === 'granted' ? value.grant.endMs - value.nowMs : undefined;
 }
 
-describe('an acquire on a quorum', () => {
+describe('An acquire on a quorum', () => {
   it.each([
     [3, 1],
     [4, 1],
     [5, 2],
     [7, 3],
-  ])('of %i nodes is granted while %i are dead', async (count, dying) => {
+  ])('An acquire on %i nodes is granted while %i are dead', async (count, dying) => {
     const stage = new QuorumStage(count);
     for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
     expect((await asked(stage, stage.deafProcess().line())).value?.status).toBe('granted');
@@ -49,20 +49,23 @@ describe('an acquire on a quorum', () => {
     [4, 2],
     [5, 3],
     [7, 4],
-  ])('of %i nodes fails while %i are dead, says so, and leaves nothing on the living ones', async (count, dying) => {
-    const stage = new QuorumStage(count);
-    for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
-    const outcome = outcomeOf(stage.deafProcess().line().ask());
-    await stage.clock.advance(nodeTimeoutMs + 1);
-    expect(outcome.error).toBeInstanceOf(LockStoreError);
-    expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
-    const living = Array.from({ length: count - dying }, () => 'granted');
-    expect(answersOf(outcome)).toEqual([...Array.from({ length: dying }, () => 'timeout'), ...living]);
-    expect(await stage.copies()).toBe(0);
-    await stage.clock.advance(longMs);
-  });
+  ])(
+    'An acquire on %i nodes fails while %i are dead, says so, and leaves nothing on the living ones',
+    async (count, dying) => {
+      const stage = new QuorumStage(count);
+      for (const node of stage.nodes.slice(0, dying)) node.always('acquire', dead);
+      const outcome = outcomeOf(stage.deafProcess().line().ask());
+      await stage.clock.advance(nodeTimeoutMs + 1);
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+      expect(outcome.error).toMatchObject({ outcome: 'unknown', status: 503 });
+      const living = Array.from({ length: count - dying }, () => 'granted');
+      expect(answersOf(outcome)).toEqual([...Array.from({ length: dying }, () => 'timeout'), ...living]);
+      expect(await stage.copies()).toBe(0);
+      await stage.clock.advance(longMs);
+    },
+  );
 
-  it('fails without waiting for the deadline where the nodes refuse the connection', async () => {
+  it('An acquire fails before its deadline if the nodes refuse the connection', async () => {
     const stage = new QuorumStage(5);
     for (const node of stage.nodes.slice(0, 3)) node.always('acquire', down);
     const outcome = outcomeOf(stage.deafProcess().line().ask());
@@ -71,7 +74,7 @@ describe('an acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('tells contention, timeouts, unreachable nodes and error replies apart', async () => {
+  it('An acquire’s error tells contention, timeouts, unreachable nodes and error replies apart', async () => {
     const stage = new QuorumStage(5);
     await putOn([stage.nodes[0]!], 'another');
     stage.nodes[1]!.always('acquire', dead);
@@ -83,7 +86,7 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('is given back to a node that executed it, and whose connection ended before it could say so', async () => {
+  it('An acquire is released on a node that executed it and whose connection ended before the reply', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
     stage.nodes[2]!.always('acquire', { kind: 'rejectedReply', error: new Error('ECONNRESET') });
@@ -93,7 +96,7 @@ describe('an acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('leaves nothing on a node that is sent a copy of it after it was given back', async () => {
+  it('An acquire leaves nothing on a node that gets a copy of it after its release', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
     stage.nodes[2]!.always('acquire', { kind: 'duplicate', ms: 50 });
@@ -101,7 +104,7 @@ describe('an acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is known to have left nothing where every node said so', async () => {
+  it('An acquire is known to have left nothing if every node said so', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.always('acquire', readOnly);
     const outcome = await asked(stage, stage.deafProcess().line());
@@ -109,7 +112,7 @@ describe('an acquire on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is refused, not failed, where others have the key, however many nodes are silent beside', async () => {
+  it('An acquire is refused, not failed, if others have the key, however many nodes are silent', async () => {
     const stage = new QuorumStage(5);
     await putOn(stage.nodes.slice(0, 3), 'another');
     for (const node of stage.nodes.slice(3)) node.always('acquire', dead);
@@ -117,7 +120,7 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('does not wait for a node that let its last deadline pass', async () => {
+  it('An acquire does not wait for a node that let its last deadline pass', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.always('acquire', dead);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
@@ -127,7 +130,7 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('waits a little for such a node again once it has answered', async () => {
+  it('An acquire waits a little for such a node once it has answered again', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', dead);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
@@ -141,7 +144,7 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('takes answers that are there with the deadline, as after a blocked event loop', async () => {
+  it('An acquire takes replies that are there with the deadline, as after a blocked event loop', async () => {
     const stage = new QuorumStage(3, { nodeTimeoutMs: 200 });
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 200 });
     const outcome = outcomeOf(stage.deafProcess().line().ask());
@@ -149,7 +152,7 @@ describe('an acquire on a quorum', () => {
     expect(outcome.value?.status).toBe('granted');
   });
 
-  it('waits for such a node where the others are too few', async () => {
+  it('An acquire waits for such a node if the others are too few', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', dead);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
@@ -160,7 +163,7 @@ describe('an acquire on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('is one call to each node, but for the first ones, whose fences have to be made equal', async () => {
+  it('An acquire is one call to each node, except the first ones, whose fences have to be made equal', async () => {
     const stage = new QuorumStage(3);
     const calls = () => stage.nodes.map((node) => node.count('acquire'));
     for (const [index, node] of stage.nodes.entries()) node.next('acquire', { kind: 'lateCall', ms: 3 * index });
@@ -172,8 +175,8 @@ describe('an acquire on a quorum', () => {
   });
 });
 
-describe('a grant of a quorum', () => {
-  it('tells how many other holds its owner has, though a node has none of them', async () => {
+describe('A grant of a quorum', () => {
+  it('A grant counts its owner’s other holds, even if a node has none of them', async () => {
     const stage = new QuorumStage(3);
     const process = stage.deafProcess();
     stage.nodes[0]!.next('acquire', down);
@@ -182,8 +185,8 @@ describe('a grant of a quorum', () => {
   });
 });
 
-describe('an acquire that no node majority grants', () => {
-  it('is given back, and tried again after a pause with jitter', async () => {
+describe('An acquire that no majority of nodes grants', () => {
+  it('An acquire without a majority is released, and tried again after a pause with jitter', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one', 5);
     await putOn([stage.nodes[1]!], 'two', 5);
@@ -196,7 +199,7 @@ describe('an acquire that no node majority grants', () => {
     expect(outcome.value?.status).toBe('granted');
   });
 
-  it('is not tried again once its tries took as long as one node may', async () => {
+  it('An acquire is not tried again once its tries took as long as one node may', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one');
     await putOn([stage.nodes[1]!], 'two');
@@ -206,7 +209,7 @@ describe('an acquire that no node majority grants', () => {
     expect(stage.nodes[2]!.count('acquire')).toBe(2);
   });
 
-  it('is not tried again where it was released in that pause', async () => {
+  it('An acquire is not tried again if it was released in that pause', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one', 5);
     await putOn([stage.nodes[1]!], 'two', 5);
@@ -219,7 +222,7 @@ describe('an acquire that no node majority grants', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is refused in the end, and leaves nothing', async () => {
+  it('An acquire without a majority is refused in the end, and leaves nothing', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'one');
     await putOn([stage.nodes[1]!], 'two');
@@ -229,7 +232,7 @@ describe('an acquire that no node majority grants', () => {
     expect(await stage.copies()).toBe(2);
   });
 
-  it('is not tried again where somebody holds the key', async () => {
+  it('An acquire is not tried again if another owner holds the key', async () => {
     const stage = new QuorumStage(3);
     await stage.deafProcess().line().hold();
     const before = stage.nodes[0]!.count('acquire');
@@ -238,11 +241,11 @@ describe('an acquire that no node majority grants', () => {
   });
 });
 
-describe('the validity of a grant', () => {
+describe('The validity of a grant', () => {
   it.each([
     [500, 'granted'],
     [700, 'refused'],
-  ])('is checked after the quorum: %i ms of a second later it is %s', async (ms, status) => {
+  ])('The validity is checked after the quorum: %i ms of a second later it is %s', async (ms, status) => {
     const stage = new QuorumStage(3, { nodeTimeoutMs: 2_000 });
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms });
     const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
@@ -251,7 +254,7 @@ describe('the validity of a grant', () => {
     expect(await stage.copies()).toBe(status === 'granted' ? 3 : 0);
   });
 
-  it('is counted from the first call, also by a repeat that shares its answer', async () => {
+  it('The validity counts from the first call, also for a repeat that shares its reply', async () => {
     const stage = new QuorumStage(3, { nodeTimeoutMs: 2_000 });
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 400 });
     const line = stage.deafProcess().line();
@@ -264,7 +267,7 @@ describe('the validity of a grant', () => {
     expect(leftMs(repeat)).toBe(700);
   });
 
-  it('is not asked for where it is had already: a repeat is told what is left, be it little', async () => {
+  it('The validity of an existing grant is not required: a repeat reports what is left, even if it is little', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs: 1_000 });
@@ -272,7 +275,7 @@ describe('the validity of a grant', () => {
     expect(leftMs(await asked(stage, line, 1_000))).toBe(100);
   });
 
-  it('counts what the wall clock says, too: a machine that slept was away', async () => {
+  it('The validity counts by the wall clock, too, in case the machine slept', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 10 });
     const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
@@ -283,7 +286,7 @@ describe('the validity of a grant', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('leaves room for the drift of the clocks', async () => {
+  it('The validity leaves room for the drift of the clocks', async () => {
     const stage = new QuorumStage(3, { nodeTimeoutMs: 80_000 });
     // Of 100 s, 1 % and 2 ms go; a third must be left.
     const leaseMs = 100_000;
@@ -300,7 +303,7 @@ describe('the validity of a grant', () => {
     }
   });
 
-  it('is the shortest lease that a quorum needs', async () => {
+  it('The validity sets the shortest lease that a quorum needs', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', { kind: 'lateCall', ms: 20 });
     stage.nodes[1]!.next('acquire', { kind: 'lateCall', ms: 10 });
@@ -312,7 +315,7 @@ describe('the validity of a grant', () => {
   });
 });
 
-describe('nodes whose clocks are an hour apart', () => {
+describe('Nodes whose clocks are an hour apart', () => {
   /** The nodes by these numbers are ahead. */
   function apart(count: number, ahead: readonly number[]): { stage: QuorumStage; nodes: readonly FakeStore[] } {
     const stage = new QuorumStage(count);
@@ -324,7 +327,7 @@ describe('nodes whose clocks are an hour apart', () => {
     return { stage, nodes };
   }
 
-  it('are asked once, but for the first time: the fence that is proposed is beyond all of them', async () => {
+  it('Nodes with distant clocks get one call, except the first time: the proposed fence exceeds all of theirs', async () => {
     const { stage, nodes } = apart(3, [1, 2]);
     await asked(stage, stage.deafProcess().line(undefined, { id: 'order:1' }));
     const before = nodes.map((node) => node.count('acquire'));
@@ -333,13 +336,13 @@ describe('nodes whose clocks are an hour apart', () => {
     expect(nodes.map((node) => node.count('acquire'))).toEqual(before.map((count) => count + 1));
   });
 
-  it('leave a grant its whole lease, though those that refused it are ahead of those that granted', async () => {
+  it('A grant keeps its whole lease, even if the nodes that refused it are ahead of those that granted it', async () => {
     const { stage, nodes } = apart(5, [0, 3, 4]);
     await putOn(nodes.slice(3), 'another');
     expect(leftMs(await asked(stage, stage.deafProcess().line(), 1_000))).toBe(1_000);
   });
 
-  it('leave a renewal what a quorum has left of an earlier one that a node missed', async () => {
+  it('A renewal keeps what a quorum has left of an earlier one that a node missed', async () => {
     const { stage, nodes } = apart(3, [0, 1]);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold({ leaseMs: 1_000 });
@@ -349,13 +352,13 @@ describe('nodes whose clocks are an hour apart', () => {
     expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(60_000);
   });
 
-  it('tell who is refused when as many as are needed are free', async () => {
+  it('A refused acquire is told when enough nodes will be free', async () => {
     const { stage, nodes } = apart(3, [0]);
     for (const [index, leaseMs] of [10_000, 40_000, 20_000].entries()) await putOn([nodes[index]!], 'another', leaseMs);
     expect((await asked(stage, stage.deafProcess().line())).value).toMatchObject({ leaseRemainingMs: 20_000 });
   });
 
-  it('do not make who is refused wait for longer than the lease lasts, though another node is silent', async () => {
+  it('A refused acquire does not wait longer than the lease lasts, even if another node is silent', async () => {
     const { stage, nodes } = apart(3, [0]);
     await putOn(nodes, 'another', 10_000);
     nodes[2]!.next('acquire', down);

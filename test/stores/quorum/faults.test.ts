@@ -16,7 +16,7 @@ watchLeaks();
 
 const leaseMs = 60_000;
 
-describe('a quorum of real servers', () => {
+describe('A quorum of real servers', () => {
   const redis = new RedisNodes();
   const stage = new StoreStage();
   const clock = new ManualClock();
@@ -45,7 +45,7 @@ describe('a quorum of real servers', () => {
     return holds.length > 0;
   }
 
-  it('of five works while two are killed, in the course of a hold and after it', async () => {
+  it('A quorum of five works while two are killed, during a hold and after it', async () => {
     await start(5);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold({ leaseMs });
@@ -58,7 +58,7 @@ describe('a quorum of real servers', () => {
     await next.release();
   });
 
-  it('remembers a release as cheaply as ever on the servers that answered, while another does not', async () => {
+  it('A quorum remembers a release as cheaply as ever on the servers that answered, while another does not', async () => {
     await start(3);
     await redis.servers[0]!.kill();
     const line = stage.deafProcess().line();
@@ -71,7 +71,7 @@ describe('a quorum of real servers', () => {
     expect((await line.ask({ leaseMs })).status).toBe('cancelled');
   });
 
-  it('of five fails while three are killed, and leaves nothing on the living two', async () => {
+  it('A quorum of five fails while three are killed, and leaves nothing on the living two', async () => {
     await start(5);
     await Promise.all(redis.servers.slice(0, 3).map((server) => server.kill()));
     const line = stage.deafProcess().line();
@@ -82,7 +82,7 @@ describe('a quorum of real servers', () => {
     await line.release().catch(() => {});
   });
 
-  it('lets every process hear of a release, from every server', async () => {
+  it('A quorum lets every process hear of a release, from every server', async () => {
     await start(3);
     const [one, two] = [await stage.process(), await stage.process()];
     const line = one.line();
@@ -93,7 +93,7 @@ describe('a quorum of real servers', () => {
     expect([...one.messages, ...two.messages]).toEqual([freed, freed, freed, freed, freed, freed]);
   });
 
-  it('is not held up by a frozen server, which has nothing left of it when it goes on', async () => {
+  it('A quorum is not held up by a frozen server, which has nothing left of the acquire when it goes on', async () => {
     await start(3, systemClock);
     const first = stage.deafProcess().line();
     await first.hold({ leaseMs });
@@ -110,7 +110,7 @@ describe('a quorum of real servers', () => {
     await next.release();
   });
 
-  it('has nothing left of a failed acquire on the servers that were frozen meanwhile', async () => {
+  it('A failed acquire leaves nothing on the servers that were frozen meanwhile', async () => {
     await start(3, systemClock);
     for (const server of redis.servers.slice(0, 2)) server.pause();
     const line = stage.deafProcess().line();
@@ -124,7 +124,7 @@ describe('a quorum of real servers', () => {
     await next.release();
   });
 
-  it('does not count a restarted server until its uptime exceeds the longest lease', async () => {
+  it('A restarted server does not count until its uptime exceeds the longest lease', async () => {
     await redis.start(3);
     const maxLeaseMs = 2_000;
     const stores = redis.connect({ maxRetriesPerRequest: 0 }).map((client) => new RedisStore({ client }));
@@ -157,7 +157,7 @@ describe('a quorum of real servers', () => {
     await taken();
   });
 
-  it('keeps the holds of an application through the loss of a server, and tells it of the loss of two', async () => {
+  it('An application keeps its holds through the loss of one server, and is told of the loss of two', async () => {
     await start(3, systemClock);
     const locks = createLocks({ store: stage.store, leaseMs: 5_000, storeTimeoutMs: 4_000 });
     await runInTrace(
@@ -179,8 +179,8 @@ describe('a quorum of real servers', () => {
   });
 });
 
-describe('processes that contend for a key on a quorum', () => {
-  it('and wait for it get it one after the other, without another error than a loss, while a server is killed', async () => {
+describe('Processes that contend for a key on a quorum', () => {
+  it('Waiting processes get the key one after the other, without an error but a loss, while a server is killed', async () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const reader = redis.client(journal.port);
@@ -205,7 +205,7 @@ describe('processes that contend for a key on a quorum', () => {
     await journal.stop();
   }, 150_000);
 
-  it('never hold it at once, and have rising fences, while a server is killed', async () => {
+  it('Processes never hold the key at once, and have rising fences, while a server is killed', async () => {
     const redis = new RedisNodes();
     const [journal] = await Promise.all([startRedis(), redis.start(3)]);
     const args = [journal, ...redis.servers].map(({ port }) => String(port));

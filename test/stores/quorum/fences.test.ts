@@ -28,8 +28,8 @@ async function runAhead(stage: QuorumStage, index: number): Promise<number> {
   return minFence;
 }
 
-describe('the fence of a quorum', () => {
-  it('is beyond the greatest that any granting node had, and stands on a quorum before it is told', async () => {
+describe('The fence of a quorum', () => {
+  it('The fence is beyond the greatest of any granting node, and stands on a quorum before it is reported', async () => {
     const stage = new QuorumStage(3);
     const ahead = await runAhead(stage, 0);
     // The third is away: the first one's word is needed.
@@ -43,7 +43,7 @@ describe('the fence of a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('rises with each owner, whichever nodes are away in each turn', async () => {
+  it('The fence rises with each owner, whichever nodes are away in each turn', async () => {
     const stage = new QuorumStage(3);
     await runAhead(stage, 0);
     const fences: number[] = [];
@@ -60,7 +60,7 @@ describe('the fence of a quorum', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
   });
 
-  it('is raised by no copy of an earlier call, made when a slow node seemed to be ahead', async () => {
+  it('The fence is not raised by a copy of an earlier call, made when a slow node seemed to be ahead', async () => {
     const stage = new QuorumStage(3);
     const process = stage.deafProcess();
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 1_000 });
@@ -81,7 +81,7 @@ describe('the fence of a quorum', () => {
     await line.release();
   });
 
-  it('is proposed by the clocks again, once the one that was ahead is right', async () => {
+  it('The fence is proposed by the clocks again once the clock that was ahead is right', async () => {
     const stage = new QuorumStage(3);
     const process = stage.deafProcess();
     const [node, other] = stage.nodes as [FakeStore, FakeStore];
@@ -104,7 +104,7 @@ describe('the fence of a quorum', () => {
     expect(terms.map(({ minFence = 0 }) => minFence / 1000 - wallMs >= aheadMs)).toEqual([false, true, true, false]);
   });
 
-  it('rises when the next client has a slow clock, and the one after it a fast one', async () => {
+  it('The fence rises if the next client has a slow clock, and the one after it a fast one', async () => {
     const stage = new QuorumStage(3);
     const fences: number[] = [];
     for (const offsetMs of [0, aheadMs, -aheadMs, 0]) {
@@ -125,7 +125,7 @@ describe('the fence of a quorum', () => {
     expect(fences.at(-1)! / 1000 - stage.clock.now().wallMs).toBeLessThan(1_000);
   });
 
-  it('is that of the quorum at re-entry, though a node that joined has a greater one', async () => {
+  it('The fence at re-entry is that of the quorum, even if a node that joined has a greater one', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const outer = stage.deafProcess().line('owner');
@@ -137,7 +137,7 @@ describe('the fence of a quorum', () => {
     expect((await inner.renew(fence)).status).toBe('renewed');
   });
 
-  it('where re-entry finds no quorum that agrees, it fails, and the outer hold is left alone', async () => {
+  it('Re-entry without a quorum that agrees fails, and the outer hold is left alone', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'rejected', error: new Error('ECONNREFUSED') });
     const outer = stage.deafProcess().line('owner');
@@ -153,7 +153,7 @@ describe('the fence of a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('is one for two processes of one owner that ask at once, though each node has another', async () => {
+  it('Two processes of one owner that acquire at once get one fence, even if each node has another', async () => {
     const stage = new QuorumStage(3);
     for (const [index, node] of stage.nodes.entries()) {
       const fault = { kind: 'lateCall', ms: 3 * index } as const;
@@ -165,7 +165,7 @@ describe('the fence of a quorum', () => {
     expect(other).toBe(fence);
   });
 
-  it('is not held up by what is left of the owner on one node', async () => {
+  it('What is left of the owner on one node does not delay the fence', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[1]!], 'owner');
     await stage.clock.advance(1_000);
@@ -177,8 +177,8 @@ describe('the fence of a quorum', () => {
   });
 });
 
-describe('one hold id on a quorum', () => {
-  it('keeps its fence, though a node granted it late with a greater one, and another is away', async () => {
+describe('One hold id on a quorum', () => {
+  it('A hold id keeps its fence if a node granted it late with a greater one, and another is away', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 100 });
     const line = stage.deafProcess().line();
@@ -192,7 +192,7 @@ describe('one hold id on a quorum', () => {
     expect((await line.renew(fenceOf(first))).status).toBe('renewed');
   });
 
-  it('is answered with the grant that it got, though other nodes answer now', async () => {
+  it('A repeated hold id returns its first grant, even if other nodes answer now', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const grant = await line.hold();
@@ -203,7 +203,7 @@ describe('one hold id on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('may be tried again after a failure; what is late of the first try neither helps nor harms', async () => {
+  it('A hold id may be tried again after a failure, and late calls of the first try change nothing', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     // Two nodes execute the first try after its deadline, and answer even later.
@@ -224,7 +224,7 @@ describe('one hold id on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('that was released while it was asked for is cancelled, and stays nowhere', async () => {
+  it('A hold id that is released during its acquire is cancelled, and stays nowhere', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 100 });
     const line = stage.deafProcess().line();
@@ -238,7 +238,7 @@ describe('one hold id on a quorum', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
-  it('that was released while it was asked for is cancelled also where only one node answers', async () => {
+  it('A hold id that is released during its acquire is cancelled, even if only one node answers', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.next('acquire', { kind: 'lateReply', ms: 10 });
     for (const node of stage.nodes.slice(1))
@@ -252,7 +252,7 @@ describe('one hold id on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('that was released while it was asked for counts for one that was never had', async () => {
+  it('A hold id that is released during its acquire counts as never granted', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes) node.next('acquire', { kind: 'lateReply', ms: 100 });
     const line = stage.deafProcess().line();
@@ -270,7 +270,7 @@ describe('one hold id on a quorum', () => {
     expect((await stage.nodes[0]!.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('that was granted late by a node, beside a quorum, is renewed and released there, too', async () => {
+  it('A hold id that a node granted late, beside a quorum, is renewed and released there, too', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 400 });
     const line = stage.deafProcess().line();

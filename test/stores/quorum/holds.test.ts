@@ -16,8 +16,8 @@ const nodeTimeoutMs = 250;
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 const dead = { kind: 'lostCall' } as const;
 
-describe('a release on a quorum', () => {
-  it('goes on at the node that did not answer, until it does', async () => {
+describe('A release on a quorum', () => {
+  it('A release continues at the node that did not answer, until it does', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -31,7 +31,7 @@ describe('a release on a quorum', () => {
     expect(stage.nodes[0]!.count('release')).toBe(4);
   });
 
-  it('goes on at no node that has answered, be it too late for a call', async () => {
+  it('A release continues at no node that has answered, even if too late for a call', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -44,7 +44,7 @@ describe('a release on a quorum', () => {
     expect(slow.count('release')).toBe(1);
   });
 
-  it('ends where nothing can be left: with the lease', async () => {
+  it('A release ends with the lease, when nothing can be left', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs: 1_000 });
@@ -70,7 +70,7 @@ describe('a release on a quorum', () => {
         await line.hold({ leaseMs: 1_000 });
       },
     ],
-  ])('goes on for as long as %s', async (_, hold) => {
+  ])('A release continues for as long as %s', async (_, hold) => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await hold(line);
@@ -82,7 +82,7 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is asked of each node again where the hold was had again since', async () => {
+  it('A release goes to each node again if the hold was acquired again since', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -97,7 +97,7 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('that no quorum answered fails, and leaves the next try to its caller', async () => {
+  it('A release that no quorum answered fails, and leaves the next try to its caller', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -116,7 +116,7 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('that no quorum answered is not tried again either at a node that was yet to answer', async () => {
+  it('A release that no quorum answered is not tried again at a node that was yet to answer either', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -128,7 +128,7 @@ describe('a release on a quorum', () => {
     expect(stage.clock.timerCount).toBe(0);
   });
 
-  it('is tried again after pauses that double, up to ten seconds, and once where it is asked for twice', async () => {
+  it('A release is tried again after pauses that double, up to ten seconds, and once if it is called twice', async () => {
     const stage = new QuorumStage(3);
     stage.clock.nextJitter = 0.1;
     const line = stage.deafProcess().line();
@@ -145,7 +145,7 @@ describe('a release on a quorum', () => {
     await stage.clock.advance(longMs);
   });
 
-  it('goes on also where only its caller knows of the hold', async () => {
+  it('A release continues even if only its caller knows of the hold', async () => {
     const stage = new QuorumStage(3);
     const { request } = stage.deafProcess().line();
     await stage.store.acquire(request, { leaseMs: longMs, queue: false, maxWaiters: 1, livenessMs: longMs });
@@ -158,7 +158,7 @@ describe('a release on a quorum', () => {
   it.each([
     ['released', longMs],
     ['expired', 1_000],
-  ])('is %s where a quorum of the nodes said so, be it not to the same try', async (status, leaseMs) => {
+  ])('A release is %s if a quorum of the nodes said so, even in answer to different tries', async (status, leaseMs) => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs });
@@ -174,7 +174,7 @@ describe('a release on a quorum', () => {
     ['released', longMs, 'expired'],
     ['expired', 10, 'absent'],
   ])(
-    'is %s with a lease of %i ms where the last node that decides says so, though the first said that it was %s',
+    'A release is %s with a lease of %i ms if the last node that decides says so, though the first said that it was %s',
     async (status, leaseMs, first) => {
       const stage = new QuorumStage(3);
       const line = stage.deafProcess().line();
@@ -191,7 +191,7 @@ describe('a release on a quorum', () => {
     },
   );
 
-  it('is unknown where every node refused it, as one was asked again before the last had answered', async () => {
+  it('A release is unknown if every node refused it, and one was called again before the last had answered', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -207,7 +207,7 @@ describe('a release on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('is unknown where the only other node that had it does not answer', async () => {
+  it('A release is unknown if the only other node that had the hold does not answer', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', down);
     const line = stage.deafProcess().line();
@@ -218,7 +218,7 @@ describe('a release on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('that gave a try back takes nothing from the next one, where a copy of it comes late', async () => {
+  it('A release of one try takes nothing from the next try if a copy of it comes late', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(1), 'another', 10);
     const line = stage.deafProcess().line();
@@ -240,7 +240,7 @@ describe('a release on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is made again where the acquire comes to a node so late that the first one is forgotten there', async () => {
+  it('A release is made again if the acquire reaches a node so late that the first one is forgotten there', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(1), 'another');
     const slow = stage.nodes[0]!;
@@ -254,7 +254,7 @@ describe('a release on a quorum', () => {
     expect((await slow.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('gives a failed acquire back to the nodes that did not answer, until they do', async () => {
+  it('A failed acquire is released on the nodes that did not answer, until they do', async () => {
     const stage = new QuorumStage(5);
     for (const node of stage.nodes.slice(0, 3)) {
       node.next('acquire', { kind: 'lostReply' });
@@ -269,11 +269,11 @@ describe('a release on a quorum', () => {
   });
 });
 
-describe('a renewal on a quorum', () => {
+describe('A renewal on a quorum', () => {
   it.each([
     [3, 1],
     [5, 2],
-  ])('of %i nodes goes on while %i are dead', async (count, dying) => {
+  ])('A renewal on %i nodes goes on while %i are dead', async (count, dying) => {
     const stage = new QuorumStage(count);
     const line = stage.deafProcess().line();
     const { fence, endMs } = await line.hold();
@@ -284,7 +284,7 @@ describe('a renewal on a quorum', () => {
     expect(outcome.value).toMatchObject({ status: 'renewed', endMs: endMs + 1_000 });
   });
 
-  it('lasts until the first lease ends of the nodes that are needed, where another is dead', async () => {
+  it('A renewal lasts until the first lease of the required nodes ends, if another is dead', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold({ leaseMs: 1_000 });
@@ -295,7 +295,7 @@ describe('a renewal on a quorum', () => {
     expect(renewed.status === 'renewed' && renewed.endMs - renewed.nowMs).toBe(2_000);
   });
 
-  it('waits for as many nodes as are needed, be they slow', async () => {
+  it('A renewal waits for as many nodes as are required, even if they are slow', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -305,7 +305,7 @@ describe('a renewal on a quorum', () => {
     expect(outcome.value?.status).toBe('renewed');
   });
 
-  it('fails, and is not lost, where one node lost it and another does not answer', async () => {
+  it('A renewal fails, and is not lost, if one node lost it and another does not answer', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -317,7 +317,7 @@ describe('a renewal on a quorum', () => {
     expect((await line.renew(fence)).status).toBe('renewed');
   });
 
-  it('fails, and is not lost, where the nodes that are needed do not answer', async () => {
+  it('A renewal fails, and is not lost, if the required nodes do not answer', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -328,7 +328,7 @@ describe('a renewal on a quorum', () => {
     expect((await line.renew(fence)).status).toBe('renewed');
   });
 
-  it('is lost where a quorum of nodes lost it, though one has it', async () => {
+  it('A renewal is lost if a quorum of nodes lost it, even if one has it', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -337,8 +337,8 @@ describe('a renewal on a quorum', () => {
   });
 });
 
-describe('looking at a quorum', () => {
-  it('tells a hold that may stand on a quorum, counting the silent nodes for it, and no other', async () => {
+describe('An inspection of a quorum', () => {
+  it('An inspection reports a hold that may stand on a quorum, counting the silent nodes for it, and no other', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -351,7 +351,7 @@ describe('looking at a quorum', () => {
     expect((await stage.inspect()).holds).toEqual([]);
   });
 
-  it('takes a hold by force from each node, also where it has a fence of its own, and tells the holder', async () => {
+  it('A forced release takes a hold from each node, even where it has another fence, and tells the holder', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[2]!.next('acquire', down);
     await stage.deafProcess().line('owner').hold();
@@ -370,7 +370,7 @@ describe('looking at a quorum', () => {
     await stage.end();
   });
 
-  it('fails without a quorum, and so does a forced release', async () => {
+  it('An inspection without a quorum fails, and so does a forced release', async () => {
     const stage = new QuorumStage(3);
     const { fence } = await stage.deafProcess().line().hold();
     for (const node of stage.nodes.slice(0, 2)) {
@@ -385,7 +385,7 @@ describe('looking at a quorum', () => {
   });
 });
 
-describe('the stream of a quorum', () => {
+describe('The stream of a quorum', () => {
   async function hearing(stage: QuorumStage) {
     const messages: StoreMessage[] = [];
     const process = stage.deafProcess();
@@ -393,7 +393,7 @@ describe('the stream of a quorum', () => {
     return { process, messages, end };
   }
 
-  it('wakes every process with a release, and with nothing that was only tried', async () => {
+  it('The stream wakes every process at a release, and never for a mere try', async () => {
     const stage = new QuorumStage(3);
     const { messages, end } = await hearing(stage);
     const line = stage.deafProcess().line();
@@ -406,7 +406,7 @@ describe('the stream of a quorum', () => {
     await end();
   });
 
-  it('is woken by the nodes that are left', async () => {
+  it('The stream is woken by the nodes that are left', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[0]!.isMute = true;
     stage.nodes[1]!.isMute = true;
@@ -419,7 +419,7 @@ describe('the stream of a quorum', () => {
     await end();
   });
 
-  it('tells of no grant, since nothing is queued on a node, and of nothing after its end', async () => {
+  it('The stream carries no grant, since nothing is queued on a node, and nothing after its end', async () => {
     const stage = new QuorumStage(3);
     const listeners: ((message: StoreMessage) => void)[] = [];
     for (const node of stage.nodes) {
@@ -441,7 +441,7 @@ describe('the stream of a quorum', () => {
     expect(messages).toHaveLength(3);
   });
 
-  it('tells a loss once, and not before a quorum of nodes said so', async () => {
+  it('The stream reports a loss once, and not before a quorum of nodes said so', async () => {
     const stage = new QuorumStage(3);
     const { process, messages, end } = await hearing(stage);
     const line = process.line();
@@ -456,7 +456,7 @@ describe('the stream of a quorum', () => {
     await end();
   });
 
-  it('tells the loss of a hold that took two tries by its own id', async () => {
+  it('The stream reports the loss of a hold that took two tries by its own id', async () => {
     const stage = new QuorumStage(3);
     const { process, messages, end } = await hearing(stage);
     await putOn(stage.nodes.slice(0, 1), 'one', 5);
@@ -471,7 +471,7 @@ describe('the stream of a quorum', () => {
     await end();
   });
 
-  it('is in force with a quorum of the nodes; one that joins after its end is ended, too', async () => {
+  it('The stream is in force with a quorum of the nodes, and a node that joins after its end is unsubscribed, too', async () => {
     const stage = new QuorumStage(3);
     const open = stage.nodes[0]!.gate('subscribe');
     const { messages, end } = await hearing(stage);
@@ -482,7 +482,7 @@ describe('the stream of a quorum', () => {
     expect(messages).toEqual([]);
   });
 
-  it('is not in force with one node', async () => {
+  it('The stream is not in force with one node', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(1)) node.next('subscribe', { kind: 'lateCall', ms: 100 });
     const outcome = outcomeOf(hearing(stage));
@@ -492,7 +492,7 @@ describe('the stream of a quorum', () => {
     expect(outcome.value).toBeDefined();
   });
 
-  it('that too few nodes take up is an error, and is ended at the others', async () => {
+  it('A stream that too few nodes accept is an error, and ends at the others', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('subscribe', down);
     const outcome = outcomeOf(hearing(stage));
@@ -504,7 +504,7 @@ describe('the stream of a quorum', () => {
     expect(heard).toEqual([]);
   });
 
-  it('says when a node beside a quorum failed, asks it again, and hears it from then on', async () => {
+  it('The stream says when a node beside a quorum failed, subscribes again, and hears it from then on', async () => {
     const stage = new QuorumStage(3);
     for (const fault of [down, down]) stage.nodes[1]!.next('subscribe', fault);
     const { messages, end } = await hearing(stage);
@@ -524,7 +524,7 @@ describe('the stream of a quorum', () => {
     expect(messages).toHaveLength(3);
   });
 
-  it('asks no node again that fails after its end, and tells of no fault then', async () => {
+  it('The stream does not call a node again that fails after its end, and reports no fault then', async () => {
     const stage = new QuorumStage(3);
     let fail = (_: Error): void => {};
     stage.nodes[1]!.subscribe = () => new Promise((_, reject) => (fail = reject));
@@ -536,7 +536,7 @@ describe('the stream of a quorum', () => {
     expect(stage.clock.timerCount).toBe(0);
   });
 
-  it('asks no node again once it has ended', async () => {
+  it('The stream calls no node again once it has ended', async () => {
     const stage = new QuorumStage(3);
     stage.nodes[1]!.always('subscribe', down);
     const { end } = await hearing(stage);
@@ -546,7 +546,7 @@ describe('the stream of a quorum', () => {
   });
 });
 
-describe('a node that restarted', () => {
+describe('A node that restarted', () => {
   class AgedStore extends FakeStore {
     uptime: () => Promise<number> = async () => Number.POSITIVE_INFINITY;
 
@@ -568,7 +568,7 @@ describe('a node that restarted', () => {
     return { clock, nodes, stage, restart };
   }
 
-  it('inside a lease can not help a second owner in, until no such lease can be left', async () => {
+  it('A node that restarted within a lease can’t help a second owner in until no such lease can be left', async () => {
     const { clock, stage, nodes, restart } = aged();
     const first = stage.deafProcess().line();
     nodes[2]!.next('acquire', down);
@@ -584,7 +584,7 @@ describe('a node that restarted', () => {
     expect((await second.ask({ queue: false, leaseMs: 10_000 })).status).toBe('granted');
   });
 
-  it('has no say before its uptime, less the drift, exceeds the longest lease', async () => {
+  it('A node that restarted does not count before its uptime, less the drift, exceeds the longest lease', async () => {
     const { clock, stage, nodes, restart } = aged(10_000);
     await restart(0);
     nodes[2]!.always('acquire', down);
@@ -600,7 +600,7 @@ describe('a node that restarted', () => {
     await clock.advance(longMs);
   });
 
-  it('whose uptime can not be learned has no say, and is given back', async () => {
+  it('A node whose uptime can’t be learned does not count, and its grant is released', async () => {
     const { clock, stage, nodes } = aged();
     for (const node of nodes.slice(0, 2)) node.uptime = () => Promise.reject(new Error('NOPERM'));
     const outcome = outcomeOf(stage.deafProcess().line().ask({ leaseMs: 1_000 }));
@@ -610,12 +610,12 @@ describe('a node that restarted', () => {
     for (const node of nodes) expect((await node.inspect('order:42')).holds).toEqual([]);
   });
 
-  it('is why the store says that no lease may be longer than `maxLeaseMs`', () => {
+  it('The store says that no lease may be longer than `maxLeaseMs`, because of nodes that restart', () => {
     expect(aged(10_000).stage.store.capabilities.maxLeaseMs).toBe(10_000);
   });
 });
 
-describe('the options of a QuorumStore', () => {
+describe('The options of QuorumStore', () => {
   const store = () => new MemoryStore();
   const twice = store();
   const { capabilities } = store();
@@ -627,16 +627,16 @@ describe('the options of a QuorumStore', () => {
     ['a store that does not heed `minFence`', [store(), store(), unfit]],
     ['something that is no store', [store(), store(), {}]],
     ['nothing', undefined],
-  ])('refuse %s', (_, stores) => {
+  ])('The options refuse %s', (_, stores) => {
     expect(() => new QuorumStore({ stores } as never)).toThrow(LockConfigError);
   });
 
-  it('are complete with three stores; locks of memory stores exclude no other process', () => {
+  it('Three stores are enough, and locks of memory stores exclude no other process', () => {
     const quorum = new QuorumStore({ stores: [store(), store(), store()] });
     expect(quorum.capabilities).toMatchObject({ queue: false, handOff: false, shared: false });
   });
 
-  it('exclude other processes where each of their stores does', () => {
+  it('Locks exclude other processes if each of their stores does', () => {
     const sharing = (shared: boolean) => {
       const each = store();
       return Object.assign(each, { capabilities: { ...each.capabilities, shared } });

@@ -28,8 +28,8 @@ function disagreed(): QuorumStage {
   return stage;
 }
 
-describe('an acquire that failed on a quorum', () => {
-  it('is given back where it was granted, though the node refused the call for a common fence', async () => {
+describe('An acquire that failed on a quorum', () => {
+  it('A failed acquire is released where it was granted, even if the node refused the call for a common fence', async () => {
     const stage = disagreed();
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
     const outcome = await asked(stage);
@@ -38,7 +38,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is unknown where such a node does not answer when it is given back', async () => {
+  it('A failed acquire is unknown if such a node does not answer the release', async () => {
     const stage = disagreed();
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
     stage.nodes[0]!.next('release', down, down, down, down, down);
@@ -49,7 +49,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is unknown where a node has yet to answer, and nobody waits for it', async () => {
+  it('A failed acquire is unknown if a node has yet to answer, and nobody waits for it', async () => {
     const stage = new QuorumStage(3);
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', readOnly);
     stage.nodes[2]!.next('acquire', { kind: 'lateCall', ms: 100 });
@@ -61,7 +61,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is unknown where a node may still execute an earlier try', async () => {
+  it('A failed acquire is unknown if a node may still execute an earlier try', async () => {
     const stage = new QuorumStage(4);
     await putOn([stage.nodes[0]!, stage.nodes[1]!], 'another', 5);
     for (const node of stage.nodes.slice(0, 3)) node.next('acquire', soon, readOnly);
@@ -73,7 +73,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is unknown where a node did not answer to an earlier try, though the last one is known to be undone', async () => {
+  it('A failed acquire is unknown if a node did not answer an earlier try, even if the last one is known to be undone', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(0, 1), 'another', 5);
     for (const node of stage.nodes.slice(0, 2)) node.next('acquire', soon, readOnly);
@@ -83,7 +83,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(outcome.error).toMatchObject({ outcome: 'unknown' });
   });
 
-  it('is unknown where a node has not answered that an earlier try was given back', async () => {
+  it('A failed acquire is unknown if a node has not answered the release of an earlier try', async () => {
     const stage = new QuorumStage(3);
     await putOn(stage.nodes.slice(0, 1), 'one', 5);
     await putOn(stage.nodes.slice(1, 2), 'two', 5);
@@ -98,7 +98,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(0);
   });
 
-  it('is unknown where it was released meanwhile, and the nodes have not answered to that', async () => {
+  it('A failed acquire is unknown if it was released meanwhile, and the nodes have not answered that', async () => {
     const stage = disagreed();
     const line = stage.deafProcess().line();
     const outcome = outcomeOf(line.ask());
@@ -124,7 +124,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(released.value?.status).toBe('released');
   });
 
-  it('is unknown where it was granted before, and stands', async () => {
+  it('A failed acquire is unknown if it was granted before, and stands', async () => {
     const stage = new QuorumStage(3);
     const line = stage.deafProcess().line();
     await line.hold();
@@ -133,7 +133,7 @@ describe('an acquire that failed on a quorum', () => {
     expect(await stage.copies()).toBe(3);
   });
 
-  it('is unknown where a copy of the call may still reach a node that answered', async () => {
+  it('A failed acquire is unknown if a copy of the call may still reach a node that answered', async () => {
     const stage = new QuorumStage(3);
     await putOn([stage.nodes[0]!], 'another');
     const acquire = stage.nodes[0]!.acquire.bind(stage.nodes[0]);

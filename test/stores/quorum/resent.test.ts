@@ -13,7 +13,7 @@ watchLeaks();
 
 const id = 'order:42';
 
-describe('a try that a quorum refuses', () => {
+describe('A try that a quorum refuses', () => {
   const redis = new RedisNodes();
   let proxy: TcpProxy;
   let nodes: Redis[];
@@ -54,7 +54,7 @@ describe('a try that a quorum refuses', () => {
     return runInTrace(() => lock.run(id, () => tried(losesReply)), { locks: holder.locks }).finally(holder.end);
   }
 
-  it('leaves nothing on a node that was sent it twice, where a copy comes when the key is free', async () => {
+  it('A refused try leaves nothing on a node that got it twice, if the copy comes when the key is free', async () => {
     const { outcome, sent } = await refused(true);
     expect(outcome).toBeNull();
     const [command = '', ...args] = sent;
@@ -62,7 +62,7 @@ describe('a try that a quorum refuses', () => {
     expect((await new OldRedisStore({ client: nodes[0]! }).inspect(id)).holds).toEqual([]);
   });
 
-  it('costs no call more where each node was sent it once', async () => {
+  it('A refused try costs no further call if each node got it once', async () => {
     await runInTrace(
       async () => {
         const hold = await lock.acquire(id);
@@ -83,13 +83,13 @@ describe('a try that a quorum refuses', () => {
   }
 });
 
-describe('a release that too few nodes answered in time', () => {
+describe('A release that too few nodes answered in time', () => {
   const redis = new RedisNodes();
   beforeAll(() => redis.start(3));
   afterEach(() => redis.disconnect());
   afterAll(() => redis.stop());
 
-  it('is one when it is tried again, though the nodes need not remember any more what they answered', async () => {
+  it('A release is one when it is tried again, even if the nodes no longer remember what they answered', async () => {
     const clients = redis.connect();
     await Promise.all(clients.map((client) => client.ping()));
     // On a clock that stands, no node that is late is left to answer beside a quorum.

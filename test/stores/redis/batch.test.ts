@@ -81,7 +81,7 @@ class Wire {
   }
 }
 
-describe('a batch on Redis', () => {
+describe('A batch on Redis', () => {
   const stage = useRedis();
   const keys = Array.from({ length: 100 }, (_, index) => `order:${index}`);
   const waitMs = Number.POSITIVE_INFINITY;
@@ -96,7 +96,7 @@ describe('a batch on Redis', () => {
     }
   }
 
-  it('of 100 free keys is one round trip: all calls are sent before any reply, and so are all releases', async () => {
+  it('A batch of 100 free keys is one round trip: all calls are sent before any reply, and so are all releases', async () => {
     const wire = await Wire.to(stage.server.port);
     await using([new Redis(wire.port)], ([locks]) =>
       runInTrace(
@@ -123,7 +123,7 @@ describe('a batch on Redis', () => {
     await wire.close();
   });
 
-  it('never waits in a circle with another that names the same 100 keys in the opposite order', async () => {
+  it('A batch never deadlocks with another that names the same 100 keys in the opposite order', async () => {
     let inside = 0;
     let rounds = 0;
     await using([stage.connect(), stage.connect()], async (processes) => {
@@ -152,7 +152,7 @@ describe('a batch on Redis', () => {
     expect(rounds).toBe(60);
   });
 
-  it('is given back whole when one of its keys is not free in time', async () => {
+  it('A batch is released whole if one of its keys is not free in time', async () => {
     await using([stage.connect(), stage.connect()], async ([one, two]) => {
       const other = () => runInTrace(() => lock.acquireAll(keys, { waitMs: 20 }), { locks: two!, traceId: 'other' });
       await runInTrace(() => lock.run('order:50', () => expect(other()).rejects.toMatchObject({ key: 'order:50' })), {

@@ -120,7 +120,7 @@ describe('releases that the server remembers', () => {
   const stage = useRedis();
   const record = 'reenlock:{order:42}:lock';
 
-  it('are in the record, one a process, where all was answered', async () => {
+  it('Remembered releases are in the record, one for each process, if all was answered', async () => {
     const processes = [stage.deafProcess(), stage.deafProcess()];
     for (let round = 0; round < 20; round++) {
       for (const process of processes) {
@@ -135,7 +135,7 @@ describe('releases that the server remembers', () => {
     expect(await stage.client.keys('*')).toEqual([record]);
   });
 
-  it('are none where nothing was there, and nothing can come', async () => {
+  it('No release is remembered if nothing was there and nothing can come', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await stage.client.flushall();
@@ -143,7 +143,7 @@ describe('releases that the server remembers', () => {
     expect(await stage.client.keys('*')).toEqual([]);
   });
 
-  it('are all that is left in the queue when nobody waits any more', async () => {
+  it('Remembered releases are all that is left in the queue when nobody waits any more', async () => {
     const holder = stage.deafProcess().line();
     await holder.hold();
     const waiter = await stage.deafProcess().line().wait();
@@ -154,7 +154,7 @@ describe('releases that the server remembers', () => {
     expect(await stage.client.zrange('reenlock:{order:42}:queue', '0', '-1')).toEqual([`:ga${early.holdId}`]);
   });
 
-  it('are in the queue, and answered the same, where the record is full of them', async () => {
+  it('Releases are remembered in the queue, and answered the same, if the record is full of them', async () => {
     const lines = Array.from({ length: 40 }, () => stage.deafProcess().line());
     for (const line of lines) {
       await line.hold();
@@ -169,7 +169,7 @@ describe('releases that the server remembers', () => {
     expect((await next.hold()).isClaim).toBe(false);
   });
 
-  it('outlast an acquire that waited for the first connection, and was sent again on the next', async () => {
+  it('Remembered releases outlast an acquire that waited for the first connection, and was sent again on the next', async () => {
     const proxy = await TcpProxy.start(stage.server.port);
     const client = stage.connect({ port: proxy.port });
     stage.store = new RedisStore({ client });
@@ -192,7 +192,7 @@ describe('releases that the server remembers', () => {
     await proxy.stop();
   });
 
-  it('make room when their time is over, and the lock is as before', async () => {
+  it('Remembered releases make room when their time is over, and the lock is as before', async () => {
     for (let i = 0; i < 40; i++) {
       const line = stage.deafProcess().line();
       await line.hold();
@@ -210,7 +210,7 @@ describe('releases that the server remembers', () => {
     ['in the record', false],
     ['in the queue', true],
   ])(
-    'are there for longer than an hour where that was asked for, %s, whoever has the key meanwhile',
+    'Remembered releases last for longer than an hour if that was asked for, %s, whichever owner has the key meanwhile',
     async (_, isUnknown) => {
       const dayMs = 86_400_000;
       const line = stage.deafProcess().line();
@@ -231,7 +231,7 @@ describe('releases that the server remembers', () => {
     },
   );
 
-  it('for longer than an hour cost a lock its quick path no longer than that lasts', async () => {
+  it('Remembered releases of more than an hour cost a lock its quick path for that time only', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await line.release(3_600_100);
@@ -243,7 +243,7 @@ describe('releases that the server remembers', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
-  it('are as many as were sent and not answered', async () => {
+  it('As many releases are remembered as were sent and not answered', async () => {
     const process = stage.deafProcess();
     const lines = Array.from({ length: 3 }, () => process.line('owner'));
     for (const line of lines) await line.hold();

@@ -15,7 +15,7 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe('the channel of the Redis store', () => {
+describe('The channel of RedisStore', () => {
   const stage = useRedis();
 
   /** The connections that the server has, but for the application's own. */
@@ -50,12 +50,12 @@ describe('the channel of the Redis store', () => {
 
   const name = () => `process-${randomUUID()}`;
 
-  it('opens no connection before the first subscription', async () => {
+  it('No connection is opened before the first subscription', async () => {
     await stage.deafProcess().line().hold();
     expect(await connections()).toEqual([]);
   });
 
-  it('has one connection for all processes, and is in force when `subscribe` resolves', async () => {
+  it('One connection serves all processes, and is in force when `subscribe` resolves', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const open = await connections();
     expect(open).toHaveLength(1);
@@ -68,30 +68,33 @@ describe('the channel of the Redis store', () => {
   it.each([
     { name: 'ioredis 6', connect: (port: number) => new Redis(port) },
     { name: 'ioredis 5', connect: (port: number) => new Redis5(port) as unknown as Redis },
-  ])('takes another while the first is on its way, at any moment of that ($name)', async ({ connect }) => {
-    for (const moment of ['connect', 'ready']) {
-      const client = connect(stage.server.port);
-      await client.ping();
-      const duplicate = jest.spyOn(client, 'duplicate');
-      const channel = new RedisChannel(client, 'grants:');
-      const { listen, messages } = listener();
-      const first = channel.subscribe('first', listen);
-      const connection = duplicate.mock.results[0]?.value as Redis;
-      await once(connection, moment);
-      const ends = await Promise.all([
-        first,
-        channel.subscribe('second', () => {}),
-        channel.subscribe('third', listen),
-      ]);
-      expect(await stage.client.pubsub('CHANNELS')).toHaveLength(3);
-      expect(messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
-      for (const end of ends) await end();
-      client.disconnect();
-      await until(async () => (await connections()).length === 0);
-    }
-  });
+  ])(
+    'The channel takes another subscription while the first is on its way, at any moment of that ($name)',
+    async ({ connect }) => {
+      for (const moment of ['connect', 'ready']) {
+        const client = connect(stage.server.port);
+        await client.ping();
+        const duplicate = jest.spyOn(client, 'duplicate');
+        const channel = new RedisChannel(client, 'grants:');
+        const { listen, messages } = listener();
+        const first = channel.subscribe('first', listen);
+        const connection = duplicate.mock.results[0]?.value as Redis;
+        await once(connection, moment);
+        const ends = await Promise.all([
+          first,
+          channel.subscribe('second', () => {}),
+          channel.subscribe('third', listen),
+        ]);
+        expect(await stage.client.pubsub('CHANNELS')).toHaveLength(3);
+        expect(messages.filter(({ kind }) => kind === 'fault')).toEqual([]);
+        for (const end of ends) await end();
+        client.disconnect();
+        await until(async () => (await connections()).length === 0);
+      }
+    },
+  );
 
-  it('is subscribed in no database but the first, whichever the client uses', async () => {
+  it('The channel is subscribed in the first database, whichever the client uses', async () => {
     const client = stage.connect({ db: 3 });
     const end = await new RedisStore({ client }).subscribe(name(), () => {});
     const list = await connections();
@@ -101,7 +104,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('closes the connection with the last subscription, and opens another when there is a new one', async () => {
+  it('The connection closes with the last subscription, and a new subscription opens another', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     await one.leave();
     await until(async () => / sub=1 /.test((await connections()).join()));
@@ -117,7 +120,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('hears of free keys only as long as somebody wants to', async () => {
+  it('The channel reports free keys only as long as a process asks for it', async () => {
     const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
     expect(await connections()).toEqual([expect.stringMatching(/ sub=3 /)]);
     await one.leave();
@@ -129,7 +132,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('hears of free keys on a connection that was there before, and again on the next one', async () => {
+  it('The channel reports free keys on a connection that was there before, and again on the next one', async () => {
     const { listen, next } = listener();
     await stage.process();
     const end = await stage.store.subscribe(name(), listen, { freed: true });
@@ -142,7 +145,7 @@ describe('the channel of the Redis store', () => {
     await end();
   });
 
-  it('ends a subscription once, though it is asked twice', async () => {
+  it('A subscription ends once, even if it is ended twice', async () => {
     const listening = await stage.process();
     const unsubscribe = await stage.store.subscribe(name(), () => {});
     await unsubscribe();
@@ -151,7 +154,7 @@ describe('the channel of the Redis store', () => {
     expect(await listening.heard()).toEqual([]);
   });
 
-  it('passes nothing on after its end', async () => {
+  it('A subscription passes nothing on after its end', async () => {
     const { listen, messages, next } = listener();
     const process = name();
     const unsubscribe = await stage.store.subscribe(process, listen);
@@ -163,7 +166,7 @@ describe('the channel of the Redis store', () => {
     expect(messages).toEqual([]);
   });
 
-  it('passes on to each process what is its own, and ignores what it does not understand', async () => {
+  it('Each process gets its own messages, and a malformed message is ignored', async () => {
     const [one, two] = [listener(), listener()];
     const names = [name(), name()] as const;
     const ends = [await stage.store.subscribe(names[0], one.listen), await stage.store.subscribe(names[1], two.listen)];
@@ -178,7 +181,7 @@ describe('the channel of the Redis store', () => {
     for (const end of ends) await end();
   });
 
-  it('mends itself when its connection is killed: tells `resubscribed` when messages arrive again', async () => {
+  it('The channel reconnects when its connection is killed, and reports `resubscribed` when messages arrive again', async () => {
     const { listen, next } = listener();
     const process = name();
     const unsubscribe = await stage.store.subscribe(process, listen);
@@ -193,7 +196,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('mends itself when the server was restarted, after telling of the fault', async () => {
+  it('The channel reconnects when the server was restarted, after it reported the fault', async () => {
     const { listen, next } = listener();
     const process = name();
     const unsubscribe = await stage.store.subscribe(process, listen);
@@ -207,7 +210,7 @@ describe('the channel of the Redis store', () => {
     await unsubscribe();
   });
 
-  it('mends itself when the password was changed, as the application changes it in the options of its client', async () => {
+  it('The channel reconnects when the password was changed, as the application changes it in the options of its client', async () => {
     await stage.client.call('ACL', 'SETUSER', 'locks', 'on', '>first', '~*', '&*', '+@all');
     const client = stage.connect({ username: 'locks', password: 'first' });
     const { listen, next } = listener();
@@ -230,7 +233,7 @@ describe('the channel of the Redis store', () => {
     await stage.client.call('ACL', 'DELUSER', 'locks');
   });
 
-  it('mends itself when no Sentinel was to be found, though its client would have given up', async () => {
+  it('The channel reconnects when no Sentinel was to be found, even if its client would have given up', async () => {
     const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${stage.server.port} 1\n` });
     const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
     const client = new Redis({ name: 'main', sentinels, sentinelRetryStrategy: () => null });
@@ -288,7 +291,7 @@ describe('the channel of the Redis store', () => {
     return connection.split(' ')[0];
   }
 
-  it('leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
+  it('The channel leaves neither a connection nor a timer when it ends while a ping is on its way', async () => {
     const clock = new ManualClock();
     const client = stage.connect();
     const duplicate = jest.spyOn(client, 'duplicate');
@@ -306,7 +309,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('stays on a connection whose pings are refused: that is an answer', async () => {
+  it('The channel stays on a connection whose pings are refused: that is a reply', async () => {
     await stage.client.call('ACL', 'SETUSER', 'silent', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-ping');
     const client = stage.connect({ username: 'silent', password: 'any' });
     const clock = new ManualClock();
@@ -327,7 +330,7 @@ describe('the channel of the Redis store', () => {
   });
 
   it.each(['reconnecting', 'connecting', 'connect', 'ready'])(
-    'ends for all at once, whatever becomes of its connection: it is `%s`',
+    'The channel ends for all at once, whatever becomes of its connection: it is `%s`',
     async (state) => {
       const client = stage.connect();
       const duplicate = jest.spyOn(client, 'duplicate');
@@ -343,7 +346,7 @@ describe('the channel of the Redis store', () => {
     },
   );
 
-  it('leaves no rejection behind when it ends while it subscribes again', async () => {
+  it('The channel leaves no rejection behind if it ends while it subscribes again', async () => {
     const client = stage.connect({ db: 1 });
     const duplicate = jest.spyOn(client, 'duplicate');
     const channel = new RedisChannel(client, 'grants:');
@@ -362,7 +365,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('tells of the fault when it may not subscribe again, and tries in place of each ping', async () => {
+  it('The channel reports the fault if it may not subscribe again, and tries in place of each ping', async () => {
     const rights = ['reset', 'on', 'nopass', '~*', '+@all'];
     await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
     const guest = stage.connect({ username: 'guest', password: 'any' });
@@ -390,7 +393,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('that is not in force in time is a LockStoreError, and its connection is closed', async () => {
+  it('A subscription that is not in force in time is a LockStoreError, and its connection is closed', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(stage.client, 'grants:', clock);
     stage.server.pause();
@@ -402,7 +405,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('waits for a server that is away, though its client would have given up', async () => {
+  it('A subscription waits for a server that is away, even if its client would have given up', async () => {
     const client = stage.connect({ maxRetriesPerRequest: 0 });
     await client.ping();
     client.on('error', () => {});
@@ -414,7 +417,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('that is not in force in time leaves the other subscriptions as they are', async () => {
+  it('A subscription that is not in force in time leaves the others as they are', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(stage.client, 'grants:', clock);
     const { listen, next } = listener();
@@ -432,7 +435,7 @@ describe('the channel of the Redis store', () => {
     await until(() => clock.timerCount === 0);
   });
 
-  it('that is not in force in time is none later, when its connection is made', async () => {
+  it('A subscription that is not in force in time does not come into force when its connection is made', async () => {
     const clock = new ManualClock();
     const duplicate = jest.spyOn(stage.client, 'duplicate');
     const channel = new RedisChannel(stage.client, 'grants:', clock);
@@ -463,7 +466,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('whose end the server does not answer in time says so', async () => {
+  it('The end of a subscription that the server does not answer in time is reported', async () => {
     const clock = new ManualClock();
     const channel = new RedisChannel(stage.client, 'grants:', clock);
     const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;
@@ -476,7 +479,7 @@ describe('the channel of the Redis store', () => {
     await until(async () => (await connections()).length === 0);
   });
 
-  it('that the server refuses is a LockStoreError, and its connection is closed', async () => {
+  it('A subscription that the server refuses is a LockStoreError, and its connection is closed', async () => {
     await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
     const mute = stage.connect({ username: 'mute', password: 'any' });
     await mute.ping();

@@ -28,7 +28,7 @@ describe("the application's client", () => {
   afterAll(() => replica.stop());
 
   describe.each(Object.keys(uses))('of a %s', (kind) => {
-    it.each(Object.keys(clients))('is neither changed nor closed by anything that it does (%s)', async (version) => {
+    it.each(Object.keys(clients))('The client is neither changed nor closed by any call (%s)', async (version) => {
       const client = clients[version]!({ keyPrefix: 'app:' });
       await client.ping();
       const before = looksOf(client);
@@ -59,20 +59,23 @@ describe("the application's client", () => {
   describe.each(Object.keys(protocols))('speaking %s', (name) => {
     const [options, version] = protocols[name]!;
 
-    it.each(['RedisStore', 'CasStore'])('serves a %s, whose own connections speak the same', async (kind) => {
-      const client = stage.connect(options);
-      const duplicate = jest.spyOn(client, 'duplicate');
-      await uses[kind]!(stage, client);
-      jest.restoreAllMocks();
-      const own = duplicate.mock.results.map(({ value }) => value as Redis);
-      expect(own.length).toBeGreaterThan(0);
-      const spoken = [client, ...own].map((connection) => (connection.options as { protocol?: number }).protocol);
-      expect(spoken).toEqual(spoken.map(() => version));
-      expect(await client.client('LIST')).toMatch(
-        new RegExp(`^id=${await client.client('ID')} .* resp=${version}`, 'm'),
-      );
-      client.disconnect();
-    });
+    it.each(['RedisStore', 'CasStore'])(
+      'The store serves a %s, and its own connections use the same protocol',
+      async (kind) => {
+        const client = stage.connect(options);
+        const duplicate = jest.spyOn(client, 'duplicate');
+        await uses[kind]!(stage, client);
+        jest.restoreAllMocks();
+        const own = duplicate.mock.results.map(({ value }) => value as Redis);
+        expect(own.length).toBeGreaterThan(0);
+        const spoken = [client, ...own].map((connection) => (connection.options as { protocol?: number }).protocol);
+        expect(spoken).toEqual(spoken.map(() => version));
+        expect(await client.client('LIST')).toMatch(
+          new RegExp(`^id=${await client.client('ID')} .* resp=${version}`, 'm'),
+        );
+        client.disconnect();
+      },
+    );
   });
 
   it.each([
@@ -84,44 +87,50 @@ describe("the application's client", () => {
     { name: 'gives up at once', options: { maxRetriesPerRequest: 0, retryStrategy: () => null } },
     { name: 'does not subscribe again by itself', options: { autoResubscribe: false } },
     { name: 'has a time limit for commands', options: { commandTimeout: longMs } },
-  ] satisfies { name: string; options: RedisOptions }[])('may be one that $name', async ({ options }) => {
+  ] satisfies { name: string; options: RedisOptions }[])('The client may be one that $name', async ({ options }) => {
     const client = stage.connect(options);
     await uses.RedisStore!(stage, client);
     expect(client.status).toBe('ready');
     client.disconnect();
   });
 
-  it.each(Object.keys(uses))('may select another database: the locks of a %s are all in that one', async (kind) => {
-    const client = stage.connect({ db: 1 });
-    for (const db of [2, 3, 1]) {
-      await client.select(db);
-      await uses[kind]!(stage, client);
-    }
-    const keyspace = (await stage.client.info('keyspace')).match(/^db\d+:keys=\d+/gm);
-    expect(keyspace).toEqual(['db1:keys=1', 'db2:keys=1', 'db3:keys=1']);
-    client.disconnect();
-  });
+  it.each(Object.keys(uses))(
+    'The client may select another database: the locks of a %s are all in that one',
+    async (kind) => {
+      const client = stage.connect({ db: 1 });
+      for (const db of [2, 3, 1]) {
+        await client.select(db);
+        await uses[kind]!(stage, client);
+      }
+      const keyspace = (await stage.client.info('keyspace')).match(/^db\d+:keys=\d+/gm);
+      expect(keyspace).toEqual(['db1:keys=1', 'db2:keys=1', 'db3:keys=1']);
+      client.disconnect();
+    },
+  );
 
-  it.each(Object.keys(clients))('connects anew with a `socketTimeout` when it is half-open (%s)', async (version) => {
-    const proxy = await TcpProxy.start(stage.server.port);
-    const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });
-    client.on('error', () => {});
-    await client.ping();
-    proxy.halfOpen('commands');
-    stage.store = new RedisStore({ client });
-    expect(await stage.deafProcess().line().status()).toBe('granted');
-    client.disconnect();
-    await proxy.stop();
-  });
+  it.each(Object.keys(clients))(
+    'The store reconnects with a `socketTimeout` when the connection is half-open (%s)',
+    async (version) => {
+      const proxy = await TcpProxy.start(stage.server.port);
+      const client = clients[version]!({ port: proxy.port, socketTimeout: 200 });
+      client.on('error', () => {});
+      await client.ping();
+      proxy.halfOpen('commands');
+      stage.store = new RedisStore({ client });
+      expect(await stage.deafProcess().line().status()).toBe('granted');
+      client.disconnect();
+      await proxy.stop();
+    },
+  );
 
-  it('may be one without an offline queue', async () => {
+  it('The client may be one without an offline queue', async () => {
     const client = stage.connect({ enableOfflineQueue: false });
     await new Promise((resolve) => client.once('ready', resolve));
     await uses.RedisStore!(stage, client);
     client.disconnect();
   });
 
-  it('may serve several stores, each with keys of its own', async () => {
+  it('The client may serve several stores, each with keys of its own', async () => {
     const stores = ['a:', 'b:'].map((prefix) => new RedisStore({ client: stage.client, prefix }));
     for (const store of stores) {
       stage.store = store;
@@ -130,7 +139,7 @@ describe("the application's client", () => {
     expect((await stage.client.keys('*')).sort()).toEqual(['a:{order:42}:lock', 'b:{order:42}:lock']);
   });
 
-  it('is shared by stores of the same prefix: what one grants, the other knows', async () => {
+  it('Stores of the same prefix share what they know: what one grants, the other sees', async () => {
     const process = await stage.process();
     const line = process.line();
     await line.hold();
@@ -139,7 +148,7 @@ describe("the application's client", () => {
   });
 
   it.each([undefined, null, 'redis://localhost', {}, { evalsha() {} }])(
-    'must be one: %p is a LockConfigError',
+    '%p is no client: a LockConfigError',
     (client) => {
       expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(LockConfigError);
       expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(
@@ -149,7 +158,7 @@ describe("the application's client", () => {
   );
 
   it.each(['{}', 'app:{}', 'a}{}{b'])(
-    'goes with no key prefix like %j, which takes the hash tag from every key',
+    'A client with a key prefix like %j is refused, since it takes the hash tag from every key',
     (keyPrefix) => {
       const client = stage.connect({ keyPrefix });
       expect(() => new RedisStore({ client })).toThrow(LockConfigError);
@@ -158,7 +167,7 @@ describe("the application's client", () => {
     },
   );
 
-  it.each(['a{b', 'a}b', 'a b', 'a\n', 42])('goes with no prefix like %j', (prefix) => {
+  it.each(['a{b', 'a}b', 'a b', 'a\n', 42])('A store with a prefix like %j is refused', (prefix) => {
     expect(() => new RedisStore({ client: stage.client, prefix: prefix as string })).toThrow('Expected `prefix` to be');
   });
 });

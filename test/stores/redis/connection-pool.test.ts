@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-describe('the connections of pool', () => {
+describe('The connections of a pool', () => {
   const stage = useRedis();
   const clock = new ManualClock();
   let pool: ConnectionPool;
@@ -29,7 +29,7 @@ describe('the connections of pool', () => {
 
   const ping = (connection: Redis) => connection.ping();
 
-  it('are kept for the next one, and closed with all of them', async () => {
+  it('Connections are kept for the next transaction, and closed with the pool', async () => {
     await pool.run(ping);
     expect([await count(), clock.timerCount]).toEqual([1, 1]);
     pool.close();
@@ -37,7 +37,7 @@ describe('the connections of pool', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('are closed as soon as their transaction has ended, where all were closed meanwhile', async () => {
+  it('Connections close when their transaction ends if the pool was closed meanwhile', async () => {
     await pool.run(async (connection) => {
       await connection.ping();
       pool.close();
@@ -46,7 +46,7 @@ describe('the connections of pool', () => {
     await until(async () => (await count()) === 0);
   });
 
-  it('serve a transaction that comes later, and are kept no longer than it takes', async () => {
+  it('Connections serve a later transaction, and are kept no longer than it takes', async () => {
     pool.close();
     expect(await Promise.all([1, 2, 3, 4, 5].map(() => pool.run(ping)))).toEqual(Array(5).fill('PONG'));
     expect(clock.timerCount).toBe(0);
@@ -56,7 +56,7 @@ describe('the connections of pool', () => {
     expect([await count(), clock.timerCount]).toEqual([1, 1]);
   });
 
-  it('are in the database that the client has selected since, though one is kept of another', async () => {
+  it('Connections are in the database that the client has selected since, even if one of another is kept', async () => {
     const database = async (connection: Redis) => /\bdb=(\d+)/.exec(String(await connection.client('INFO')))?.[1];
     expect(await pool.run(database)).toBe('0');
     await stage.client.select(2);
@@ -66,7 +66,7 @@ describe('the connections of pool', () => {
     await until(async () => (await count()) === 1);
   });
 
-  it('are opened anew where one that was kept is lost', async () => {
+  it('A kept connection that is lost is opened anew', async () => {
     const lost = await pool.run(async (connection) => connection);
     const closed = once(lost, 'end');
     lost.stream.destroy();
@@ -74,7 +74,7 @@ describe('the connections of pool', () => {
     expect(await pool.run(ping)).toBe('PONG');
   });
 
-  it('are lent in the order in which they were asked for', async () => {
+  it('Connections are lent in the order of the requests', async () => {
     const order: number[] = [];
     const asked = Array.from({ length: 9 }, (_, n) => pool.run(async () => void order.push(n)));
     await Promise.all(asked);
@@ -82,14 +82,14 @@ describe('the connections of pool', () => {
     expect(order.filter((n) => n >= 4)).toEqual([4, 5, 6, 7, 8]);
   });
 
-  it('tell what the server said, whatever the client would do then', async () => {
+  it('Connections report what the server said, whatever the client would do then', async () => {
     const client = stage.connect({ reconnectOnError: () => 2 });
     const others = new ConnectionPool(client, clock);
     await expect(others.run((connection) => connection.call('NONE'))).rejects.toThrow('unknown command');
     client.disconnect();
   });
 
-  it('are kept by a store that waits for replicas until its last subscriber has gone', async () => {
+  it('Connections of a store that waits for replicas are kept until its last subscriber has gone', async () => {
     stage.store = new RedisStore({ client: stage.client, waitReplicas: 1 });
     const [one, two] = [await stage.process(), await stage.process()];
     const ask = async () => expect(await stage.deafProcess().line().renew(1)).toMatchObject({ status: 'lost' });

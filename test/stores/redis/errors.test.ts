@@ -14,7 +14,7 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('what a server answers to a script', () => {
+describe('What a server answers to a script', () => {
   const fake = new FakeRedis();
   const stage = new StoreStage();
   let client: Redis;
@@ -63,7 +63,7 @@ describe('what a server answers to a script', () => {
     ['MOVED 3999 127.0.0.1:6381', 'MOVED'],
     ['ASK 3999 127.0.0.1:6381', 'ASK'],
     ['TRYAGAIN Multiple keys request during rehashing of slot', 'TRYAGAIN'],
-  ])('-%s: nothing was applied', async (answer, code) => {
+  ])('-%s means that nothing was applied', async (answer, code) => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) {
       expect(error).toBeInstanceOf(LockStoreError);
@@ -79,7 +79,7 @@ describe('what a server answers to a script', () => {
     'NOREPLICAS Not enough good replicas to write.',
     'loading, in small letters',
     'LOADINGS',
-  ])('-%s: what was applied is unknown', async (answer) => {
+  ])('-%s leaves the outcome unknown', async (answer) => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
@@ -92,7 +92,7 @@ describe('what a server answers to a script', () => {
     }
   });
 
-  it('a connection that ends before the answer leaves it unknown, for each of the calls of a turn', async () => {
+  it('A connection that ends before the reply leaves the outcome unknown, for each call of a turn', async () => {
     fake.answer = 'hang up';
     for (const error of await errors()) {
       expect(error).toBeInstanceOf(LockStoreError);
@@ -103,7 +103,7 @@ describe('what a server answers to a script', () => {
   it.each([
     ['was made on a connection', true],
     ['waited for the first one', false],
-  ])('a refusal of a call that %s, and was sent again, leaves it unknown', async (_, isConnected) => {
+  ])('A refusal of a call that %s, and was sent again, leaves the outcome unknown', async (_, isConnected) => {
     const again = new Redis(fake.port, { protocol: 2, enableReadyCheck: false, retryStrategy: () => 10 });
     again.on('error', () => {});
     stage.store = new RedisStore({ client: again });
@@ -120,20 +120,20 @@ describe('what a server answers to a script', () => {
     again.disconnect();
   });
 
-  it.each(['*0', '*1\r\n*0'])('an answer that is none of ours (%j) settles every call', async (answer) => {
+  it.each(['*0', '*1\r\n*0'])('A reply of another kind (%j) settles every call', async (answer) => {
     fake.answer = answer;
     expect(await errors()).toHaveLength(5);
   });
 
   it.each(['$-1', '+OK', '+QUEUED', ':-5'])(
-    'an answer that is none of a script (%j) says nothing: what was applied is unknown',
+    'A reply that no script gives (%j) leaves the outcome unknown',
     async (answer) => {
       fake.answer = answer;
       for (const error of await errors()) expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
     },
   );
 
-  it('after NOSCRIPT the source is sent, once', async () => {
+  it('After NOSCRIPT the source is sent, once', async () => {
     fake.commands.length = 0;
     fake.answer = '-NOSCRIPT No matching script. Please use EVAL.';
     const line = stage.deafProcess().line();
@@ -142,10 +142,10 @@ describe('what a server answers to a script', () => {
   });
 });
 
-describe('on a real server', () => {
+describe('Errors of a real server', () => {
   const stage = useRedis();
 
-  it('after a MULTI of the application on its client nothing is granted, renewed or released', async () => {
+  it('After a MULTI of the application on its client, nothing is granted, renewed or released', async () => {
     const client = stage.connect();
     stage.store = new RedisStore({ client });
     const process = stage.deafProcess();
@@ -166,7 +166,7 @@ describe('on a real server', () => {
     client.disconnect();
   });
 
-  it('the message and the error shown to clients name no key, owner or server; the cause has them', async () => {
+  it('The message and the error shown to clients name no key, owner or server, and the cause has them', async () => {
     await stage.client.sadd('reenlock:{order:42}:lock', 'member');
     const line = stage.deafProcess().line('owner-secret');
     const error = (await line.ask().catch((reason: unknown) => reason)) as LockStoreError;
@@ -178,7 +178,7 @@ describe('on a real server', () => {
   it.each([
     ['ioredis 6', Redis],
     ['ioredis 5', Redis5 as unknown as typeof Redis],
-  ])('a login that the server refuses is told of, by %s, without the password', async (_, Client) => {
+  ])('A login that the server refuses is reported, by %s, without the password', async (_, Client) => {
     await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
     const { port } = stage.server;
     const client = new Client({
@@ -205,7 +205,7 @@ describe('on a real server', () => {
     expect(printed).not.toContain('hunter2');
   });
 
-  it('a user without any channel is never told that what was applied was not', async () => {
+  it('A user without any channel is never told that an applied call was not applied', async () => {
     await stage.client.call('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', 'resetchannels');
     const mute = stage.connect({ username: 'mute', password: 'any' });
     const process = await stage.process();
@@ -222,7 +222,7 @@ describe('on a real server', () => {
     expect(outcome).not.toMatchObject({ outcome: 'not-applied' });
   });
 
-  it('a paused server settles nothing; what was sent is done when it goes on', async () => {
+  it('A paused server settles nothing, and what was sent is done when it goes on', async () => {
     const line = stage.deafProcess().line();
     await stage.client.ping();
     stage.server.pause();
@@ -236,7 +236,7 @@ describe('on a real server', () => {
     expect((await reply).status).toBe('granted');
   });
 
-  it('calls in flight when the server dies reject, and the next ones find the new server', async () => {
+  it('Calls in flight when the server dies reject, and the next ones find the new server', async () => {
     const client = stage.connect({ maxRetriesPerRequest: 0 });
     client.on('error', () => {});
     stage.store = new RedisStore({ client });

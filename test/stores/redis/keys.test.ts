@@ -9,7 +9,7 @@ import { longMs, shortMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('the keys of the Redis store', () => {
+describe('The keys of RedisStore', () => {
   const stage = useRedis();
 
   /** Leaves a hold, a waiter and a release that is remembered: every kind of key that there is. */
@@ -22,7 +22,7 @@ describe('the keys of the Redis store', () => {
 
   const nasty = ['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', '%', '%{%}', ' ', 'ключ', '🔒', '\u0000', 'a|b'];
 
-  it.each([...nasty, 'x'.repeat(300), '{'.repeat(300)])('of one lock share a hash slot: %j', async (key) => {
+  it.each([...nasty, 'x'.repeat(300), '{'.repeat(300)])('The keys of one lock share a hash slot: %j', async (key) => {
     for (const options of [{}, { prefix: '' }, { prefix: 'a:b/' }]) {
       await stage.client.flushall();
       stage.store = new RedisStore({ client: stage.client, ...options });
@@ -33,30 +33,33 @@ describe('the keys of the Redis store', () => {
     }
   });
 
-  it.each(['shop:', '{shop}:', 'sh{op', 'sh}op'])('share it behind the key prefix %j, too', async (keyPrefix) => {
-    const client = stage.connect({ keyPrefix });
-    stage.store = new RedisStore({ client });
-    await useEveryKey(lockName('{a}').id);
-    client.disconnect();
-    const keys = await stage.client.keys('*');
-    expect(keys.filter((name) => name.startsWith(keyPrefix))).toHaveLength(2);
-    expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
-  });
+  it.each(['shop:', '{shop}:', 'sh{op', 'sh}op'])(
+    'The keys of one lock share a hash slot behind the key prefix %j, too',
+    async (keyPrefix) => {
+      const client = stage.connect({ keyPrefix });
+      stage.store = new RedisStore({ client });
+      await useEveryKey(lockName('{a}').id);
+      client.disconnect();
+      const keys = await stage.client.keys('*');
+      expect(keys.filter((name) => name.startsWith(keyPrefix))).toHaveLength(2);
+      expect(new Set(keys.map((name) => slotOf(name))).size).toBe(1);
+    },
+  );
 
-  it('of different locks are spread over the slots', async () => {
+  it('The keys of different locks are spread over the slots', async () => {
     for (let index = 0; index < 20; index++) await useEveryKey(lockName(`order:${index}`).id);
     const keys = await stage.client.keys('*');
     expect(new Set(keys.map((name) => slotOf(name))).size).toBeGreaterThan(10);
   });
 
-  it('never mix one lock with another, whatever the names', async () => {
+  it('Keys never mix one lock with another, whatever the names', async () => {
     const names = nasty.map((key) => lockName(key).id);
     const process = stage.deafProcess();
     for (const id of names) await process.line(undefined, { id }).hold();
     for (const id of names) expect((await stage.inspect(id)).holds).toHaveLength(1);
   });
 
-  it('have an expiry, all of them, after any operations', async () => {
+  it('All keys have an expiry after any operation', async () => {
     const step = fc.record({ line: fc.nat(5), operation: fc.nat(5) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -86,7 +89,7 @@ describe('the keys of the Redis store', () => {
     return (await stage.client.pttl(name)) < 0;
   }
 
-  it('outlast what they are about', async () => {
+  it('Keys outlast what they are about', async () => {
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
     await stage
@@ -105,7 +108,7 @@ describe('the keys of the Redis store', () => {
     }
   });
 
-  it.each([900_000, 1_200_000])('outlast a lease of %i ms by an hour', async (leaseMs) => {
+  it.each([900_000, 1_200_000])('Keys outlast a lease of %i ms by an hour', async (leaseMs) => {
     const line = stage.deafProcess().line();
     await line.hold({ leaseMs });
     const record = 'reenlock:{order:42}:lock';
@@ -114,7 +117,7 @@ describe('the keys of the Redis store', () => {
     expect(await stage.client.pttl(record)).toBeGreaterThan(leaseMs + 3_500_000);
   });
 
-  it('outlast a claim that is longer than the lease before it', async () => {
+  it('Keys outlast a claim that is longer than the lease before it', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     for (const process of [one, two]) {
       const holder = one.line();
@@ -127,7 +130,7 @@ describe('the keys of the Redis store', () => {
     }
   });
 
-  it('are gone after the last release, but for the small record that keeps the fence rising', async () => {
+  it('Keys are gone after the last release, except the small record that keeps the fence rising', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const holder = one.line('owner');
     await holder.hold();
@@ -144,7 +147,7 @@ describe('the keys of the Redis store', () => {
     expect(await stage.client.pttl(keys[0]!)).toBeLessThanOrEqual(4_601_000);
   });
 
-  it('of a queue are gone when the processes that waited in it are', async () => {
+  it('The keys of a queue are gone when the processes that waited in it are gone', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();
@@ -156,7 +159,7 @@ describe('the keys of the Redis store', () => {
     expect((await process.line().ask()).status).toBe('granted');
   });
 
-  it('keep the fence rising also where the clock of the server was set back', async () => {
+  it('Keys keep the fence rising even if the clock of the server was set back', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     const { fence } = await line.hold();
@@ -180,7 +183,7 @@ describe('the keys of the Redis store', () => {
 });
 
 describe('slotOf', () => {
-  it('is what the specification of Redis Cluster says', () => {
+  it('slotOf is what the specification of Redis Cluster says', () => {
     expect(slotOf('123456789')).toBe(0x31c3);
     expect(slotOf('{user1000}.following')).toBe(slotOf('{user1000}.followers'));
     expect(slotOf('foo{}{bar}')).not.toBe(slotOf('bar'));

@@ -6,7 +6,7 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('on a server at its `maxmemory`, with `noeviction`', () => {
+describe('A server at its `maxmemory`, with `noeviction`', () => {
   const stage = useRedis(['--maxmemory', '16mb', '--maxmemory-policy', 'noeviction']);
 
   /** From here on the server refuses whatever needs memory, also after a lock's few bytes were freed. */
@@ -19,7 +19,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
 
   const outOfMemory = { outcome: 'not-applied', message: 'The lock store answered OOM to acquire' };
 
-  it('a fresh acquire is refused with a typed error, and leaves nothing', async () => {
+  it('At maxmemory, an acquire of a new key is refused with a typed error, and leaves nothing', async () => {
     await fill();
     const line = stage.deafProcess().line();
     const error: unknown = await line.ask().catch((reason: unknown) => reason);
@@ -32,7 +32,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.ask()).mayArriveLater).toBe(false);
   });
 
-  it('an acquire of a key that was used before is refused, too, and leaves it free', async () => {
+  it('At maxmemory, an acquire of a key that was used before is refused, too, and leaves it free', async () => {
     const process = stage.deafProcess();
     const line = process.line();
     await line.hold();
@@ -42,7 +42,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
   });
 
-  it('a new waiter is refused, and leaves neither an entry nor a count', async () => {
+  it('At maxmemory, a new waiter is refused, and leaves neither an entry nor a count', async () => {
     const process = stage.deafProcess();
     const holder = process.line();
     await holder.hold();
@@ -53,7 +53,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.client.keys('reenlock:*')).toEqual(keys);
   });
 
-  it('a release, a renewal and an inspection succeed', async () => {
+  it('At maxmemory, a release, a renewal and an inspection succeed', async () => {
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
     await fill();
@@ -62,7 +62,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.release()).status).toBe('released');
   });
 
-  it('a release with a tombstone succeeds, and is remembered', async () => {
+  it('At maxmemory, a release with a tombstone succeeds, and is remembered', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await fill();
@@ -71,7 +71,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
-  it('a release succeeds, and is remembered, also where an acquire of it may come yet', async () => {
+  it('At maxmemory, a release succeeds, and is remembered, even if an acquire of it may still come', async () => {
     const line = stage.deafProcess().line();
     await line.hold();
     await fill();
@@ -79,7 +79,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await line.ask()).status).toBe('cancelled');
   });
 
-  it('renewals and releases of several who read succeed', async () => {
+  it('At maxmemory, renewals and releases of several readers succeed', async () => {
     const process = stage.deafProcess();
     const readers = [process.reader(), process.reader(), process.reader()] as const;
     for (const reader of readers) await reader.hold();
@@ -90,7 +90,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
   });
 
-  it('a cancel, with and without a tombstone, and a release of nothing succeed', async () => {
+  it('At maxmemory, a cancel, with and without a tombstone, and a release of nothing succeed', async () => {
     const process = stage.deafProcess();
     await process.line().hold();
     const [first, second] = [await process.line().wait(), await process.line().wait()];
@@ -101,7 +101,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect((await stage.order()).waiters).toEqual([]);
   });
 
-  it('polls succeed and hand-offs go on, from process to process, until the queue is empty', async () => {
+  it('At maxmemory, polls succeed and hand-offs go on, from process to process, until the queue is empty', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     const holder = one.line();
     await holder.hold();
@@ -120,7 +120,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await stage.order()).toEqual({ holds: [], waiters: [] });
   });
 
-  it('who waits for what can be told, and told no more', async () => {
+  it('At maxmemory, the edges of waiters can be read, and no more can be written', async () => {
     await fill();
     const edges = stage.store.edges!;
     const edge = { request: stage.deafProcess().line().request, traceId: 'trace', key };
@@ -130,7 +130,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     expect(await edges.of('owner')).toEqual([]);
   });
 
-  it('a force release succeeds and hands on', async () => {
+  it('At maxmemory, a forced release succeeds and hands over', async () => {
     const process = await stage.process();
     const { fence } = await process.line().hold();
     const waiter = await process.line().wait();
@@ -139,7 +139,7 @@ describe('on a server at its `maxmemory`, with `noeviction`', () => {
     await process.granted(waiter);
   });
 
-  it('passing over an unreachable process succeeds', async () => {
+  it('At maxmemory, an unreachable process is passed over', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();

@@ -22,7 +22,7 @@ describe('RedisStore', () => {
     [1, 11_000, false],
     [100, 999_000, true],
     [100, 1_001_000, false],
-  ])('lets priority %i before a waiter who came %i ms earlier: %s', async (priority, ms, isBefore) => {
+  ])('Priority %i is before a waiter that came %i ms earlier: %s', async (priority, ms, isBefore) => {
     const process = await stage.process();
     await process.line().hold();
     const low = await process.line().wait();
@@ -36,7 +36,7 @@ describe('RedisStore', () => {
     expect(nowMs - aged.sinceMs).toBeGreaterThan(ms - 1);
   });
 
-  it('lets a long row of readers in with two calls: each does a bounded piece of work', async () => {
+  it('A long row of readers is let in with two calls: each does a bounded piece of work', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();
@@ -52,7 +52,7 @@ describe('RedisStore', () => {
     expect((await stage.order()).holds.sort()).toEqual(readers.map(({ holdId }) => holdId).sort());
   });
 
-  it('names locks of its own prefix only, also where the client has one', async () => {
+  it('A listing names locks of its own prefix only, even if the client has a prefix, too', async () => {
     const client = stage.connect({ keyPrefix: 'a*:' });
     const own = new RedisStore({ client, prefix: 'p?:' });
     const request = { ...stage.deafProcess().line().request, id: 'own' };
@@ -65,7 +65,7 @@ describe('RedisStore', () => {
     client.disconnect();
   });
 
-  it('inspects none of the locks that were used and are free, by their records', async () => {
+  it('A listing inspects no lock that its record shows to be free', async () => {
     const process = stage.deafProcess();
     for (const id of ['once', 'twice', 'waited']) {
       const line = process.line(undefined, { id });
@@ -90,7 +90,7 @@ describe('RedisStore', () => {
     expect(inspected.sort()).toEqual(['held', 'read']);
   });
 
-  it('names as many locks in a page as it is asked to look at, and each of them once, though SCAN may tell it twice', async () => {
+  it('A page names as many locks as it is asked to look at, and each of them once, even if SCAN returns it twice', async () => {
     const process = stage.deafProcess();
     const ids = Array.from({ length: 300 }, (_, i) => `order:${i}`);
     await Promise.all(ids.map((id) => process.line(undefined, { id }).hold()));

@@ -169,7 +169,7 @@ function holdIdOf(names: string): string {
   return names.split(' ')[2] ?? '';
 }
 
-describe('the quick paths of the scripts', () => {
+describe('The quick paths of the scripts', () => {
   const redis = useRedis();
   let subscriber: Redis;
 
@@ -185,50 +185,53 @@ describe('the quick paths of the scripts', () => {
     [3, 1],
     [7, 4],
     [8, 7],
-  ])('answer, keep and tell the same as the general ones, order %i, %i of 8 to read', async (part, readers) => {
-    const client = redis.client;
-    const roll = rollOf(part);
-    const told: Record<Kind, string[]> = { quick: [], general: [] };
-    subscriber.on('message', (channel: string, message: string) => {
-      const kind = channel.startsWith(prefix.quick) ? 'quick' : 'general';
-      told[kind].push(`${channel.slice(prefix[kind].length)}: ${message}`);
-    });
-    // The third one is a process that nobody hears from.
-    for (const kind of kinds) {
-      await subscriber.subscribe(...['pa', 'pb', 'freed', 'end'].map((name) => `${prefix[kind]}${name}`));
-    }
-
-    const clock = new ScriptClock(client, roll);
-    let groups = 0;
-    for (let play = 0; play < plays; play++) {
-      const twins = new Twins(client, `lock-${part}-${play}`);
-      const wishes: Wish[] = [];
-      let fence = '1';
-      let ends: number[] = [];
-      for (let i = 0; i < 60; i++) {
-        const nowMs = await clock.goOn(roll(6) === 0 ? ends[roll(4)] : undefined);
-        const step = nextStep(roll, wishes, fence, readers);
-        const ours = await twins.same(step);
-        ends = endsIn(ours);
-        expect(await twins.areKept(ours, nowMs)).toBe(true);
-        const shared = await twins.shared();
-        if (shared !== undefined) {
-          groups += 1;
-          expect(shared.holds).not.toEqual([]);
-          for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
-        }
-        fence = ours.head.slice(0, 16) || fence;
+  ])(
+    'The quick paths reply, store and publish the same as the general ones, order %i, %i of 8 to read',
+    async (part, readers) => {
+      const client = redis.client;
+      const roll = rollOf(part);
+      const told: Record<Kind, string[]> = { quick: [], general: [] };
+      subscriber.on('message', (channel: string, message: string) => {
+        const kind = channel.startsWith(prefix.quick) ? 'quick' : 'general';
+        told[kind].push(`${channel.slice(prefix[kind].length)}: ${message}`);
+      });
+      // The third one is a process that nobody hears from.
+      for (const kind of kinds) {
+        await subscriber.subscribe(...['pa', 'pb', 'freed', 'end'].map((name) => `${prefix[kind]}${name}`));
       }
-    }
 
-    for (const kind of kinds) await client.publish(`${prefix[kind]}end`, 'end');
-    await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
-    expect(told.quick).toEqual(told.general);
-    expect(told.quick.length).toBeGreaterThan(readers > 4 ? 5 : 25);
-    expect(groups).toBeGreaterThan(readers > 1 ? plays : -1);
-  });
+      const clock = new ScriptClock(client, roll);
+      let groups = 0;
+      for (let play = 0; play < plays; play++) {
+        const twins = new Twins(client, `lock-${part}-${play}`);
+        const wishes: Wish[] = [];
+        let fence = '1';
+        let ends: number[] = [];
+        for (let i = 0; i < 60; i++) {
+          const nowMs = await clock.goOn(roll(6) === 0 ? ends[roll(4)] : undefined);
+          const step = nextStep(roll, wishes, fence, readers);
+          const ours = await twins.same(step);
+          ends = endsIn(ours);
+          expect(await twins.areKept(ours, nowMs)).toBe(true);
+          const shared = await twins.shared();
+          if (shared !== undefined) {
+            groups += 1;
+            expect(shared.holds).not.toEqual([]);
+            for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
+          }
+          fence = ours.head.slice(0, 16) || fence;
+        }
+      }
 
-  it('know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
+      for (const kind of kinds) await client.publish(`${prefix[kind]}end`, 'end');
+      await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
+      expect(told.quick).toEqual(told.general);
+      expect(told.quick.length).toBeGreaterThan(readers > 4 ? 5 : 25);
+      expect(groups).toBeGreaterThan(readers > 1 ? plays : -1);
+    },
+  );
+
+  it('The quick paths know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
     const clock = new ScriptClock(redis.client, () => 1);
     const twins = new Twins(redis.client, 'readers');
     const steps: Step[] = [];
@@ -279,7 +282,7 @@ describe('the quick paths of the scripts', () => {
       ['r10', 'r20 e40000', 'r30', 'w40', 'r50', 'r11', 'w60', '+20', '-20', 'r20', '-10', '-11', '-30'],
     ],
     ['has not polled for a while', ['r10', 'r20', 'r30', 'w40', 'later', 'r50', '-20']],
-  ])('let readers go, and others wait, where who wants to write %s', async (_, plan) => {
+  ])('The quick paths let readers go, and others wait, if a waiting writer %s', async (_, plan) => {
     await play(plan);
   });
 
@@ -326,7 +329,7 @@ describe('the quick paths of the scripts', () => {
       ['w10', 'b20 l20000', 'b30 l20000', 'w70 l20000', '-10', 'much later', '-70', 'r40', 'r50', 'r60'],
       'granted',
     ],
-  ])('answer the same to an acquire %s', async (_, plan, last) => {
+  ])('The quick paths give the same reply to an acquire %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
@@ -382,7 +385,7 @@ describe('the quick paths of the scripts', () => {
     ],
     ['of a reader, to be remembered for more than an hour', ['r10', 'r20', 'r30', '-10 t4000000'], 'released'],
     ['of a writer, to be remembered for more than an hour', ['w10', '-10 t4000000'], 'released'],
-  ])('answer the same to a release %s', async (_, plan, last) => {
+  ])('The quick paths give the same reply to a release %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
@@ -390,7 +393,7 @@ describe('the quick paths of the scripts', () => {
     ['of a reader whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+10'], 'lost'],
     ['of a reader beside one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+20'], 'renewed'],
     ['of the only hold, whose lease ends exactly now', ['w10 e500', 'at the end', '+10'], 'lost'],
-  ])('answer the same to a renewal %s', async (_, plan, last) => {
+  ])('The quick paths give the same reply to a renewal %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
@@ -417,7 +420,7 @@ describe('the quick paths of the scripts', () => {
     return twins.lastReply;
   }
 
-  it('find a reader in the queue that had waited when the record was deleted', async () => {
+  it('The quick paths find a reader in the queue that had waited when the record was deleted', async () => {
     const clock = new ScriptClock(redis.client, () => 1);
     const twins = new Twins(redis.client, 'readers');
     await clock.goOn();
@@ -434,7 +437,7 @@ describe('the quick paths of the scripts', () => {
     expect((await acquire('r', 2)).queue).toEqual([]);
   });
 
-  it('remember more releases of readers than the record has room for', async () => {
+  it('The quick paths remember more releases of readers than the record has room for', async () => {
     let jump = 0;
     const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
     const twins = new Twins(redis.client, 'readers');
@@ -474,7 +477,7 @@ describe('the quick paths of the scripts', () => {
   });
 
   it.each([4, 5, 6])(
-    'name who waits alone, and nobody who does not, though queues or records get lost, order %i',
+    'The quick paths name a waiter that waits alone, and no other, even if queues or records get lost, order %i',
     async (part) => {
       const client = redis.client;
       const roll = rollOf(part);

@@ -89,7 +89,7 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
     client.disconnect();
   });
 
-  it.each(rows)('$name: each call fails for what it is, and none waits', async ({ spoil, code, goesOn }) => {
+  it.each(rows)('$name: each call fails with its true cause, and none waits', async ({ spoil, code, goesOn }) => {
     const holder = stage.deafProcess().line(undefined, { id: 'order:41' });
     const { fence } = await holder.hold();
     // Where the server answers, the connection for messages is there; else it is one more that can't be had.
@@ -118,10 +118,10 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
   });
 });
 
-describe('what waits for what, on a server that answers', () => {
+describe('A call whose key has the wrong type', () => {
   const stage = useRedis();
 
-  it('WRONGTYPE fails for what it is', async () => {
+  it('WRONGTYPE fails with its true cause', async () => {
     const { edges } = new RedisStore({ client: stage.client });
     await stage.client.set('reenlock:{owner}:edges', 'no lock');
     const { request } = stage.deafProcess().line();

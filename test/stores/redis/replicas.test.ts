@@ -11,7 +11,7 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('a store that waits for a replica', () => {
+describe('A store that waits for a replica', () => {
   const stage = useRedis(['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']);
   let replica: RedisServer;
   let copy: Redis;
@@ -38,7 +38,7 @@ describe('a store that waits for a replica', () => {
 
   const record = `reenlock:{${key}}:lock`;
 
-  it('has on the replica what it has granted, and what it has renewed', async () => {
+  it('The replica has what the store has granted and renewed', async () => {
     const line = stage.deafProcess().line();
     const { fence, endMs } = await line.hold({ leaseMs: 10_000 });
     expect(await copy.get(record)).toMatch(new RegExp(`^${fence}`));
@@ -48,7 +48,7 @@ describe('a store that waits for a replica', () => {
     expect(Number(end)).toBeGreaterThan(endMs + 10_000);
   });
 
-  it('grants nothing and renews nothing while the replica does not answer; queueing and releasing go on', async () => {
+  it('The store grants and renews nothing while the replica does not answer, and queueing and releasing go on', async () => {
     const [holder, other] = [stage.deafProcess().line(), stage.deafProcess().line(undefined, { id: 'another' })];
     const { fence } = await holder.hold();
     replica.pause();
@@ -68,7 +68,7 @@ describe('a store that waits for a replica', () => {
     expect((await other.ask()).status).toBe('granted');
   });
 
-  it('hands on by a message that only wakes: the grant stands when the store was asked and a replica has it', async () => {
+  it('A hand-off is a message that only wakes, and the grant stands when the store was called and a replica has it', async () => {
     const messages: StoreMessage[] = [];
     const process = stage.deafProcess();
     ends.push(await store.subscribe(process.name, (message) => void messages.push(message)));
@@ -91,7 +91,7 @@ describe('a store that waits for a replica', () => {
     expect((await copy.get(record))!).toContain(waiter.holdId);
   });
 
-  it('makes a claim no longer than it was asked for by writing it again', async () => {
+  it('Writing a claim again makes it no longer than was asked for', async () => {
     const holder = stage.deafProcess().line();
     await holder.hold();
     const waiter = await stage.deafProcess().line(undefined, { claimMs: 10_000 }).wait();
@@ -100,7 +100,7 @@ describe('a store that waits for a replica', () => {
     expect(reply.status === 'granted' && reply.grant.endMs - reply.nowMs).toBe(10_000);
   });
 
-  it('a connection that is lost while the replica has not confirmed confirms nothing', async () => {
+  it('A connection that is lost before the replica has confirmed confirms nothing', async () => {
     const line = stage.deafProcess().line();
     await stage.deafProcess().line(undefined, { id: 'warm' }).hold();
     replica.pause();
@@ -114,7 +114,7 @@ describe('a store that waits for a replica', () => {
     await line.release();
   });
 
-  it('a call that got no connection in time is not sent any more, and says so', async () => {
+  it('A call that got no connection in time is not sent any more, and says so', async () => {
     const lines = Array.from({ length: 12 }, (_, i) => stage.deafProcess().line(undefined, { id: `order-${i}` }));
     replica.pause();
     const errors = await Promise.all(lines.map((line) => line.ask().catch((error: unknown) => error)));
@@ -129,7 +129,7 @@ describe('a store that waits for a replica', () => {
     }
   });
 
-  it('a call that was given up before it got a connection is granted nothing', async () => {
+  it('A call that was given up before it got a connection is granted nothing', async () => {
     const busy = Array.from({ length: 4 }, (_, i) => stage.deafProcess().line(undefined, { id: `order-${i}` }));
     const late = stage.deafProcess().line();
     replica.pause();
@@ -157,7 +157,7 @@ describe('a store that waits for a replica', () => {
     ends.push(await stage.store.subscribe('another', () => {}));
   }
 
-  it('a grant whose confirming renewal was refused may stand: the outcome is unknown', async () => {
+  it('A grant whose confirming renewal was refused may stand: the outcome is unknown', async () => {
     const refused = Object.assign(new Error('READONLY You can not write'), { name: 'ReplyError' });
     await spoil(() => Promise.reject(refused));
     const line = stage.deafProcess().line();
@@ -168,7 +168,7 @@ describe('a store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('a grant that was taken away before it was confirmed is none', async () => {
+  it('A grant that was taken away before it was confirmed is none', async () => {
     await spoil(async (send) => {
       await store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
       return send();
@@ -181,7 +181,7 @@ describe('a store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([]);
   });
 
-  it('a grant whose user has no right to WAIT stands: the outcome is unknown, and so is that of a renewal', async () => {
+  it('A grant whose user has no right to WAIT stands: the outcome is unknown, and so is that of a renewal', async () => {
     await stage.client.call('ACL', 'SETUSER', 'hasty', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-wait');
     const client = stage.connect({ username: 'hasty', password: 'any' });
     stage.store = new RedisStore({ client, waitReplicas: 1 });
@@ -194,7 +194,7 @@ describe('a store that waits for a replica', () => {
     client.disconnect();
   });
 
-  it('keeps no connection of a call that comes after its last subscriber has gone', async () => {
+  it('No connection is kept for a call that comes after the store’s last subscriber has gone', async () => {
     const late = new RedisStore({ client: stage.client, waitReplicas: 1 });
     await (await late.subscribe('another', () => {}))();
     const duplicate = jest.spyOn(stage.client, 'duplicate');
@@ -206,7 +206,7 @@ describe('a store that waits for a replica', () => {
     expect(opened.map(({ stream }) => stream.writableEnded)).toEqual([true, true]);
   });
 
-  it('must be told how many: `waitReplicas` is a number', () => {
+  it('`waitReplicas` has to be a number', () => {
     for (const waitReplicas of [-1, 0.5, 101, '1']) {
       expect(() => new RedisStore({ client: stage.client, waitReplicas: waitReplicas as number })).toThrow(
         'Expected `waitReplicas` to be a whole number, 0 to 100',

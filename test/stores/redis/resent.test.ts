@@ -47,7 +47,7 @@ describe('a try that is refused', () => {
     return Number(calls);
   }
 
-  it('leaves nothing, though its client sent it twice, and the copy comes when the key is free', async () => {
+  it('A refused try leaves nothing if its client sent it twice, and the copy comes when the key is free', async () => {
     const locks = createLocks({ store: new RedisStore({ client: stage.client }) });
     const [command = '', ...args] = await runInTrace(() => lock.run('key', () => refused(true)), { locks });
     expect(await stage.client.call(command, ...args)).toContain('cancelled');
@@ -55,7 +55,7 @@ describe('a try that is refused', () => {
     await locks.close();
   });
 
-  it('costs no call more where it was sent once', async () => {
+  it('A refused try costs no further call if it was sent once', async () => {
     const locks = createLocks({ store: new RedisStore({ client: stage.client }) });
     await runInTrace(
       () =>
@@ -73,7 +73,7 @@ describe('a try that is refused', () => {
 describe('a release that is tried again', () => {
   const stage = useRedis();
 
-  it('while its client has no connection is sent once; when it has one, every time', async () => {
+  it('A repeated release without a connection is sent once, and with a connection every time', async () => {
     const client = stage.connect({ maxRetriesPerRequest: null });
     client.on('error', () => {});
     await client.ping();
@@ -96,7 +96,7 @@ describe('a release that is tried again', () => {
   it.each([
     ['the present ioredis', Redis],
     ['ioredis 5', Redis5 as unknown as typeof Redis],
-  ])('is sent once also by a client that gives it up meanwhile, with %s', async (_name, Client) => {
+  ])('A repeated release is sent once also by a client that gives it up meanwhile, with %s', async (_name, Client) => {
     const { port } = stage.server;
     const client = new Client({ port, maxRetriesPerRequest: null, commandTimeout: 10, retryStrategy: () => 10 });
     client.on('error', () => {});
@@ -116,7 +116,7 @@ describe('a release that is tried again', () => {
     client.disconnect();
   });
 
-  it('is sent each time by a client that drops what it has sent when the connection ends', async () => {
+  it('A repeated release is sent each time by a client that drops what it has sent when the connection ends', async () => {
     const client = stage.connect({ maxRetriesPerRequest: null, autoResendUnfulfilledCommands: false });
     client.on('error', () => {});
     await client.ping();
@@ -139,7 +139,7 @@ describe('a release that is tried again', () => {
     client.disconnect();
   });
 
-  it('is sent again once it was answered, well or not, though there is still no connection', async () => {
+  it('A repeated release is sent again once it was answered, well or not, even if there is still no connection', async () => {
     const client = { status: 'connecting', options: {} } as Redis;
     const unsent = new RedisUnsent(client);
     const { request } = stage.deafProcess().line();

@@ -38,7 +38,7 @@ describe('retryAfterMs on Redis', () => {
     return (error as LockTimeoutError).retryAfterMs;
   }
 
-  it('counts who waits before, of any process: each for a lease, where none was seen to end', async () => {
+  it('retryAfterMs counts the waiters before, of any process: each for a lease if none was seen to end', async () => {
     const [one, two, three] = [process(), process(), process()];
     const holder = await acquire(one, 0);
     const first = await queued(two);
@@ -52,7 +52,7 @@ describe('retryAfterMs on Redis', () => {
     await (await second.hold).release();
   });
 
-  it('goes by the turns that waiters saw', async () => {
+  it('retryAfterMs uses the turns that waiters saw', async () => {
     const [one, two] = [process(), process()];
     const holder = await acquire(one, 0);
     const [first, second] = [await queued(two), await queued(two)];

@@ -7,14 +7,14 @@ import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 
-describe('the scripts of the Redis store', () => {
+describe('The scripts of RedisStore', () => {
   const stage = useRedis();
   const keys = {
     lock: 'reenlock:{order:42}:lock',
     queue: 'reenlock:{order:42}:queue',
   };
 
-  it('are sent anew after SCRIPT FLUSH, each of them', async () => {
+  it('Each script is sent anew after SCRIPT FLUSH', async () => {
     const line = stage.deafProcess().line();
     await stage.client.script('FLUSH');
     const { fence } = await line.hold();
@@ -28,7 +28,7 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.store.forceRelease(key, fence)).toBe(false);
   });
 
-  it('are sent anew once for all the calls of one turn', async () => {
+  it('A script is sent anew once for all the calls of one turn', async () => {
     const lines = Array.from({ length: 20 }, (_, index) =>
       stage.deafProcess().line(undefined, { id: `order:${index}` }),
     );
@@ -46,7 +46,7 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.client.info('commandstats')).toMatch(/cmdstat_evalsha:calls=1,/);
   });
 
-  it('are sent by each of the others where the one call that sent the source has failed', async () => {
+  it('Each other call sends the script if the one that sent the source has failed', async () => {
     const lines = Array.from({ length: 3 }, (_, index) =>
       stage.deafProcess().line(undefined, { id: `order:${index}` }),
     );
@@ -66,7 +66,7 @@ describe('the scripts of the Redis store', () => {
     lost.mockRestore();
   });
 
-  it('are sent again on another connection, where the one with the call that sent the source has ended without an answer', async () => {
+  it('A script is sent again on another connection if the one with the call that sent the source has ended without a reply', async () => {
     await stage.client.script('FLUSH');
     const lost = jest.spyOn(stage.client, 'eval').mockImplementationOnce(() => new Promise(() => {}));
     void stage.deafProcess().line(undefined, { id: 'order:lost' }).ask();
@@ -77,7 +77,7 @@ describe('the scripts of the Redis store', () => {
     lost.mockRestore();
   });
 
-  it('are sent once: later calls name them by digest', async () => {
+  it('A script is sent once: later calls name it by digest', async () => {
     await stage.client.script('FLUSH');
     await stage.deafProcess().line().try();
     await stage.client.config('RESETSTAT');
@@ -87,7 +87,7 @@ describe('the scripts of the Redis store', () => {
     expect(stats).not.toMatch(/cmdstat_eval:/);
   });
 
-  it('keep the edges of an owner for as long as was asked, tell the 64 that last the longest, and drop those that are over', async () => {
+  it('The edges of an owner are kept for as long as was asked, the 64 longest are reported, and expired ones are dropped', async () => {
     const edges = stage.store.edges!;
     const all = Array.from({ length: 70 }, () => ({
       request: stage.deafProcess().line().request,
@@ -105,21 +105,24 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.client.zcard(name)).toBe(69);
   });
 
-  it.each([keys.lock, keys.queue])('refuse a value of another type at %s, and change nothing', async (foreign) => {
-    const process = stage.deafProcess();
-    if (foreign !== keys.lock) await process.line().hold();
-    await stage.client.sadd(foreign, 'member');
-    const before = await stage.client.keys('*');
-    await expect(process.line().ask()).rejects.toMatchObject({
-      code: 'ERR_LOCK_STORE',
-      outcome: 'not-applied',
-      message: 'The lock store answered WRONGTYPE to acquire',
-    });
-    expect(await stage.client.smembers(foreign)).toEqual(['member']);
-    expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
-  });
+  it.each([keys.lock, keys.queue])(
+    'Scripts refuse a value of another type at %s, and change nothing',
+    async (foreign) => {
+      const process = stage.deafProcess();
+      if (foreign !== keys.lock) await process.line().hold();
+      await stage.client.sadd(foreign, 'member');
+      const before = await stage.client.keys('*');
+      await expect(process.line().ask()).rejects.toMatchObject({
+        code: 'ERR_LOCK_STORE',
+        outcome: 'not-applied',
+        message: 'The lock store answered WRONGTYPE to acquire',
+      });
+      expect(await stage.client.smembers(foreign)).toEqual(['member']);
+      expect((await stage.client.keys('*')).sort()).toEqual(before.sort());
+    },
+  );
 
-  it.each([0, longMs])('refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
+  it.each([0, longMs])('Scripts refuse to release what is of another type (tombstone: %i)', async (tombstoneMs) => {
     await stage.client.sadd(keys.lock, 'member');
     const refused = { outcome: 'not-applied', message: expect.stringContaining('WRONGTYPE') };
     const line = stage.deafProcess().line();
@@ -130,7 +133,7 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.client.smembers(keys.lock)).toEqual(['member']);
   });
 
-  it('grant nothing to a waiter that has given up after its queue was evicted', async () => {
+  it('Scripts grant nothing to a waiter that has given up after its queue was evicted', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();
@@ -142,7 +145,7 @@ describe('the scripts of the Redis store', () => {
     expect((await stage.order()).holds).toEqual([]);
   });
 
-  it('hand on to a waiter that has asked again since the record was deleted, and somebody came before it', async () => {
+  it('Scripts hand over to a waiter that has polled again since the record was deleted, and another came before it', async () => {
     const process = await stage.process();
     await process.line().hold();
     const waiter = process.line();
@@ -155,7 +158,7 @@ describe('the scripts of the Redis store', () => {
     expect((await process.line().try()).status).toBe('refused');
   });
 
-  it('grant to read to a waiter that has asked again since the record was deleted, and take it out of the queue', async () => {
+  it('Scripts grant a reader that has polled again since the record was deleted, and take it out of the queue', async () => {
     const process = await stage.process();
     await process.line().hold();
     const waiter = process.reader();
@@ -167,7 +170,7 @@ describe('the scripts of the Redis store', () => {
     expect(await stage.order()).toEqual({ holds: [...others, waiter].map(({ holdId }) => holdId), waiters: [] });
   });
 
-  it('grant a waiter once, also where thousands before it are passed over', async () => {
+  it('Scripts grant a waiter once, even if thousands before it are passed over', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();

@@ -19,7 +19,7 @@ function say(figures: string): void {
   if (process.env.REPORT !== undefined) process.stderr.write(`${figures}\n`);
 }
 
-describe('behind Sentinel', () => {
+describe('RedisStore behind Sentinel', () => {
   let group: SentinelGroup;
   const clients: Redis[] = [];
   const processes: Locks[] = [];
@@ -64,7 +64,7 @@ describe('behind Sentinel', () => {
     await until(async () => String(await group.call(primary, 'INFO', 'replication')).includes('connected_slaves:0'));
   }
 
-  it('[sentinel-01] a hold that the new primary does not know is lost, and told: by signal, event and run; waiters queue anew, and fences rise', async () => {
+  it('[sentinel-01] A hold that the new primary does not know is lost, by signal, event and run; waiters queue anew, and fences rise', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
     const primary = await group.primary();
     const before = await runInTrace(() => getLock('k').run(({ fence }) => fence), { locks: two });
@@ -101,7 +101,7 @@ describe('behind Sentinel', () => {
     say(`a hold that was lost: two owners for ${begunAt === undefined ? 0 : Math.round(toldAt - begunAt)} ms`);
   });
 
-  it('with `waitReplicas`, nothing is granted or renewed that no replica has: the caller is told, the hold is lost', async () => {
+  it('With `waitReplicas`, nothing is granted or renewed that no replica has: the caller is told, and the hold is lost', async () => {
     const locks = await startProcess(1);
     const primary = await group.primary();
     const errors: string[] = [];
@@ -128,7 +128,7 @@ describe('behind Sentinel', () => {
   });
 
   it.each([0, 1])(
-    'a failover under load (`waitReplicas: %i`): fences never fall, errors are typed, and the queues go on',
+    'In a failover under load (`waitReplicas: %i`), fences never fall, errors are typed, and the queues go on',
     async (waitReplicas) => {
       const [one, two] = [await startProcess(waitReplicas), await startProcess(waitReplicas)];
       const primary = await group.primary();
@@ -151,7 +151,7 @@ describe('behind Sentinel', () => {
     },
   );
 
-  it('an old primary that is cut off refuses where it needs a replica to write, and the new one grants', async () => {
+  it('An old primary that is cut off refuses if it needs a replica to write, and the new one grants', async () => {
     const primary = await group.primary();
     await group.call(primary, 'CONFIG', 'SET', 'min-replicas-to-write', '1');
     await group.call(primary, 'CONFIG', 'SET', 'min-replicas-max-lag', '1');

@@ -40,7 +40,7 @@ describe('ServerUptime', () => {
     uptime = new ServerUptime(server as unknown as Redis, server.clock);
   });
 
-  it('the uptime of a server is never reported as longer than it is, however long the reply took', async () => {
+  it('The uptime of a server is never reported as longer than it is, however long the reply took', async () => {
     server.lateMs = 5_000;
     // Start and end are rounded to seconds: it may be 99.
     expect(await uptime.uptimeMs()).toBe(99_000);
@@ -49,7 +49,7 @@ describe('ServerUptime', () => {
     expect(server.asked).toBe(1);
   });
 
-  it('the uptime of a server that has just started is zero', async () => {
+  it('The uptime of a server that has just started is zero', async () => {
     server.seconds = 0;
     expect(await uptime.uptimeMs()).toBe(0);
   });
@@ -61,31 +61,31 @@ describe('ServerUptime', () => {
     ],
     ['gets no uptime in the reply', { info: async () => '# Server' }],
     ['fails', { info: () => Promise.reject(new Error('Connection is closed.')) }],
-  ])('the uptime is a LockStoreError if the client %s', async (_, client) => {
+  ])('The uptime is a LockStoreError if the client %s', async (_, client) => {
     await expect(new ServerUptime(client as Redis, server.clock).uptimeMs()).rejects.toBeInstanceOf(LockStoreError);
   });
 
-  it('the uptime counts from the first reply if the server’s clock was set back behind its start', async () => {
+  it('The uptime counts from the first reply if the server’s clock was set back behind its start', async () => {
     server.seconds = -86_400;
     expect(await uptime.uptimeMs()).toBe(0);
     server.clock.skip(5_000);
     expect(await uptime.uptimeMs()).toBe(5_000);
   });
 
-  it('the uptime continues by the monotonic clock', async () => {
+  it('The uptime continues by the monotonic clock', async () => {
     await uptime.uptimeMs();
     server.clock.jumpWall(3_600_000);
     expect(await uptime.uptimeMs()).toBe(99_000);
   });
 
-  it('the server is asked again on a new connection, since it may have restarted', async () => {
+  it('The server is asked again on a new connection, since it may have restarted', async () => {
     await uptime.uptimeMs();
     server.stream = {};
     server.seconds = 3;
     expect(await uptime.uptimeMs()).toBe(2_000);
   });
 
-  it('the uptime is not kept if the connection changed before the reply came', async () => {
+  it('The uptime is not kept if the connection changed before the reply came', async () => {
     server.meanwhile = () => {
       server.stream = {};
     };
@@ -95,7 +95,7 @@ describe('ServerUptime', () => {
     expect(await uptime.uptimeMs()).toBe(2_000);
   });
 
-  it('the uptime is not kept if there was no connection yet', async () => {
+  it('The uptime is not kept if there was no connection yet', async () => {
     server.stream = undefined;
     await uptime.uptimeMs();
     server.seconds = 3;
@@ -119,7 +119,7 @@ describe('warnings', () => {
   }
 
   it.each(['allkeys-lru', 'volatile-ttl', 'allkeys-random'])(
-    'a process that subscribes is warned of a server that may evict locks (%s)',
+    'A process that subscribes is warned of a server that may evict locks (%s)',
     async (policy) => {
       await stage.client.config('SET', 'maxmemory-policy', policy);
       const message = expect.stringContaining(`\`${policy}\``);
@@ -140,7 +140,7 @@ describe('warnings', () => {
   }
 
   it.each(['5.0.7', '6.0.16', '6.1.240'])(
-    'a process that subscribes is warned of a server of version %s',
+    'A process that subscribes is warned of a server of version %s',
     async (version) => {
       const message = expect.stringContaining(`Redis ${version}:`);
       expect(await warningsOf(version)).toEqual([{ kind: 'warning', code: 'LOCK_REDIS_OLD', message }]);
@@ -148,13 +148,13 @@ describe('warnings', () => {
   );
 
   it.each(['6.2.0', '7.0.15', '10.0.1'])(
-    'a server of version %s that evicts nothing causes no warning',
+    'A server of version %s that evicts nothing causes no warning',
     async (version) => {
       expect(await warningsOf(version)).toEqual([]);
     },
   );
 
-  it('a server that does not reply is not asked for INFO, which its client would queue with every try', async () => {
+  it('A server that does not reply is not asked for INFO, which its client would queue with every try', async () => {
     const client = new Redis({ port: await freePort(), maxRetriesPerRequest: null, disconnectTimeout });
     client.on('error', () => {});
     const ask = jest.spyOn(client, 'info');

@@ -21,7 +21,7 @@ const versions: Readonly<Record<string, typeof Redis>> = {
 };
 
 /** Servers that want a certificate from their clients, too: a connection without the client's own options is refused. */
-describe('over TLS', () => {
+describe('RedisStore over TLS', () => {
   const { cert, key } = createCertificate();
   const tls = { ca: cert, cert, key };
   let folder: string;
@@ -65,7 +65,7 @@ describe('over TLS', () => {
     });
     afterEach(() => client.disconnect());
 
-    it.each(Object.keys(uses))('a %s does all that it can: its own connections have the options, too', async (kind) => {
+    it.each(Object.keys(uses))('A %s works over TLS, and its own connections have the options, too', async (kind) => {
       const duplicate = jest.spyOn(client, 'duplicate');
       await uses[kind]!(stage, client);
       const opened = duplicate.mock.results.map(({ value }) => (value as Redis).options.tls);
@@ -74,7 +74,7 @@ describe('over TLS', () => {
       expect(opened.length).toBeGreaterThan(0);
     });
 
-    it('a server whose certificate is not trusted is a LockStoreError', async () => {
+    it('A server whose certificate is not trusted is a LockStoreError', async () => {
       const wary = new Client(port, '127.0.0.1', { tls: { cert, key }, retryStrategy: () => null });
       const reasons: string[] = [];
       wary.on('error', (error: Error) => reasons.push(error.message));
@@ -91,7 +91,7 @@ describe('over TLS', () => {
     });
   });
 
-  describe('a Cluster', () => {
+  describe('A Cluster over TLS', () => {
     let server: RedisServer;
     let port: number;
     beforeAll(async () => {
@@ -107,7 +107,7 @@ describe('over TLS', () => {
     it.each([
       ['ioredis 6', Cluster],
       ['ioredis 5', Cluster5 as unknown as typeof Cluster],
-    ])('serves a RedisStore, whose own connection has the options of its servers (%s)', async (_, Client) => {
+    ])('A Cluster serves a RedisStore, whose own connection has the options of its servers (%s)', async (_, Client) => {
       const client = new Client([{ host: '127.0.0.1', port }], { redisOptions: { tls } });
       const stage = new StoreStage();
       stage.store = new RedisStore({ client });

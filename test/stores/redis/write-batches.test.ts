@@ -11,7 +11,7 @@ type Writes = string[][];
 
 type Asks = Record<'acquire' | 'release' | 'renew', (name: string) => Promise<unknown>>;
 
-describe('the calls of one turn', () => {
+describe('The calls of one turn', () => {
   const stage = useRedis();
   let client: Redis;
   let writes: Writes;
@@ -27,13 +27,13 @@ describe('the calls of one turn', () => {
 
   afterEach(() => client.disconnect());
 
-  it('are written at once, where it is one', async () => {
+  it('A single call is written at once', async () => {
     const answer = asks.acquire('a');
     expect(writes).toEqual([['a']]);
     await answer;
   });
 
-  it('are two where an acquire comes behind a release: it is written two rounds of the event loop later', async () => {
+  it('An acquire behind a release is written two rounds of the event loop later', async () => {
     const answers = [asks.release('a'), asks.acquire('b')];
     expect(writes).toEqual([['a']]);
     await nextTick();
@@ -50,7 +50,7 @@ describe('the calls of one turn', () => {
     ['acquire', 'release'],
     ['release', 'release'],
     ['release', 'renew'],
-  ] as const)('are not held back for longer than the turn where they are to %s and to %s', async (first, second) => {
+  ] as const)('Calls to %s and to %s are not held back for longer than the turn', async (first, second) => {
     const answers = [asks[first]('a'), asks[second]('b')];
     expect(writes).toEqual([['a']]);
     await nextTick();
@@ -58,7 +58,7 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it('are written together at the end of the turn, but for the first, where they are more', async () => {
+  it('All calls but the first are written together at the end of the turn', async () => {
     const answers = ['a', 'b', 'c', 'd'].map((name) => asks.acquire(name));
     expect(writes).toEqual([['a']]);
     await nextTick();
@@ -66,21 +66,21 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it('are not held back for longer than the turn where more come behind a release and an acquire', async () => {
+  it('Calls are not held back for longer than the turn if more come behind a release and an acquire', async () => {
     const answers = [asks.release('a'), asks.acquire('b'), asks.acquire('c')];
     await nextTick();
     expect(writes).toEqual([['a'], ['b', 'c']]);
     await Promise.all(answers);
   });
 
-  it('are written eight at a time, where they are many', async () => {
+  it('Many calls are written eight at a time', async () => {
     const answers = Array.from({ length: 20 }, (_, index) => asks.acquire(String(index)));
     await nextTick();
     expect(writes.map(({ length }) => length)).toEqual([1, 6, 8, 5]);
     await Promise.all(answers);
   });
 
-  it('are written at the latest before the first one of the next turn, which is not held back', async () => {
+  it('Calls are written at the latest before the first one of the next turn, which is not held back', async () => {
     const answers = [asks.release('a'), asks.acquire('b')];
     await nextTick();
     answers.push(asks.release('c'));
@@ -90,7 +90,7 @@ describe('the calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it('are those of all stores on the connection: none holds back what another one sends first', async () => {
+  it('The calls of all stores on the connection count: none holds back what another one sends first', async () => {
     const answers = [asks.release('a'), asks.acquire('b')];
     await nextTick();
     answers.push(asksOf(new RedisStore({ client })).release('c'));
@@ -107,7 +107,7 @@ describe('the calls of one turn', () => {
     await answers.finally(() => jest.restoreAllMocks());
   });
 
-  it('are in no way held back after a connection that was lost meanwhile', async () => {
+  it('Calls are not held back after a connection that was lost meanwhile', async () => {
     const lost = Promise.allSettled([asks.release('a'), asks.acquire('b')]);
     await nextTick();
     client.disconnect(true);

@@ -10,7 +10,7 @@ import { until } from '../../../support/until.ts';
 watchLeaks();
 jest.setTimeout(120_000);
 
-describe('the channel of a store on a cluster', () => {
+describe('The channel of a store on a cluster', () => {
   const stage = useCluster();
   const channel = 'reenlock:{grants}:process';
 
@@ -34,7 +34,7 @@ describe('the channel of a store on a cluster', () => {
     };
   }
 
-  it('stays on its server where the client knows no server at all for a while', async () => {
+  it('The channel stays on its server if the client knows no server at all for a while', async () => {
     const clock = new ManualClock();
     const { listen, messages, has } = collector();
     const redisChannel = new RedisChannel(stage.client, 'reenlock:{grants}:', clock);
@@ -49,7 +49,7 @@ describe('the channel of a store on a cluster', () => {
     await end();
   });
 
-  it('is one connection to one server, opened with the first subscription and closed with the last', async () => {
+  it('The channel is one connection to one server, opened with the first subscription and closed with the last', async () => {
     expect(await subscribed()).toEqual([]);
     const end = await stage.store.subscribe('process', () => {});
     const [server, ...rest] = await subscribed();
@@ -58,7 +58,7 @@ describe('the channel of a store on a cluster', () => {
     await until(async () => !/ sub=1 /.test(String(await stage.cluster.call(server!, 'CLIENT', 'LIST'))));
   });
 
-  it('is not opened any more when the client finds no server in time, and finds one later', async () => {
+  it('The channel is not opened any more if the client finds no server in time, and finds one later', async () => {
     const clock = new ManualClock();
     let find: (answer: string) => void = () => {};
     const ping = () => new Promise((resolve) => (find = resolve));
@@ -76,7 +76,7 @@ describe('the channel of a store on a cluster', () => {
     expect(await subscribed()).toEqual([]);
   });
 
-  it('hears what is published on any server', async () => {
+  it('The channel receives what is published on any server', async () => {
     const { listen, messages, has } = collector();
     const end = await stage.store.subscribe('process', listen);
     for (const [i, server] of stage.cluster.servers.entries()) {
@@ -87,7 +87,7 @@ describe('the channel of a store on a cluster', () => {
     await end();
   });
 
-  it('goes to another server when its own dies, tells `resubscribed`, and hears on', async () => {
+  it('The channel moves to another server when its own dies, reports `resubscribed`, and goes on', async () => {
     const { listen, has, messages } = collector();
     const end = await stage.store.subscribe('process', listen);
     await has('resubscribed');
@@ -106,7 +106,7 @@ describe('the channel of a store on a cluster', () => {
     expect(messages.filter(({ kind }) => kind === 'lost')).toHaveLength(others.length);
   });
 
-  it('goes to another server when its own answers no ping in time', async () => {
+  it('The channel moves to another server when its own answers no ping in time', async () => {
     const clock = new ManualClock();
     const redisChannel = new RedisChannel(stage.client, 'reenlock:{grants}:', clock);
     const { listen, has } = collector();
@@ -124,7 +124,7 @@ describe('the channel of a store on a cluster', () => {
     await stage.cluster.settled();
   });
 
-  it('goes to another server when its own is none of the cluster any more', async () => {
+  it('The channel moves to another server when its own has left the cluster', async () => {
     const clock = new ManualClock();
     let gone: number | undefined;
     const nodes = () => stage.client.nodes().filter((node) => node.options.port !== gone);

@@ -71,15 +71,18 @@ describe("the application's Cluster", () => {
     'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
   };
 
-  it.each(Object.keys(clients))('is neither changed nor closed by anything that a store does (%s)', async (version) => {
-    const client = clients[version]!({ keyPrefix: 'app:' });
-    await connected(client);
-    const before = looks(client);
-    await useEverythingOf(new RedisStore({ client }));
-    expect(looks(client)).toEqual(before);
-    expect(await client.ping()).toBe('PONG');
-    client.disconnect();
-  });
+  it.each(Object.keys(clients))(
+    'The Cluster is neither changed nor closed by anything that a store does (%s)',
+    async (version) => {
+      const client = clients[version]!({ keyPrefix: 'app:' });
+      await connected(client);
+      const before = looks(client);
+      await useEverythingOf(new RedisStore({ client }));
+      expect(looks(client)).toEqual(before);
+      expect(await client.ping()).toBe('PONG');
+      client.disconnect();
+    },
+  );
 
   it.each([
     { name: 'is lazy', options: { lazyConnect: true } },
@@ -93,7 +96,7 @@ describe("the application's Cluster", () => {
     },
     { name: 'speaks RESP 2', options: { redisOptions: { protocol: 2 } } },
     { name: 'does not subscribe again by itself', options: { redisOptions: { autoResubscribe: false } } },
-  ] satisfies { name: string; options: ClusterOptions }[])('may be one that $name', async ({ options }) => {
+  ] satisfies { name: string; options: ClusterOptions }[])('The Cluster may be one that $name', async ({ options }) => {
     for (const connect of Object.values(clients)) {
       const client = connect(options);
       await useEverythingOf(new RedisStore({ client }));
@@ -102,7 +105,7 @@ describe("the application's Cluster", () => {
     }
   });
 
-  it('that was closed is a LockStoreError in every call, and in the subscription', async () => {
+  it('A Cluster that was closed is a LockStoreError in every call, and in the subscription', async () => {
     const client = await stage.connect({ clusterRetryStrategy: () => null });
     const store = new RedisStore({ client });
     const isEnded = new Promise((resolve) => client.once('end', resolve));
@@ -121,7 +124,7 @@ describe("the application's Cluster", () => {
     { keyPrefix: '{shop}:' },
     { keyPrefix: 'sh{op' },
     { keyPrefix: 'sh}op' },
-  ])('has both keys of a lock on one server, whatever the key (%j)', async ({ keyPrefix = '', ...options }) => {
+  ])('Both keys of a lock are on one server, whatever the key (%j)', async ({ keyPrefix = '', ...options }) => {
     const client = await stage.connect({ keyPrefix });
     stage.store = new RedisStore({ client, ...options });
     const process = stage.deafProcess();
@@ -146,7 +149,7 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('needs no script to be there: each server is told the source when it asks for it', async () => {
+  it('No script has to be loaded before: each server gets the source when it asks for it', async () => {
     await useEverythingOf(new RedisStore({ client: stage.client }));
     for (const forget of [true, false]) {
       if (forget) await stage.cluster.callPrimaries('SCRIPT', 'FLUSH');
@@ -159,7 +162,7 @@ describe("the application's Cluster", () => {
     }
   });
 
-  it('tells each server the source once for many calls at the same time', async () => {
+  it('Each server gets the source once for many simultaneous calls', async () => {
     const client = await stage.connect({ keyPrefix: 'app:' });
     await Promise.all(client.nodes('master').map((node) => node.ping()));
     stage.store = new RedisStore({ client });
@@ -177,7 +180,7 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
+  it('The Cluster may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
     const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('README.md')) ?? [];
     const guide = readDocument('docs/stores-redis.md');
     const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(guide) ?? [];
@@ -204,7 +207,7 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('is asked for a list first of all, though it is lazy', async () => {
+  it('A listing may be the first call on a lazy Cluster', async () => {
     await stage.deafProcess().line().hold();
     const client = new Cluster([...stage.cluster.nodes], { lazyConnect: true });
     const store = new RedisStore({ client });
@@ -219,7 +222,7 @@ describe("the application's Cluster", () => {
     client.disconnect();
   });
 
-  it('warns of one primary among all that may evict locks', async () => {
+  it('One primary among all that may evict locks causes a warning', async () => {
     const { primary } = await stage.cluster.serversOf('{a}');
     await stage.cluster.call(primary, 'CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     // Which server the client asks first is up to it.

@@ -26,8 +26,8 @@ function clusterOf(...streams: unknown[]) {
   };
 }
 
-describe('the connections of a cluster', () => {
-  it('are the same while nothing happens to any of them', () => {
+describe('The connections of a cluster', () => {
+  it('The connections are the same while nothing happens to any of them', () => {
     const { client } = clusterOf({}, {}, undefined);
     const connections = connectionsOf(client);
     expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
@@ -40,7 +40,7 @@ describe('the connections of a cluster', () => {
     ['the last server went', (cluster) => cluster.remove(2)],
     ['a server came', (cluster) => cluster.add(undefined)],
     ['a server that had none was replaced by one that has none', (cluster) => cluster.replace(2, undefined)],
-  ])('are others when %s', (_, happen) => {
+  ])('The connections are others when %s', (_, happen) => {
     const cluster = clusterOf({}, {}, undefined);
     const connections = connectionsOf(cluster.client);
     const then = connections.connectionEpoch();
@@ -49,7 +49,7 @@ describe('the connections of a cluster', () => {
     expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
   });
 
-  it('decide where the server remembers a release: an acquire may come again where one was lost meanwhile', () => {
+  it('The connections decide where the server remembers a release: an acquire may come again if one was lost meanwhile', () => {
     const cluster = clusterOf({}, {});
     const history = new CallHistory(cluster.client);
     const request = (): HoldRequest => ({

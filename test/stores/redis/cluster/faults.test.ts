@@ -28,11 +28,11 @@ function useOwnClient(stage: ClusterStage): ClusterStage {
   return stage;
 }
 
-describe('on a cluster', () => {
+describe('Faults of a cluster', () => {
   const stage = useOwnClient(useCluster());
 
   describe('whose slots move', () => {
-    it('hold counts, the fence and the queue stay as they are, wherever the slot is', async () => {
+    it('Hold counts, the fence and the queue stay as they are, wherever the slot is', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holds = [one.line('owner'), two.line('owner'), one.line('owner')] as const;
       const { fence } = await holds[0].hold();
@@ -52,7 +52,7 @@ describe('on a cluster', () => {
       expect(await one.granted(waiters[1])).toMatchObject({ isClaim: true });
     });
 
-    it('a lock whose two keys are on two servers is answered when they are on one; nothing is done by half', async () => {
+    it('A lock whose two keys are on two servers is answered when they are on one, and nothing is done by half', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       const { fence } = await holder.hold();
@@ -82,7 +82,7 @@ describe('on a cluster', () => {
       expect((await two.granted(waiter)).fence).toBeGreaterThan(fence);
     });
 
-    it('a lock that is between two servers for longer than the client tries is a LockStoreError that says so', async () => {
+    it('A lock that is between two servers for longer than the client tries is a LockStoreError that says so', async () => {
       const client = await stage.connect({ maxRedirections: 2, retryDelayOnTryAgain: 1 });
       // Of a call during which a connection came in between it is not said that it was sent once.
       await Promise.all(client.nodes('master').map((node) => node.ping()));
@@ -102,7 +102,7 @@ describe('on a cluster', () => {
       client.disconnect();
     });
 
-    it('no owner is let in beside another, none waits for ever, and nothing fails, while slots move to and fro', async () => {
+    it('No second owner is let in, no waiter waits for ever, and nothing fails, while slots move to and fro', async () => {
       await underLoad(
         stage,
         ['a', 'b', 'c'],
@@ -124,7 +124,7 @@ describe('on a cluster', () => {
   });
 
   describe('whose primaries change', () => {
-    it('hold counts, the fence and the queue stay as they are, when a replica takes over in agreement', async () => {
+    it('Hold counts, the fence and the queue stay as they are when a replica takes over in agreement', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holds = [one.line('owner'), two.line('owner')] as const;
       const { fence } = await holds[0].hold();
@@ -139,7 +139,7 @@ describe('on a cluster', () => {
       expect((await one.granted(waiter)).fence).toBeGreaterThan(fence);
     });
 
-    it('no owner is let in beside another, and nothing fails, while replicas take over in agreement', async () => {
+    it('No second owner is let in, and nothing fails, while replicas take over in agreement', async () => {
       await underLoad(
         stage,
         ['a', 'b', 'c'],
@@ -153,7 +153,7 @@ describe('on a cluster', () => {
       );
     });
 
-    it('calls fail with a LockStoreError while no server has the slot, and the queue goes on with the new one', async () => {
+    it('Calls fail with a LockStoreError while no server has the slot, and the queue goes on with the new one', async () => {
       const client = await stage.connect({ maxRedirections: 3, retryDelayOnClusterDown: 10, retryDelayOnFailover: 10 });
       stage.store = new RedisStore({ client });
       const [one, two] = [await stage.process(), await stage.process()];
@@ -183,7 +183,7 @@ describe('on a cluster', () => {
       client.disconnect();
     });
 
-    it('calls on a server that has lost the others are refused, and applied nothing', async () => {
+    it('Calls on a server that has lost the others are refused, and applied nothing', async () => {
       const client = await stage.connect({ retryDelayOnClusterDown: 0 });
       const store = new RedisStore({ client });
       const { primary } = await stage.cluster.serversOf(record);

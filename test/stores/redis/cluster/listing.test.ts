@@ -35,7 +35,7 @@ describe('a listing of a cluster', () => {
     } while (cursor !== undefined);
   }
 
-  it('names the locks of a primary to which the client has lost its connection', async () => {
+  it('A listing names the locks of a primary to which the client has lost its connection', async () => {
     await hold();
     for (const node of client.nodes('master').slice(0, 2)) node.disconnect();
     await until(() => client.nodes('master').length === 1);
@@ -44,7 +44,7 @@ describe('a listing of a cluster', () => {
     expect([...seen].sort()).toEqual([...ids].sort());
   });
 
-  it('fails while a primary is gone, and names every lock once another has taken over, wherever that is', async () => {
+  it('A listing fails while a primary is gone, and names every lock once another has taken over, wherever that is', async () => {
     const first = await stage.cluster.serversOf(record(ids[0]!));
     // The new one is before the old one in any order of addresses.
     if (first.primary.port < first.replica.port) await stage.cluster.failOver(first.replica);

@@ -33,7 +33,7 @@ interface Step {
 }
 
 // A key that is not there can neither be made nor looked at on a server that its slot moves away from.
-describe('on a server that a slot moves away from, while the keys of a lock are still there', () => {
+describe('A server that a slot moves away from while the keys of a lock are still there', () => {
   const stage = useCluster();
   const record = `reenlock:{${key}}:lock`;
   let client: Cluster;
@@ -179,7 +179,7 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
   ];
 
   it.each(steps)(
-    '$name is what it is elsewhere',
+    '$name works as elsewhere',
     async ({ waiters: count, isReader, claimMs = longMs, before, call, reply, holds, left }) => {
       const [process, other] = [await stage.process(), await stage.process()];
       const holder = process.line('holder', { claimMs: longMs });
@@ -199,7 +199,7 @@ describe('on a server that a slot moves away from, while the keys of a lock are 
     },
   );
 
-  it('an edge is set though all before it are over, and cleared', async () => {
+  it('An edge is set and cleared, even if all before it have expired', async () => {
     const edges = stage.store.edges!;
     const edgeOf = ({ request }: Line): WaitEdge => ({ request, traceId: 'trace', key });
     const process = stage.deafProcess();

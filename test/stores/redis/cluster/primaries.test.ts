@@ -24,7 +24,7 @@ describe('the connections to the primaries of a cluster', () => {
     return cluster as unknown as Cluster;
   }
 
-  it('are closed when the server has another address, but for those in use, which are when they are not', async () => {
+  it('Connections to a server that has another address are closed, and those in use when they are free', async () => {
     const proxies = await Promise.all([1, 2].map(() => TcpProxy.start(stage.server.port)));
     const [first, second, third] = [stage.server, ...proxies].map(({ port }) =>
       stage.connect({ host: '127.0.0.1', port, lazyConnect: true }),

@@ -10,7 +10,7 @@ import { longMs } from '../../contract/harness.ts';
 watchLeaks();
 jest.setTimeout(120_000);
 
-describe('on a cluster, a store that waits for a replica', () => {
+describe('A cluster’s store that waits for a replica', () => {
   const stage = useCluster();
   const record = `reenlock:{${key}}:lock`;
   let client: Cluster;
@@ -41,7 +41,7 @@ describe('on a cluster, a store that waits for a replica', () => {
   });
 
   it.each(['', 'app:', '{app}:'])(
-    'has on the replica of each shard what it has granted and renewed (%j)',
+    'The replica of each shard has what the store has granted and renewed (%j)',
     async (keyPrefix) => {
       await use({ keyPrefix });
       for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
@@ -56,7 +56,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     },
   );
 
-  it('grants and renews nothing of a shard whose replica does not answer, and goes on in the others', async () => {
+  it('The store grants and renews nothing of a shard whose replica does not answer, and goes on in the others', async () => {
     await use();
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -82,7 +82,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect((await line.renew(fence)).status).toBe('renewed');
   });
 
-  it('hands on by a message that only wakes: the grant stands when the store was asked', async () => {
+  it('A hand-off is a message that only wakes, and the grant stands when the store was called', async () => {
     await use();
     const [one, two] = [await stage.process(), await stage.process()];
     const [holder, waiter] = [one.line(), two.line()];
@@ -99,7 +99,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect(await copyOf(record)).toMatch(new RegExp(`^${fence}.*\n[wW]\\d{13} ${two.name} `));
   });
 
-  it('follows a slot to another server, and back', async () => {
+  it('The store follows a slot to another server, and back', async () => {
     await use();
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -114,7 +114,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect(await copyOf(record)).toMatch(new RegExp(`^${next.fence}`));
   });
 
-  it('asks again while a slot is on its way, and is granted once when it is there', async () => {
+  it('The store tries again while a slot is on its way, and grants once when it is there', async () => {
     await use();
     const line = stage.deafProcess().line();
     const refusals = async (server: RedisServer): Promise<number> =>
@@ -131,7 +131,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect((await stage.order()).holds).toEqual([line.holdId]);
   });
 
-  it('gives up a call after a while whose slot does not arrive, and says that nothing was done', async () => {
+  it('The store gives up a call after a while if its slot does not arrive, and says that nothing was done', async () => {
     await use();
     const line = stage.deafProcess().line();
     await stage.cluster.moveSlot(record, await stage.elsewhere(record), async () => {
@@ -141,7 +141,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect((await line.ask()).mayArriveLater).toBe(false);
   });
 
-  it('remembers a call that was not answered, though it was refused before', async () => {
+  it('The store remembers a call that was not answered, even if it was refused before', async () => {
     await use();
     const failures = [
       Object.assign(new Error('MOVED 1 127.0.0.1:1'), { name: 'ReplyError' }),
@@ -160,7 +160,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect((await line.ask()).mayArriveLater).toBe(true);
   });
 
-  it('looks again which server has the slot, where it gets no connection to the one that had it', async () => {
+  it('The store looks up the server of the slot again if it gets no connection to the former one', async () => {
     await use();
     const refused: Redis[] = [];
     for (const node of client.nodes('master')) {
@@ -177,7 +177,7 @@ describe('on a cluster, a store that waits for a replica', () => {
     expect(refused).toHaveLength(1);
   });
 
-  it('goes on with the replica that took over in agreement', async () => {
+  it('The store goes on with the replica that took over in agreement', async () => {
     await use();
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
@@ -187,7 +187,7 @@ describe('on a cluster, a store that waits for a replica', () => {
   });
 
   it.each(['master', 'slave'] as const)(
-    'asks the replica that took over from a server that died, and grants when there is another (reads: %s)',
+    'The store calls the replica that took over from a dead server, and grants when there is another (reads: %s)',
     async (scaleReads) => {
       await use({ maxRedirections: 100, scaleReads });
       const line = stage.deafProcess().line();

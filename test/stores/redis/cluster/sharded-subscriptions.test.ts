@@ -21,7 +21,7 @@ jest.setTimeout(120_000);
 
 const record = `reenlock:{${key}}:lock`;
 
-describe('on a cluster, messages', () => {
+describe('Messages on a cluster', () => {
   const stage = useCluster();
   let clients: Cluster[] = [];
   afterEach(async () => {
@@ -71,26 +71,29 @@ describe('on a cluster, messages', () => {
     expect(await process.granted(to)).toMatchObject({ isClaim: true });
   }
 
-  it.each(Object.keys(versions))('stay in the shard of a lock that a process listens to (%s)', async (version) => {
-    await use(version, { keyPrefix: 'app:' });
-    const [one, two] = [await stage.process(), await stage.process()];
-    const lines = [one.line(), two.line(), one.line(), two.line()] as const;
-    await lines[0].hold();
-    for (const line of lines.slice(1)) await line.wait();
-    await listens(one, 'app:');
-    await listens(two, 'app:');
-    const before = await sent();
-    await handOn(lines[0], lines[1], two);
-    await handOn(lines[1], lines[2], one);
-    await handOn(lines[2], lines[3], two);
-    await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
-    await until(() => two.messages.some(({ kind }) => kind === 'lost'));
-    const after = await sent();
-    expect({ toAll: after.toAll - before.toAll, inShard: after.inShard - before.inShard }).toEqual({
-      toAll: 0,
-      inShard: 4,
-    });
-  });
+  it.each(Object.keys(versions))(
+    'Messages stay in the shard of a lock that a process listens to (%s)',
+    async (version) => {
+      await use(version, { keyPrefix: 'app:' });
+      const [one, two] = [await stage.process(), await stage.process()];
+      const lines = [one.line(), two.line(), one.line(), two.line()] as const;
+      await lines[0].hold();
+      for (const line of lines.slice(1)) await line.wait();
+      await listens(one, 'app:');
+      await listens(two, 'app:');
+      const before = await sent();
+      await handOn(lines[0], lines[1], two);
+      await handOn(lines[1], lines[2], one);
+      await handOn(lines[2], lines[3], two);
+      await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
+      await until(() => two.messages.some(({ kind }) => kind === 'lost'));
+      const after = await sent();
+      expect({ toAll: after.toAll - before.toAll, inShard: after.inShard - before.inShard }).toEqual({
+        toAll: 0,
+        inShard: 4,
+      });
+    },
+  );
 
   it.each([
     { name: 'subscribe in a shard', right: '-ssubscribe' },
@@ -98,7 +101,7 @@ describe('on a cluster, messages', () => {
     { name: 'ask who listens in a shard', right: '-pubsub|shardnumsub' },
     { name: 'ask for the name of a server', right: '-cluster|myid' },
     { name: 'do any of it but ask who listens', right: '-ssubscribe -spublish -cluster|myid' },
-  ])('arrive all the same where the user may not $name', async ({ right }) => {
+  ])('Messages arrive even if the user may not $name', async ({ right }) => {
     const rights = ['reset', 'on', 'nopass', '~*', '&*', '+@all', ...right.split(' ')];
     for (const server of stage.cluster.servers) await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', ...rights);
     await use('ioredis 6', { redisOptions: { username: 'guest', password: 'any' } });
@@ -119,7 +122,7 @@ describe('on a cluster, messages', () => {
     await two.granted(lines[3]);
   });
 
-  it('find a process in each of the slots that its locks are in', async () => {
+  it('Messages find a process in each of the slots that its locks are in', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
       const lines = [one.line(undefined, { id }), two.line(undefined, { id })] as const;
@@ -136,7 +139,7 @@ describe('on a cluster, messages', () => {
   });
 
   it.each(Object.keys(versions))(
-    'arrive while a slot moves and after it, and nobody is passed over (%s)',
+    'Messages arrive while a slot moves and after it, and nobody is passed over (%s)',
     async (version) => {
       await use(version);
       const [one, two] = [await stage.process(), await stage.process()];
@@ -175,7 +178,7 @@ describe('on a cluster, messages', () => {
     },
   );
 
-  it('arrive after a replica has taken over, and nobody is passed over', async () => {
+  it('Messages arrive after a replica has taken over, and nobody is passed over', async () => {
     await use('ioredis 6');
     const [one, two] = [await stage.process(), await stage.process()];
     const lines = [one.line(), two.line(), one.line(), two.line()] as const;
@@ -195,7 +198,7 @@ describe('on a cluster, messages', () => {
     ['', longMs],
     // As behind a clock that was set back: it said already that it is live for longer than it says now.
     [', also where it is live for longer than it says', 2 * longMs],
-  ])('pass nobody over whose connection was lost, and who has asked since%s', async (_, livenessMs) => {
+  ])('No process is passed over whose connection was lost, and that has polled since%s', async (_, livenessMs) => {
     await use('ioredis 6');
     const [one, two] = [await stage.process(), await stage.process()];
     const [holder, first, second] = [one.line(), two.line(), one.line()];
@@ -213,7 +216,7 @@ describe('on a cluster, messages', () => {
     expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [second.holdId] });
   });
 
-  describe('a process that listened, asked again, and listens no more', () => {
+  describe('A process that listened, polled again, and listens no more', () => {
     /** Two that wait behind a holder; the first is gone. */
     async function play(): Promise<{ holder: Line; dead: Line; next: Line; gone: Process; process: Process }> {
       await use('ioredis 6');
@@ -230,19 +233,19 @@ describe('on a cluster, messages', () => {
       return { holder, dead, next, gone, process };
     }
 
-    it('is passed over, and keeps its place', async () => {
+    it('A process that no longer listens is passed over, and keeps its place', async () => {
       const { holder, dead, next } = await play();
       await holder.release();
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('is passed over by a forced release as well', async () => {
+    it('A process that no longer listens is passed over by a forced release as well', async () => {
       const { dead, next } = await play();
       await stage.store.forceRelease(key, (await stage.inspect()).holds[0]!.fence);
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    it('is passed over when one of several readers leaves as well', async () => {
+    it('A process that no longer listens is passed over when one of several readers leaves as well', async () => {
       await use('ioredis 6');
       const [process, gone] = [await stage.process(), await stage.process()];
       const readers = [process.reader(), process.reader()] as const;
@@ -258,7 +261,7 @@ describe('on a cluster, messages', () => {
       expect(await stage.order()).toEqual({ holds: [readers[1].holdId, next.holdId], waiters: [dead.holdId] });
     });
 
-    it('has its turn once it asks again, whether it listens or not', async () => {
+    it('A process that no longer listens has its turn once it polls again, listening or not', async () => {
       const { holder, dead, next, process } = await play();
       await holder.release();
       expect(await dead.ask()).toMatchObject({ status: 'queued', isNew: false });
@@ -267,7 +270,7 @@ describe('on a cluster, messages', () => {
       expect(await stage.order()).toEqual({ holds: [dead.holdId], waiters: [last.holdId] });
     });
 
-    it('is granted in its turn where the slot is on another server by now: that one never knew it', async () => {
+    it('A process that no longer listens is granted in its turn if the slot has moved to a server that never knew it', async () => {
       const { holder, dead, next } = await play();
       await stage.cluster.moveSlot(record, await stage.elsewhere(record));
       await holder.release();
@@ -275,7 +278,7 @@ describe('on a cluster, messages', () => {
     });
   });
 
-  describe('the subscriptions in shards', () => {
+  describe('Sharded subscriptions', () => {
     async function start(options: ClusterOptions = {}, version = 'ioredis 6') {
       const clock = new ManualClock();
       const client = versions[version]!(options);
@@ -306,7 +309,7 @@ describe('on a cluster, messages', () => {
     const connections = async (server: RedisServer): Promise<number> =>
       String(await stage.cluster.call(server, 'CLIENT', 'LIST')).match(/ ssub=1 /g)?.length ?? 0;
 
-    it('are on one connection to a server, ended when nobody waited for long, and the connection with the last', async () => {
+    it('Sharded subscriptions share one connection a server, end when nobody waited for long, and close the connection with the last', async () => {
       const { clock, look, shards } = await start();
       const server = await primary();
       shards.listen(record, 'process', 12_000);
@@ -334,7 +337,7 @@ describe('on a cluster, messages', () => {
       expect(clock.timerCount).toBe(0);
     });
 
-    it('of one process end without those of another, and none begins after the end', async () => {
+    it('Sharded subscriptions of one process end without those of another, and none begins after the end', async () => {
       const { clock, shards } = await start();
       shards.open('other', () => {});
       shards.listen(record, 'process', longMs);
@@ -351,7 +354,7 @@ describe('on a cluster, messages', () => {
       expect(clock.timerCount).toBe(0);
     });
 
-    it('serve all requests: what they bring, and their timer, are taken for the work of none', async () => {
+    it('Sharded subscriptions, their messages and their timer belong to no request’s async context', async () => {
       const { clock, shards } = await start();
       const request = new AsyncLocalStorage<string>();
       const seen: (string | undefined)[] = [];
@@ -369,7 +372,7 @@ describe('on a cluster, messages', () => {
       shards.close('process');
     });
 
-    it('are asked for with each answer that somebody waits, for twice as long as its place may stay', async () => {
+    it('Sharded subscriptions are refreshed by each reply to a waiter, for twice as long as its place may stay', async () => {
       await use('ioredis 6');
       const listen = jest.spyOn(ShardedSubscriptions.prototype, 'listen');
       const process = await stage.process();
@@ -384,7 +387,7 @@ describe('on a cluster, messages', () => {
       listen.mockRestore();
     });
 
-    it('pass on what was said to the process, and nothing else', async () => {
+    it('Sharded subscriptions pass on the messages to their process, and nothing else', async () => {
       const { shards, messages } = await start();
       shards.listen(record, 'process', longMs);
       await until(async () => (await channels()).length === 1);
@@ -396,7 +399,7 @@ describe('on a cluster, messages', () => {
       await until(async () => (await channels()).length === 0);
     });
 
-    it('whose connection is lost tell `resubscribed`, so that all ask, and come back with an answer later on', async () => {
+    it('Sharded subscriptions that lose their connection report `resubscribed`, so that all poll, and come back with a later reply', async () => {
       const { clock, shards, messages } = await start();
       shards.listen(record, 'process', longMs);
       await until(async () => (await channels()).length === 1);
@@ -417,7 +420,7 @@ describe('on a cluster, messages', () => {
       await until(() => clock.timerCount === 0);
     });
 
-    it('that a server refuses are asked for again after ten seconds, and not before', async () => {
+    it('Sharded subscriptions that a server refuses are tried again after ten seconds, and not before', async () => {
       const rights = ['reset', 'on', 'nopass', '~*', '&*', '+@all', '-ssubscribe'];
       const server = await primary();
       for (const each of stage.cluster.servers) await stage.cluster.call(each, 'ACL', 'SETUSER', 'guest', ...rights);
@@ -443,7 +446,7 @@ describe('on a cluster, messages', () => {
     it.each([
       [9_999, 1],
       [10_000, 0],
-    ])('are ten thousand at most: beside %i others, %i more', async (others, more) => {
+    ])('Sharded subscriptions are ten thousand at most: beside %i others, %i more', async (others, more) => {
       const client = versions['ioredis 6']!({});
       clients.push(client);
       await connected(client);
@@ -463,7 +466,7 @@ describe('on a cluster, messages', () => {
       expect(clock.timerCount).toBe(0);
     });
 
-    it('whose connection is half-open are given up: it has answered no ping since the last look', async () => {
+    it('Sharded subscriptions on a half-open connection, without a reply to a ping since the last look, are given up', async () => {
       const { clock, look, shards, messages } = await start({ redisOptions: { disconnectTimeout: 10 } });
       const server = await primary();
       shards.listen(record, 'process', longMs);
@@ -482,26 +485,29 @@ describe('on a cluster, messages', () => {
       await stage.cluster.settled();
     });
 
-    it.each(Object.keys(versions))('come back after the slot has been away for a while (%s)', async (version) => {
-      const { clock, shards } = await start({}, version);
-      const from = await primary();
-      const to = await stage.elsewhere(record);
-      shards.listen(record, 'process', longMs);
-      await until(async () => (await channels()).length === 1);
-      await stage.cluster.moveSlot(record, to);
-      await stage.cluster.moveSlot(record, from);
-      expect(await channels()).toEqual([]);
-      await until(async () => {
-        await clock.advance(5_000);
+    it.each(Object.keys(versions))(
+      'Sharded subscriptions come back after the slot has been away for a while (%s)',
+      async (version) => {
+        const { clock, shards } = await start({}, version);
+        const from = await primary();
+        const to = await stage.elsewhere(record);
         shards.listen(record, 'process', longMs);
-        return (await channels()).length === 1;
-      });
-      shards.close('process');
-      await until(async () => (await channels()).length === 0);
-    });
+        await until(async () => (await channels()).length === 1);
+        await stage.cluster.moveSlot(record, to);
+        await stage.cluster.moveSlot(record, from);
+        expect(await channels()).toEqual([]);
+        await until(async () => {
+          await clock.advance(5_000);
+          shards.listen(record, 'process', longMs);
+          return (await channels()).length === 1;
+        });
+        shards.close('process');
+        await until(async () => (await channels()).length === 0);
+      },
+    );
 
     it.each(Object.keys(versions))(
-      'stay where a server is asked for one whose slot it has lost (%s)',
+      'Sharded subscriptions stay if a server is called for one whose slot it has lost (%s)',
       async (version) => {
         const other = 'reenlock:{other}:lock';
         const from = await primary();
@@ -522,7 +528,7 @@ describe('on a cluster, messages', () => {
       },
     );
 
-    it('end in time also where the slot of another one has moved meanwhile', async () => {
+    it('Sharded subscriptions end in time even if the slot of another one has moved meanwhile', async () => {
       const [other, kept] = ['reenlock:{other}:lock', 'reenlock:{third}:lock'] as const;
       const from = await primary();
       for (const each of [other, kept])
@@ -541,7 +547,7 @@ describe('on a cluster, messages', () => {
       await until(async () => (await channels(from)).length === 0);
     });
 
-    it('go with a slot: those of the other slots stay, or come back, when the server ends one of them', async () => {
+    it('Sharded subscriptions move with their slot: the others stay, or come back, when the server ends one of them', async () => {
       const other = 'reenlock:{other}:lock';
       const from = await primary();
       if ((await stage.cluster.serversOf(other)).primary.port !== from.port) await stage.cluster.moveSlot(other, from);
@@ -569,14 +575,14 @@ describe('on a cluster, messages', () => {
   });
 
   it.each(['a', '{', '}', '{}', '{}a', 'a{b}c', '}{', '{{b}}', 'a{\n}b', 'ключ', '🔒', '{}{a}', 'x'.repeat(300), ''])(
-    'have the slot that the server says: %j',
+    'Sharded subscriptions use the slot that the server says: %j',
     async (name) => {
       expect(slotOf(name)).toBe(await stage.cluster.call(stage.cluster.servers[0]!, 'CLUSTER', 'KEYSLOT', name));
     },
   );
 });
 
-describe('on a cluster of servers that know nothing of shards, messages', () => {
+describe('Messages on a cluster of servers without sharded channels', () => {
   let server: RedisServer;
   beforeAll(async () => {
     const missing = ['SPUBLISH', 'SSUBSCRIBE', 'SUNSUBSCRIBE'].flatMap((command) => ['--rename-command', command, '']);
@@ -589,7 +595,7 @@ describe('on a cluster of servers that know nothing of shards, messages', () => 
   });
   afterAll(() => server.stop());
 
-  it('arrive, and nothing fails', async () => {
+  it('Messages arrive, and nothing fails', async () => {
     const client = new Cluster([{ host: '127.0.0.1', port: server.port }]);
     await connected(client);
     const store = new RedisStore({ client });
@@ -621,8 +627,8 @@ describe('on a cluster of servers that know nothing of shards, messages', () => 
   });
 });
 
-describe('the subscriptions in shards of a cluster whose servers have another address after each restart', () => {
-  it('keep nothing of the servers that were lost', async () => {
+describe('Sharded subscriptions of a cluster whose servers have another address after each restart', () => {
+  it('Sharded subscriptions keep nothing of the servers that were lost', async () => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
     const longHost = 'a'.repeat(10_000);
