@@ -3,7 +3,7 @@ import { Workshop } from './workshop.ts';
 
 watchLeaks();
 
-it('the code of the guide to @Locked compiles under experimentalDecorators, too', () => {
+it('The code of the guide to @Locked compiles under experimentalDecorators, too', () => {
   const workshop = new Workshop();
   try {
     expect(workshop.add('docs/decorators.md').length).toBeGreaterThan(0);

@@ -13,12 +13,12 @@ const linked = [
   'docs/stores-cas.md',
 ];
 
-it.each(linked)('every relative link in %s leads to a file or a heading that exists', (document) => {
+it.each(linked)('Every relative link in %s leads to a file or a heading that exists', (document) => {
   const relative = linksOf(readDocument(document)).filter((target) => !/^[a-z]+:/.test(target));
   expect(relative.filter((target) => !leadsSomewhere(document, target))).toEqual([]);
 });
 
-it('a link to a missing file or heading is found', () => {
+it('A link to a missing file or heading is found', () => {
   const text = '# A `heading`, with signs\n[1](#a-heading-with-signs) [2](#none) [3](LICENSE) [4](docs/none.md)\n';
   expect(headingsOf(text).map(anchorOf)).toEqual(['a-heading-with-signs']);
   expect(linksOf(text)).toEqual(['#a-heading-with-signs', '#none', 'LICENSE', 'docs/none.md']);
@@ -26,7 +26,7 @@ it('a link to a missing file or heading is found', () => {
   expect(inReadme.filter((target) => leadsSomewhere('README.md', target))).toEqual(['#quick-start', 'LICENSE', 'src']);
 });
 
-it.each(documents())('no two headings of %s have one anchor', (document) => {
+it.each(documents())('No two headings of %s have one anchor', (document) => {
   const anchors = headingsOf(readDocument(document)).map(anchorOf);
   expect(anchors).toEqual([...new Set(anchors)]);
 });

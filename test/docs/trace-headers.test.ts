@@ -6,7 +6,7 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
-it('traceHeaders sends the id in the header that traceContext was told to read, also from a job within the request', async () => {
+it('traceHeaders sends the id in the header that traceContext reads, also from a job within the request', async () => {
   const locks = createLocks();
   const app = express();
   app.use(traceContext({ locks, headerName: 'X-Request-Id' }));

@@ -7,7 +7,7 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeExpress('an application within an application', (framework, express) => {
+describeExpress('An application within an application', (framework, express) => {
   afterEach(ServerStage.endAll);
 
   /** Where `traceContext` stands, and where the guards of the key do. */

@@ -9,10 +9,10 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeExpress('on a router', (framework, express) => {
+describeExpress('Guards on a router', (framework, express) => {
   afterEach(ServerStage.endAll);
 
-  it('a guard for all of it is re-entered by a guard on a route, and given back once', async () => {
+  it('A guard on a router is re-entered by a guard on a route, and released once', async () => {
     const contest = await Contest.through(
       framework,
       (app, work) => {
@@ -36,7 +36,7 @@ describeExpress('on a router', (framework, express) => {
     await contest.expectAnswer(/count 2$/);
   });
 
-  it('two guards with different keys hold both until the answer, and the one waits while it holds the other', async () => {
+  it('Two guards with different keys hold both until the answer, and one waits while it holds the other', async () => {
     const [work, answer] = [gate(), gate()];
     const stage = await ServerStage.start(framework, (app, stage) => {
       app.route('/b', lockOn('b'), async (call) => {
@@ -67,7 +67,7 @@ describeExpress('on a router', (framework, express) => {
     stage.expectOrder('released first b', 'ab in', 'released second b', 'released second a');
   });
 
-  it('two guards of which the second refuses hold the first one’s lock until the refusal is answered', async () => {
+  it('If the second of two guards refuses, the first one’s lock is held until the refusal is answered', async () => {
     const freed = gate();
     let taker: Promise<void> | undefined;
     const contest = await Contest.through(framework, (app, work, stage) => {
@@ -89,7 +89,7 @@ describeExpress('on a router', (framework, express) => {
     await taker;
   });
 
-  it('a param handler that acquires holds from there on; the guard re-enters', async () => {
+  it('A param handler that acquires holds from there on; the guard re-enters', async () => {
     const contest = await Contest.through(
       framework,
       (app, work, stage) => {
@@ -118,7 +118,7 @@ describeExpress('on a router', (framework, express) => {
     contest.stage.expectOrder('first in', 'handler has 2', 'released first k', 'second in');
   });
 
-  it('a param handler whose acquire is refused answers so, and no handler runs', async () => {
+  it('A param handler whose acquire is refused answers so, and no handler runs', async () => {
     const contest = await Contest.through(framework, (app, work, stage) => {
       const router = express.Router();
       router.param('id', (_req, _res, next, id: string) => {

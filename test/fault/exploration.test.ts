@@ -199,7 +199,7 @@ const steps = [
 const bounds = { seed, numRuns: runs, interruptAfterTimeLimit: mostMs, markInterruptAsFailure: false };
 
 it(
-  'whatever goes wrong between three processes and their store: one owner, rising fences, each hold given back once, and who lives is served',
+  'Whatever goes wrong between three processes and their store: one owner, rising fences, one release for each hold, and all live waiters are served',
   async () => {
     let count = 0;
     await fc.assert(
@@ -216,7 +216,7 @@ it(
   2 * mostMs + 30_000,
 );
 
-it('the same steps show a store that is never polled', async () => {
+it('The exploration finds a store that is never polled', async () => {
   const property = fc.asyncProperty(fc.commands(steps, { maxCommands: 25 }), async (commands) => {
     const world = new World((store) => new NoPoll(store));
     await fc.asyncModelRun(() => ({ model: {}, real: world }), commands);
@@ -226,7 +226,7 @@ it('the same steps show a store that is never polled', async () => {
 });
 
 it(
-  'in whatever order calls and replies of three processes arrive: one owner, and each is served',
+  'In whatever order calls and replies of three processes arrive: one owner, and each is served',
   async () => {
     let count = 0;
     await fc.assert(

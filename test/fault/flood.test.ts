@@ -24,7 +24,7 @@ describe('5,000 requests for one key', () => {
 
   const maxWaitersPerKey = 200;
 
-  it('as many as the cap says wait and are served, one by one; the rest get 503 with Retry-After, the server answers all the while, and nothing is left', async () => {
+  it('As many requests as the limit says wait and are served, one by one; the rest get 503 with Retry-After, and nothing is left', async () => {
     const work = gate();
     let inside = 0;
     let crowd = 0;

@@ -21,13 +21,13 @@ function broken(lines: readonly string[], rules?: Rules): string[] {
 const first = ['0 asked p/a', '1 granted p/a 1 100'];
 const firstReleased = [...first, '9 releasing p/a', '10 released p/a'];
 
-it('a hold counts up to its release, though its lease lasts longer', () => {
+it('A hold counts up to its release, even if its lease lasts longer', () => {
   expect(
     broken([...firstReleased, '0 asked q/b', '9 granted q/b 2 100', '20 releasing q/b', '21 released q/b']),
   ).toEqual([]);
 });
 
-it('a hold that was never given back counts up to what its process was told at last', () => {
+it('A hold that was never released counts up to the last end that its process knew', () => {
   const lines = [...first, '50 renewed p/a - 100', '160 lost p/a', '140 asked q/b', '155 releasing q/b'];
   expect(broken([...lines, '151 granted q/b 2 100'])).toEqual([]);
   expect(broken([...lines, '149 granted q/b 2 100'])).toEqual([
@@ -35,13 +35,13 @@ it('a hold that was never given back counts up to what its process was told at l
   ]);
 });
 
-it('a renewal that came after the deadline counts from then on, and not before', () => {
+it('A renewal that came after the deadline counts from then on, and not before', () => {
   const lines = [...first, '200 renewed p/a - 100', '260 releasing p/a'];
   expect(broken([...lines, '110 asked q/b', '120 granted q/b 2 50', '130 releasing q/b'])).toEqual([]);
   expect(broken([...lines, '110 asked q/b', '190 granted q/b 2 50', '230 releasing q/b'])).toHaveLength(1);
 });
 
-it('a fence that does not rise, or that two owners have, is found; one that an owner has twice is none', () => {
+it('A fence that does not rise, or that two owners have, is found; one that an owner has twice is none', () => {
   const next = (fence: number, owner = 'b') =>
     ['11 asked q/b', `12 granted q/${owner} ${fence} 9`, `13 releasing q/${owner}`].map((line) =>
       line.replace('q/b', `q/${owner}`),
@@ -54,13 +54,13 @@ it('a fence that does not rise, or that two owners have, is found; one that an o
   expect(broken(inner(2))).toEqual(['fence: k: q/a (fence 2) re-entered p/a (fence 1) with another fence']);
 });
 
-it('a hold that is released twice, or never, is found; that of a process that was killed is none', () => {
+it('A hold that is released twice, or never, is found; that of a killed process is none', () => {
   expect(broken([...firstReleased, '11 released p/a'])).toEqual(['release: k: p/a (fence 1) was released 2 times']);
   expect(broken(first)).toEqual(['release: k: p/a (fence 1) was neither released nor lost nor refused']);
   expect(broken([...first, '5 killed p'])).toEqual([]);
 });
 
-describe('readers', () => {
+describe('Readers in a history', () => {
   /** The same lines, all of whose acquires are to read. */
   const read = (lines: readonly string[], rules?: Rules) =>
     violationsOf(
@@ -69,12 +69,12 @@ describe('readers', () => {
     ).map(({ rule }) => rule);
   const second = (fence: number) => ['2 asked q/b', `3 granted q/b ${fence} 100`, '8 releasing q/b'];
 
-  it('may hold a key at once, and have one fence', () => {
+  it('Readers may hold a key at once, and have one fence', () => {
     expect(read([...firstReleased, ...second(1)])).toEqual([]);
     expect(read([...firstReleased, ...second(2)])).toEqual([]);
   });
 
-  it('may not hold it beside a writer, nor have its fence', () => {
+  it('Readers may not hold a key beside a writer, nor have its fence', () => {
     const lines = [
       ...firstReleased.map(entry),
       ...second(1).map((line) => ({ ...entry(line), mode: 'read' as const })),
@@ -83,7 +83,7 @@ describe('readers', () => {
     expect(violationsOf(lines, { exclusion: false }).map(({ rule }) => rule)).toEqual(['fence']);
   });
 
-  it('come after a writer with a greater fence, and after readers with no smaller one', () => {
+  it('Readers come after a writer with a greater fence, and after readers with no smaller one', () => {
     const later = (fence: number) => ['11 asked q/b', `12 granted q/b ${fence} 9`, '13 releasing q/b'];
     const afterWriter = (fence: number) =>
       violationsOf([
@@ -95,7 +95,7 @@ describe('readers', () => {
   });
 });
 
-it('a hold that was forced to end counts up to the call that did it, and the next one’s does not', () => {
+it('A hold that was forced to end counts up to the forcing call, and the next one’s does not', () => {
   const lines = [...first, '99 lost p/a', '15 asked q/b', '20 granted q/b 2 100', '30 releasing q/b'].map(entry);
   const forced = (at: number, fence: number): Entry => ({ at, kind: 'forced', process: 'r', key: 'k', fence });
   expect(violationsOf(lines).map(({ rule }) => rule)).toEqual(['overlap']);
@@ -104,18 +104,18 @@ it('a hold that was forced to end counts up to the call that did it, and the nex
   expect(violationsOf([...lines, forced(19, 9)]).map(({ rule }) => rule)).toEqual(['overlap']);
 });
 
-describe('who came after another stood in the queue, and was served before', () => {
+describe('A waiter that came after another in the queue and was served before', () => {
   const lines = ['0 asked p/a', '1 queued p/a', '2 asked q/b', '3 queued q/b', '4 granted q/b 7 9', '5 releasing q/b'];
   const served = ['6 granted p/a 8 9', '7 releasing p/a'];
   const overtaken = ['order: k: q/b (fence 7) overtook p/a (fence 8)'];
 
-  it('has overtaken it', () => {
+  it('A waiter that was served before an earlier one has overtaken it', () => {
     expect(broken([...lines, ...served])).toEqual(overtaken);
     expect(broken([...lines, '6 refused p/a'])).toHaveLength(1);
     expect(broken([...lines, ...served], { fifo: false })).toEqual([]);
   });
 
-  it('has not, where the other was gone, cut off, served first, or only seemed to be the first', () => {
+  it('A waiter has not overtaken one that was gone, cut off, served first, or only seemed to be first', () => {
     expect(broken([...lines, '3.5 refused p/a'])).toEqual([]);
     expect(broken([...lines, ...served, '3.5 disturbed p'])).toEqual([]);
     expect(broken([...lines, '6 granted p/a 6 0', '7 releasing p/a'])).toEqual([]);
@@ -123,11 +123,11 @@ describe('who came after another stood in the queue, and was served before', () 
   });
 });
 
-describe('a waiter that is woken late', () => {
+describe('A waiter that is woken late', () => {
   const polls = ['11 polled q/b', '12 polled q/b', '13 polled q/b'];
   const lines = [...firstReleased, '2 asked q/b', '3 queued q/b'];
 
-  it('is found by its polls, whether it was served or gave up', () => {
+  it('A waiter that is woken late is found by its polls, whether it was served or gave up', () => {
     expect(broken([...lines, ...polls, '14 granted q/b 2 9', '15 releasing q/b'], { maxPolls: 2 })).toEqual([
       'wake-up: k: q/b (fence 2) needed 3 polls after the release of p/a (fence 1)',
     ]);
@@ -135,7 +135,7 @@ describe('a waiter that is woken late', () => {
     expect(broken([...lines, ...polls.slice(1), '14 refused q/b'], { maxPolls: 2 })).toEqual([]);
   });
 
-  it('is found by the time, where time is not that of the machine', () => {
+  it('A waiter that is woken late is found by the time, unless the clock is not the machine’s', () => {
     expect(broken([...lines, '40 refused q/b'], { wakeMs: 30 })).toEqual([]);
     expect(broken([...lines, '41 refused q/b'], { wakeMs: 30 })).toHaveLength(1);
   });

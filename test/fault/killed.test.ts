@@ -13,7 +13,7 @@ const shortMs = 600;
 /** A claim that lapses within a test, and not before a busy machine has come to renew it. */
 const claims = { claimMs: 1_500, pollMs: 100 };
 
-describe('when processes are killed or stopped', () => {
+describe('Processes that are killed or stopped', () => {
   let lab: Lab;
   beforeEach(async () => {
     lab = await Lab.start();
@@ -45,14 +45,14 @@ describe('when processes are killed or stopped', () => {
 
   const rising = (fences: readonly number[]) => [...fences].sort((a, b) => a - b);
 
-  it('[killed-01] nothing happens without a fault: waiters of three processes are served in order, none needs more than two polls', async () => {
+  it('[killed-01] Without a fault, waiters of three processes are served in order, none with more than two polls', async () => {
     const all = await lab.clients(3);
     const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 4, 800, seed + n)));
     expect(Math.min(...counts)).toBeGreaterThan(0);
     await lab.end({ maxPolls: 2 });
   });
 
-  it('[killed-02] a killed holder costs the others its lease, and no more: they are served then, in order', async () => {
+  it('[killed-02] A killed holder costs the others its lease, and no more: they are served then, in order', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const waiters = await queue(b, 3);
@@ -63,7 +63,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('[killed-03] a killed waiter is passed over at once: who waits behind it needs no two polls', async () => {
+  it('[killed-03] A killed waiter is passed over at once: the waiter behind it does not need two polls', async () => {
     const [a, b, c] = (await lab.clients(3)) as [Client, Client, Client];
     const first = await a.acquire(key);
     const dead = await queue(b, 2);
@@ -79,7 +79,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end({ maxPolls: 1 });
   });
 
-  it('[killed-04] a waiter that is killed between its grant and its first renewal costs the others its claim, not its lease', async () => {
+  it('[killed-04] A waiter that is killed between its grant and its first renewal costs the others its claim, not its lease', async () => {
     const [a, b, c] = (await lab.clients(3, { ...claims, claimMs: 4_000 })) as [Client, Client, Client];
     const first = await a.acquire(key);
     const [granted] = await queue(b, 1);
@@ -97,7 +97,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end({ maxPolls: 100 });
   });
 
-  it('[killed-05] when half of the waiters are killed, the other half is served, each once and in order', async () => {
+  it('[killed-05] If half of the waiters are killed, the other half is served, each once and in order', async () => {
     const each = isLong ? 250 : 50;
     const [holder, ...others] = (await lab.clients(5, claims)) as [Client, ...Client[]];
     const first = await holder.acquire(key);
@@ -119,7 +119,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   }, 120_000);
 
-  it('[killed-06] a holder that is stopped for twice its lease has lost the hold when it goes on, and its fence is the smaller one', async () => {
+  it('[killed-06] A holder that is stopped for twice its lease has lost the hold when it goes on, and its fence is the smaller one', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];
@@ -138,7 +138,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('[killed-07] an event loop that is blocked past the lease finds the hold lost before it sends anything', async () => {
+  it('[killed-07] An event loop that is blocked past the lease finds the hold lost before it sends anything', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];
@@ -153,7 +153,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('[killed-08] an event loop that is blocked past the lease while acquiring gets an error, and leaves nothing held', async () => {
+  it('[killed-08] An event loop that is blocked past the lease during an acquire gets an error, and leaves nothing held', async () => {
     const [a, b] = await Promise.all([lab.client({ leaseMs: shortMs }), lab.client({ pollMs: 100 })]);
     // From here on the server knows the script.
     await (await b.acquire('order:43')).release();
@@ -171,7 +171,7 @@ describe('when processes are killed or stopped', () => {
     await lab.end();
   });
 
-  it('[killed-09] an exception that nobody catches in the critical section ends the process, and the lease ends with it', async () => {
+  it('[killed-09] An exception that nobody catches in the critical section ends the process, and the lease ends with it', async () => {
     const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
     const first = await a.acquire(key, { leaseMs: shortMs });
     const [waiter] = (await queue(b, 1)) as [Promise<RemoteHold>];

@@ -8,10 +8,10 @@ import { isLong } from './seed.ts';
 
 watchLeaks();
 
-describe('after any number of holds, waits and refusals', () => {
+describe('Leaks', () => {
   const redis = useRedis();
 
-  it('the heap is no larger, and no timer, listener, connection, hold or waiter is left', async () => {
+  it('After any number of holds, waits and refusals, the heap is no larger, and no timer, listener, connection, hold or waiter is left', async () => {
     const args = [redis.server.port, 14, isLong ? 1_000 : 150].map(String);
     const script = startScript(join(__dirname, 'processes/loop.ts'), {
       args,

@@ -17,7 +17,7 @@ interface Outcome {
   readonly balance: number;
 }
 
-describe('a balance that is read, worked on and written below a lock', () => {
+describe('A balance that is read, changed and written under a lock', () => {
   let lab: Lab;
   let ledger: Script;
   let url: string;
@@ -76,7 +76,7 @@ describe('a balance that is read, worked on and written below a lock', () => {
 
   // One of them in the short form, which the seed chooses.
   it.each(isLong ? faults : [faults[seed % faults.length] as (typeof faults)[number]])(
-    'loses no update while %s, where the fence goes with the read and the write',
+    'No update is lost while %s, if the fence goes with the read and the write',
     async (_, spoil) => {
       const { taken, balance } = await play('read and write', spoil);
       expect(taken).toBeGreaterThan(0);
@@ -87,7 +87,7 @@ describe('a balance that is read, worked on and written below a lock', () => {
   it.each<[Fencing, string]>([
     ['none', 'without the fence'],
     ['write', 'with the fence at the write alone'],
-  ])('may lose updates while the server forgets: fencing is %s', async (fencing, words) => {
+  ])('Updates may be lost while the server forgets: fencing is %s', async (fencing, words) => {
     const { taken, balance } = await play(fencing, forget);
     // No promise: the figure is what there is to say.
     process.stdout.write(`ledger ${words}: ${taken - balance} of ${taken} updates lost\n`);

@@ -23,7 +23,7 @@ function call({ sha1, source }: { sha1: string; source: string }, owner: string)
     /^eval/i.test(name) && (script === sha1 || script === source) && names.split(' ')[1] === owner;
 }
 
-describe('when the network fails', () => {
+describe('Network faults', () => {
   let lab: Lab;
   beforeEach(async () => {
     lab = await Lab.start();
@@ -44,7 +44,7 @@ describe('when the network fails', () => {
   }
 
   it.each(some<'cut' | 'hang'>('cut', 'hang'))(
-    '[network-01] an acquire whose reply is lost (%s) is one hold, or an error that leaves none',
+    '[network-01] An acquire whose reply is lost (%s) is one hold, or an error that leaves none',
     async (then) => {
       const [a, b] = await Promise.all([lab.client(then === 'hang' ? { storeTimeoutMs: 500 } : {}), lab.client()]);
       const isLost = lab.proxy.loseReply(call(acquire, 'p1.1'), { then });
@@ -68,7 +68,7 @@ describe('when the network fails', () => {
   );
 
   it.each(some<'cut' | 'hang'>('cut', 'hang'))(
-    '[network-02] a release whose reply is lost (%s) gives back once, and takes nothing from the next',
+    '[network-02] A release whose reply is lost (%s) releases once, and takes nothing from the next holder',
     async (then) => {
       const [first, second, , b] = await contest();
       const isLost = lab.proxy.loseReply(call(release, 'p1.1'), { then });
@@ -88,7 +88,7 @@ describe('when the network fails', () => {
     },
   );
 
-  it('[network-03] a renewal whose reply is lost loses nothing: it is tried again', async () => {
+  it('[network-03] A renewal whose reply is lost loses nothing: it is tried again', async () => {
     const [a, b] = (await lab.clients(2)) as [Client, Client];
     const isLost = lab.proxy.loseReply(call(renew, 'p1.1'), { nth: 2 });
     const first = await a.acquire(key, { leaseMs: 4_500 });
@@ -102,7 +102,7 @@ describe('when the network fails', () => {
     await lab.end();
   });
 
-  it('[network-04] a cancel whose reply is lost leaves no waiter behind, and who waits behind it is served', async () => {
+  it('[network-04] A cancel whose reply is lost leaves no waiter, and the waiter behind it is served', async () => {
     const [first, gone, , b] = await contest();
     gone.catch(() => {});
     const isLost = lab.proxy.loseReply(call(release, 'p2.2'));
@@ -120,7 +120,7 @@ describe('when the network fails', () => {
     await lab.end();
   });
 
-  it('[network-05] resets every 100 ms cost time, and nothing else: one owner at a time, and no grant lost', async () => {
+  it('[network-05] Resets every 100 ms cost time, and nothing else: one owner at a time, and no grant lost', async () => {
     const all = await lab.clients(2, { pollMs: 100 });
     for (const client of all) client.disturbed();
     lab.proxy.resetEvery(100);
@@ -132,7 +132,7 @@ describe('when the network fails', () => {
     await lab.end({ fifo: false });
   });
 
-  it('[network-06] delays of up to 200 ms cost time, and nothing else', async () => {
+  it('[network-06] Delays of up to 200 ms cost time, and nothing else', async () => {
     const all = await lab.clients(2, { pollMs: 100 });
     lab.proxy.delay(200, seeded(seed));
     const counts = await Promise.all(all.map((client, n) => client.work([key, 'order:43'], 3, workMs, seed + n)));
@@ -140,7 +140,7 @@ describe('when the network fails', () => {
     await lab.end({ fifo: false });
   });
 
-  it('[network-07] a connection that is half-open grants nothing: the holder learns by its own clock that it lost the key', async () => {
+  it('[network-07] A half-open connection grants nothing: the holder learns by its own clock that it lost the key', async () => {
     const [a, b] = await Promise.all([lab.client({ storeTimeoutMs: 800 }), lab.client({ storeTimeoutMs: 3_000 })]);
     const first = await a.acquire(key, { leaseMs: 4_500 });
     lab.proxy.halfOpen();
@@ -165,7 +165,7 @@ describe('when the network fails', () => {
       ['cut', async () => lab.proxy.cut('pubsub')],
     ),
   )(
-    '[network-08] messages that do not arrive, since their connection is %s, are made up for by the poll',
+    '[network-08] Messages that do not arrive, since their connection is %s, are replaced by the poll',
     async (_, spoil) => {
       const [first, second, , b] = await contest();
       const third = b.acquire(key);
@@ -180,8 +180,8 @@ describe('when the network fails', () => {
   );
 });
 
-describe('when the server drops the connection of a process that does not read its messages', () => {
-  it('[network-09] the process subscribes anew, and no waiter is lost', async () => {
+describe('A server that drops the connection of a process that does not read its messages', () => {
+  it('[network-09] A process whose connection was dropped subscribes anew, and no waiter is lost', async () => {
     const lab = await Lab.start(['--client-output-buffer-limit', 'pubsub 4096 4096 1']);
     try {
       const a = await lab.client();

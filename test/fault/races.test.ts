@@ -9,14 +9,14 @@ printSeed('races');
 
 const key = 'order:42';
 
-describe('when things happen at the same time', () => {
+describe('Simultaneous events', () => {
   let lab: Lab;
   beforeEach(async () => {
     lab = await Lab.start();
   });
   afterEach(() => lab.stop());
 
-  it('a release that races a renewal ends the hold, once, and the renewal does not bring it back', async () => {
+  it('A release that races a renewal ends the hold, once, and the renewal does not bring it back', async () => {
     const all = await lab.clients(2, { leaseMs: 90, pollMs: 50 });
     // A renewal is due every 30 ms: some are on their way when the release begins.
     const workMs = isLong ? 20_000 : 1_500;
@@ -28,7 +28,7 @@ describe('when things happen at the same time', () => {
     await lab.end({ fifo: false });
   });
 
-  it('a waiter that gives up at the instant of its grant leaves the key free, whichever came first', async () => {
+  it('A waiter that gives up at the instant of its grant leaves the key free, whichever came first', async () => {
     const [a, b] = (await lab.clients(2)) as [Client, Client];
     const random = seeded(seed);
     const outcomes = new Set<string>();
@@ -75,7 +75,7 @@ describe('when things happen at the same time', () => {
     return { busy, other, refused };
   }
 
-  it('[races-01] SIGTERM, with close and its drain: every hold is given back, every waiter refused, and the process ends by itself', async () => {
+  it('[races-01] SIGTERM, with close and its drain: every hold is released, every waiter refused, and the process ends by itself', async () => {
     const { busy, other, refused } = await crowd();
     const { code, stderr } = await busy.kill('SIGTERM');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -87,7 +87,7 @@ describe('when things happen at the same time', () => {
     await lab.end();
   });
 
-  it('[races-02] close declares lost, and gives back, what is still held after drainMs', async () => {
+  it('[races-02] close declares lost, and releases, what is still held after drainMs', async () => {
     const { busy, other, refused } = await crowd();
     await busy.close(200);
     expect(new Set(await refused)).toEqual(new Set(['ERR_LOCK_CLOSED']));

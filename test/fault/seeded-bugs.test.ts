@@ -83,7 +83,7 @@ function grantOf(acquired: Promise<Held>): { held?: Held } {
 
 const honest = (store: LockStore): PassThrough => new PassThrough(store);
 
-describe('the history of a store with a bug breaks a rule, and that of the store without it none', () => {
+describe('The history of a store with a seeded bug', () => {
   async function releasedTwice(build: (store: LockStore) => PassThrough): Promise<Broken> {
     const rig = new Rig(build);
     const [a, b, c] = [rig.process(), rig.process(), rig.process()];
@@ -103,7 +103,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
     return rig.end();
   }
 
-  it('holds counted instead of named: a release that is sent twice lets a stranger in', async () => {
+  it('Holds counted instead of named: a release that is sent twice lets a second owner in', async () => {
     expect(await releasedTwice((store) => new CountedHolds(store))).toEqual(['overlap']);
     expect(await releasedTwice(honest)).toEqual([]);
   });
@@ -121,7 +121,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
     return rig.end();
   }
 
-  it('no elapsed check: a grant whose reply came after its lease is believed', async () => {
+  it('No elapsed check: a grant whose reply came after its lease is believed', async () => {
     const broken = await answeredLate((store, clock) => new NoElapsedCheck(store, clock));
     expect(broken).toContain('overlap');
     expect(await answeredLate(honest)).toEqual([]);
@@ -140,7 +140,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
     return rig.end({ wakeMs: 1_300 });
   }
 
-  it('no poll: a message that got lost is never made up for', async () => {
+  it('No poll: a lost message is never replaced', async () => {
     expect(await unheard((store) => new NoPoll(store))).toEqual(['wake-up']);
     expect(await unheard(honest)).toEqual([]);
   });
@@ -161,7 +161,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
     return rig.end();
   }
 
-  it('fence from a plain counter: after the store lost its data, an old fence comes again', async () => {
+  it('Fence from a plain counter: after the store lost its data, an old fence comes again', async () => {
     expect(await forgotten((store) => new PlainCounter(store))).toEqual(['fence']);
     expect(await forgotten(honest)).toEqual([]);
   });
@@ -187,7 +187,7 @@ describe('the history of a store with a bug breaks a rule, and that of the store
   });
 });
 
-describe('the history of a script with a bug breaks a rule, and that of the script without it none', () => {
+describe('The history of a script with a seeded bug', () => {
   const redis = useRedis();
 
   interface Scene {
@@ -243,19 +243,19 @@ describe('the history of a script with a bug breaks a rule, and that of the scri
       await (await third).release().catch(() => {});
     };
 
-  it('release without an owner check: one that comes late takes the next one’s hold away', async () => {
+  it('Release without an owner check: a late one takes the next hold away', async () => {
     const scene = comesLate((store, request) => store.release(request, { tombstoneMs: 6_000 }));
     expect(await play(releaseWithoutOwnerCheck, {}, scene)).toContain('overlap');
     expect(await play(undefined, {}, scene)).toEqual([]);
   });
 
-  it('renewal that re-creates: one that comes late takes the key from who holds it by now', async () => {
+  it('Renewal that re-creates: a late one takes the key from its present holder', async () => {
     const scene = comesLate((store, request, fence) => store.renew(request, { fence, leaseMs: 50 }));
     expect(await play(renewalThatRecreates, {}, scene)).toContain('overlap');
     expect(await play(undefined, {}, scene)).toEqual([]);
   });
 
-  it('hand-off to the dead: who waits behind a process that is gone waits for its claim', async () => {
+  it('Hand-off to the dead: the waiter behind a dead process waits for its claim', async () => {
     const scene = async ({ store, processes }: Scene): Promise<void> => {
       const [a, b] = processes as [Recorder, Recorder];
       const first = await a.acquire(key);

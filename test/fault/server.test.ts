@@ -37,8 +37,8 @@ const isServed = (client: Client): Promise<boolean> =>
 
 const waiting = (lab: Lab, count: number) => until(async () => (await lab.waiters(key)).length === count);
 
-describe('when the server is killed and starts again', () => {
-  it('[server-01] with appendfsync always it knows every hold: one owner at a time throughout', () =>
+describe('A server that is killed and starts again', () => {
+  it('[server-01] With appendfsync always, the server knows every hold: one owner at a time throughout', () =>
     inLab(['--appendonly', 'yes', '--appendfsync', 'always'], async (lab) => {
       const all = await lab.clients(2, { pollMs: 100 });
       for (const client of all) client.disturbed();
@@ -50,7 +50,7 @@ describe('when the server is killed and starts again', () => {
       await lab.end({ fifo: false });
     }));
 
-  it('[server-02] without persistence it has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
+  it('[server-02] Without persistence, the server has forgotten the holder, who is told at its next renewal; the fence rises all the same', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 5_000 });
@@ -69,7 +69,7 @@ describe('when the server is killed and starts again', () => {
       expect(violationsOf(lab.history).filter(({ rule }) => rule !== 'overlap')).toEqual([]);
     }));
 
-  it('[server-03] without persistence every waiter is queued again, and served', () =>
+  it('[server-03] Without persistence, every waiter is queued again, and served', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       for (const client of [a, b]) client.disturbed();
@@ -92,8 +92,8 @@ describe('when the server is killed and starts again', () => {
     }));
 });
 
-describe('[server-04] when the server does not answer', () => {
-  it('stopped for longer than the lease, it lets nobody in: the holder loses the key by its own clock', () =>
+describe('[server-04] A server that does not answer', () => {
+  it('A server that is stopped for longer than the lease lets nobody in: the holder loses the key by its own clock', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 200, storeTimeoutMs: 2_000 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 5_000 });
@@ -111,7 +111,7 @@ describe('[server-04] when the server does not answer', () => {
       await lab.end();
     }));
 
-  it('busy with somebody’s script (BUSY), it refuses, and goes on when that is over', () =>
+  it('A server that is busy with another script (BUSY) refuses, and goes on when that is over', () =>
     inLab(['--busy-reply-threshold', '50'], async (lab) => {
       const [a, b] = (await lab.clients(2)) as [Client, Client];
       const first = await a.acquire(key);
@@ -199,29 +199,31 @@ async function childOf(pid: number): Promise<number> {
   return child;
 }
 
-describe('[server-05] when the server refuses', () => {
-  it.each(refusing)('with $code, nobody is let in, and all goes on when it is over', ({ spoil, releases }) =>
-    inLab([], async (lab) => {
-      const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
-      const first = await a.acquire(key);
-      const waiter = b.acquire(key);
-      await waiting(lab, 1);
-      const mend = await spoil(lab);
-      const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
-      expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
-      expect((await first.look()).isHeld).toBe(true);
-      const released = first.release();
-      // At maxmemory the lock is handed on all the same.
-      if (releases) await (await waiter).look();
-      await mend();
-      await released;
-      await (await waiter).release();
-      await lab.end();
-    }),
+describe('[server-05] A server that refuses', () => {
+  it.each(refusing)(
+    'A server that refuses with $code lets nobody in, and all goes on when it is over',
+    ({ spoil, releases }) =>
+      inLab([], async (lab) => {
+        const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
+        const first = await a.acquire(key);
+        const waiter = b.acquire(key);
+        await waiting(lab, 1);
+        const mend = await spoil(lab);
+        const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
+        expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
+        expect((await first.look()).isHeld).toBe(true);
+        const released = first.release();
+        // At maxmemory the lock is handed on all the same.
+        if (releases) await (await waiter).look();
+        await mend();
+        await released;
+        await (await waiter).release();
+        await lab.end();
+      }),
   );
 
   it(
-    'while it loads its data (LOADING), nobody is let in, and all goes on when it has',
+    'A server that loads its data (LOADING) lets nobody in, and all goes on when it has',
     () =>
       inLab(['--appendonly', 'yes', '--appendfsync', 'always', '--key-load-delay', '300'], async (lab) => {
         const [a, b] = (await lab.clients(2, { pollMs: 100, storeTimeoutMs: 1_000 })) as [Client, Client];
@@ -270,8 +272,8 @@ describe('[server-05] when the server refuses', () => {
     }));
 });
 
-describe('when the server is not what locks need', () => {
-  it('[server-07] it evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
+describe('A server that is not what locks need', () => {
+  it('[server-07] A server evicts a lock that is held: the holder is told at its next renewal, and the next fence is greater', () =>
     inLab(['--maxmemory-policy', 'allkeys-lru'], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 1_200 });
@@ -290,7 +292,7 @@ describe('when the server is not what locks need', () => {
       await second.release();
     }));
 
-  it('[server-08] its clock is set back: the fence rises all the same, from what was written last', () =>
+  it('[server-08] A server’s clock is set back: the fence rises all the same, from what was written last', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2)) as [Client, Client];
       const first = await a.acquire(key);
@@ -306,7 +308,7 @@ describe('when the server is not what locks need', () => {
       await lab.end();
     }));
 
-  it('[server-09] its clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
+  it('[server-09] A server’s clock is set forward: the next one is let in, the holder is told at its next renewal, and the fence rises', () =>
     inLab([], async (lab) => {
       const [a, b] = (await lab.clients(2, { pollMs: 100 })) as [Client, Client];
       const first = await a.acquire(key, { leaseMs: 6_000 });

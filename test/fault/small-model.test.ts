@@ -42,15 +42,15 @@ function explore(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>, store: S
   return { worlds: before.length, broken };
 }
 
-it('two owners, three acquires, and whatever is lost or given up on the way: one owner, rising fences, and all are served', () => {
+it('Two owners, three acquires, and whatever is lost or given up on the way: one owner, rising fences, and all are served', () => {
   const { worlds, broken } = explore({ losses: 1, lapses: isLong ? 1 : 0, cancels: isLong ? 0 : 1 });
   process.stdout.write(`small model: ${worlds} worlds\n`);
   expect([...broken]).toEqual([]);
   expect(worlds).toBeGreaterThan(1_000);
 });
 
-describe('the model finds', () => {
-  it('two owners, where a release takes whatever is held', () => {
+describe('What the model finds', () => {
+  it('The model finds two owners if a release takes whatever is held', () => {
     const release: Store['release'] = (lock, host, request, terms) => {
       lock.holds.clear();
       return realStore.release(lock, host, request, terms);
@@ -60,7 +60,7 @@ describe('the model finds', () => {
     );
   });
 
-  it('a waiter that is never served, where a release does not reach who waits and a poll is answered from memory', () => {
+  it('The model finds a waiter that is never served if a release does not reach the waiters and a poll is answered from memory', () => {
     const acquire: Store['acquire'] = (lock, host, request, terms) => {
       const { nowMs } = host;
       const isKnown = lock.queue.has(request.holdId) || lock.holds.get(request.holdId)?.isClaim;
@@ -75,7 +75,7 @@ describe('the model finds', () => {
     expect([...broken]).toContain('a live waiter was not served');
   });
 
-  it('a fence that does not rise, where each owner’s is counted anew', () => {
+  it('The model finds a fence that does not rise if each owner’s is counted anew', () => {
     const release: Store['release'] = (lock, host, request, terms) =>
       realStore.release(lock, { ...host, nextFence: () => 1 }, request, terms);
     const { broken } = explore({ losses: 0, lapses: 0, cancels: 0 }, { ...realStore, release });

@@ -15,7 +15,7 @@ const some = isLong ? names : ['redis', others[seed % others.length] as string];
 const chosen = process.env.SOAK_STORE === undefined ? some : names.filter((name) => name === process.env.SOAK_STORE);
 
 it.each(chosen)(
-  'through random faults, up to three at once, locks on %s have one owner, rising fences, and each hold is released once',
+  'Through random faults, up to three at once, locks on %s have one owner, rising fences, and one release for each hold',
   async (name) => {
     const random = seeded(seed);
     const backend = await (backends[name] as (typeof backends)[string])(random);

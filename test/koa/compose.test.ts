@@ -10,7 +10,7 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeKoa('below other Koa middleware', (framework, Koa, compose) => {
+describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   afterEach(ServerStage.endAll);
 
   const answer =
@@ -20,7 +20,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
       ctx.body = `count ${getLock('k').holdCount()}`;
     };
 
-  it('a guarded handler that calls ctx.throw gives its lock back with the error’s answer', async () => {
+  it('A guarded handler that calls ctx.throw releases its lock with the error’s answer', async () => {
     const contest = await Contest.through(framework, (app, work) =>
       app.use(
         mount(
@@ -42,7 +42,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
   });
 
   it.each(['above the guard', 'below the guard'])(
-    'an error that is caught and answered %s keeps the lock until that answer',
+    'An error that is caught and answered %s keeps the lock until that answer',
     async (place) => {
       const caught = gate();
       const contest = await Contest.through(framework, (app, work, stage) => {
@@ -72,7 +72,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     },
   );
 
-  it('a copy of `ctx.state` for a view, a log or an answer has no holds in it', async () => {
+  it('A copy of `ctx.state` for a view, a log or an answer has no holds in it', async () => {
     const show: Middleware = (ctx) => {
       ctx.state.user = 'ada';
       const { lock, locks } = ctx.state;
@@ -89,7 +89,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     expect(body).toEqual({ seen: ['k', 1], copy: { user: 'ada' }, sent: { user: 'ada' } });
   });
 
-  it('a guard puts its holds where an application has something else in `ctx.state`', async () => {
+  it('A guard sets its holds even if an application has something else in `ctx.state`', async () => {
     const contest = await Contest.through(framework, (app, work) => {
       const own: Middleware = async (ctx, next) => {
         Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
@@ -106,7 +106,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(/k,k$/);
   });
 
-  it('an error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
+  it('An error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {
     const later = gate();
     const contest = await Contest.through(framework, (app, work, stage) => {
       const catching = async (ctx: Context, next: Next): Promise<void> => {
@@ -132,7 +132,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(/answered instead$/);
   });
 
-  it('an error that is caught above traceContext has ended the scope: the lock is given back, no more is acquired', async () => {
+  it('An error that is caught above traceContext has ended the scope: the lock is released, and no more is acquired', async () => {
     const caught = gate();
     const contest = await Contest.through(
       framework,
@@ -161,7 +161,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(/^HTTP\/1.1 500 [\s\S]*ERR_LOCK_SCOPE$/);
   });
 
-  it('composed middleware within composed middleware: its guards re-enter, and what comes after it is still covered', async () => {
+  it('Composed middleware within composed middleware: its guards re-enter, and what comes after it is still covered', async () => {
     const after = gate();
     const contest = await Contest.through(framework, (app, work, stage) => {
       const within = compose([lockOn('k'), compose([compose([]), lockOn('k'), answer(work)])]);
@@ -188,7 +188,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     ['below traceContext and with its own', { outer: true, inner: true, guard: false }, 1],
     ['below a guard', { outer: true, inner: false, guard: true }, 2],
     ['below a guard and with a traceContext of its own', { outer: true, inner: true, guard: true }, 2],
-  ])('a mounted application %s holds until the answer, once', async (_, { outer, inner, guard }, count) => {
+  ])('A mounted application %s holds until the answer, once', async (_, { outer, inner, guard }, count) => {
     const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
@@ -207,7 +207,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(new RegExp(`count ${count}$`));
   });
 
-  it('a mounted application that hands on holds until what comes then has answered', async () => {
+  it('A mounted application that passes on holds until what comes then has answered', async () => {
     const contest = await Contest.through(
       framework,
       (app, work, { locks }) => {
@@ -222,7 +222,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(/count 1$/);
   });
 
-  it('an application that is tried first and hands over by an error, caught between them, is no end of the scope', async () => {
+  it('An application that is tried first and passes on by an error, caught between them, does not end the scope', async () => {
     const contest = await Contest.through(framework, (app, work, { locks }) => {
       const first = new Koa()
         .use(traceContext({ locks }))
@@ -239,7 +239,7 @@ describeKoa('below other Koa middleware', (framework, Koa, compose) => {
     await contest.expectAnswer(/count 2$/);
   });
 
-  it('but is one where no traceContext stands above both: what is tried next is refused, and locks nothing', async () => {
+  it('Without a traceContext above both, it does end the scope: what is tried next is refused, and locks nothing', async () => {
     const stage = await ServerStage.start(
       framework,
       (app, stage) => {

@@ -12,7 +12,7 @@ function buildLua(folder: string, ...args: string[]): { code: number | null; std
   return { code: status, stderr };
 }
 
-it('the committed Redis scripts are what their .lua sources give', () => {
+it('The committed Redis scripts are what their .lua sources give', () => {
   expect(buildLua(root, '--check')).toEqual({ code: 0, stderr: '' });
 });
 
@@ -32,7 +32,7 @@ describe('build-lua', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('includes shared parts, strips whole-line comments only, and names the hash of what is sent', () => {
+  it('build-lua includes shared parts, strips whole-line comments only, and names the hash of what is sent', () => {
     write('parts/all.lua', '  --@include parts/now\n');
     write('parts/now.lua', '-- shared\nlocal function now()\n  return 1\nend\n');
     write('force-release.lua', '-- header\n--@include parts/all\n\n  return "-- `kept` ${x} \\n" -- kept\n');
@@ -48,14 +48,14 @@ describe('build-lua', () => {
     expect(buildLua(folder, '--check').code).toBe(0);
   });
 
-  it('puts the values of defined names in their places', () => {
+  it('build-lua puts the values of defined names in their places', () => {
     write('parts/layout.lua', '-- The columns.\n--@define FIRST_COLUMN 17\n--@define LAST_COLUMN 18\n');
     write('a.lua', '--@include parts/layout\nreturn string.byte(text, FIRST_COLUMN, LAST_COLUMN), KEYS[1]\n');
     expect(buildLua(folder)).toEqual({ code: 0, stderr: '' });
     expect(read()).toContain('`return string.byte(text, 17, 18), KEYS[1]`');
   });
 
-  it('reports drift without writing', () => {
+  it('build-lua reports drift without writing', () => {
     write('acquire.lua', 'return 1\n');
     expect(buildLua(folder, '--check')).toEqual({
       code: 1,
@@ -82,7 +82,7 @@ describe('build-lua', () => {
       { 'a.lua': '--[[\n text\n]]\nreturn 1' },
       'a.lua uses a text or comment over several lines',
     ],
-  ])('refuses %s', (_, files, message) => {
+  ])('build-lua refuses %s', (_, files, message) => {
     for (const [name, source] of Object.entries(files)) write(name, source);
     expect(buildLua(folder)).toEqual({ code: 1, stderr: expect.stringContaining(message) });
   });

@@ -39,7 +39,7 @@ describe('the linter', () => {
     found = lint(refused.map(([, file, source]) => [file, source] as const));
   });
 
-  it.each(refused)('refuses %s', (_, file, __, rule) => {
+  it.each(refused)('The linter refuses %s', (_, file, __, rule) => {
     expect(found.filter((each) => each.file === file).map((each) => each.rule)).toContain(rule);
   });
 });

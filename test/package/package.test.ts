@@ -33,7 +33,7 @@ describe('the surface of the package', () => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
   });
 
-  it('can be imported by these paths, and by no others', () => {
+  it('The package can be imported by these paths, and by no others', () => {
     expect(Object.keys(manifest.exports as object)).toEqual([
       '.',
       './redis',
@@ -46,24 +46,24 @@ describe('the surface of the package', () => {
     ]);
   });
 
-  it('names the same types to a compiler that knows no `exports`', () => {
+  it('The package names the same types to a compiler that knows no `exports`', () => {
     const { '.': main, './package.json': _, ...others } = manifest.exports as Record<string, { types: string }>;
     expect(manifest.types).toBe(main?.types);
     const named = Object.entries(others).map(([path, { types }]) => [path.slice('./'.length), [types]]);
     expect(manifest.typesVersions).toEqual({ '*': Object.fromEntries(named) });
   });
 
-  it('has nothing else in it than the build and the documents', () => {
+  it('The package has nothing else in it than the build and the documents', () => {
     expect(manifest.files).toEqual(['dist', 'docs', 'CHANGELOG.md', 'SECURITY.md']);
   });
 
-  it('says to bundlers that to import it has no effect, and has none that others could see', () => {
+  it('The package tells bundlers that importing it has no effect, and it has none that others could see', () => {
     expect(manifest.sideEffects).toBe(false);
     const shared = Object.getOwnPropertySymbols(globalThis).map((symbol) => Symbol.keyFor(symbol) ?? '');
     expect(shared.filter((name) => name.startsWith('reenlock'))).toEqual([]);
   });
 
-  it('needs cls-rtracer beside it, may have a client and a framework, and brings nothing along', () => {
+  it('The package needs cls-rtracer, has optional clients and frameworks, and brings no dependency', () => {
     expect(manifest.peerDependencies).toEqual({
       'cls-rtracer': '^2.6.4',
       express: '^4.18 || ^5',
@@ -84,7 +84,7 @@ describe('the surface of the package', () => {
     expect(manifest).not.toHaveProperty('optionalDependencies');
   });
 
-  it('runs on the Node that the README names', () => {
+  it('The package runs on the Node that the README names', () => {
     const { node } = manifest.engines as { node: string };
     const [, named] = /with Node (\S+) or newer/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
     expect(node).toBe(`>=${named}`);
@@ -97,7 +97,7 @@ describe('the published package', () => {
     packed = packPackage();
   });
 
-  it('has the build, its documents and nothing else', () => {
+  it('The published package has the build, its documents and nothing else', () => {
     const documents = [
       'CHANGELOG.md',
       'LICENSE',
@@ -120,17 +120,17 @@ describe('the published package', () => {
     );
   });
 
-  it('has a module and its types in pairs', () => {
+  it('The published package has its modules and types in pairs', () => {
     const names = (ending: string) =>
       packed.files.filter((file) => file.endsWith(ending)).map((file) => file.slice(0, -ending.length));
     expect(names('.d.ts').sort()).toEqual(names('.js').sort());
   });
 
-  it('passes publint', () => {
+  it('The published package passes publint', () => {
     expect(runBinary('publint', ['run', packed.tarball, '--strict'])).toContain('All good!');
   });
 
-  it('has types that every module resolution finds', () => {
+  it('The published package has types that every module resolution finds', () => {
     const output = runBinary('attw', [packed.tarball, '--no-definitely-typed', '--format', 'json']);
     const { problems, analysis } = JSON.parse(output) as { problems?: object; analysis: { entrypoints: object } };
     expect(problems ?? {}).toEqual({});
@@ -154,19 +154,19 @@ describe('the published package', () => {
     it.each([
       ['JavaScript with import, on Express', 'esm-js/main.mjs'],
       ['JavaScript with require, on Koa', 'cjs-js/main.cjs'],
-    ])('guards a route in %s', (_, file) => {
+    ])('The published package guards a route in %s', (_, file) => {
       expect(run(file)).toBe('ok\n');
     });
 
     it.each([
       ['ESM, on Koa', 'esm-ts', 'out/main.mjs'],
       ['CommonJS, on Express', 'cjs-ts', 'out/main.js'],
-    ])('compiles and guards a route in TypeScript as %s', (_, folder, file) => {
+    ])('The published package compiles and guards a route in TypeScript as %s', (_, folder, file) => {
       compile(folder);
       expect(run(join(folder, file))).toBe('ok\n');
     });
 
-    it('is one package to import and require in one process: the same classes, the same async context', () => {
+    it('The published package is one to import and require in one process: the same classes, the same async context', () => {
       expect(run('both/main.mjs')).toBe('ok\n');
     });
 
@@ -177,7 +177,7 @@ describe('the published package', () => {
         'legacy',
         ['service.js', 'controller.js'],
       ],
-    ])('compiles `@Locked`, which locks, under %s', (_, mode, files) => {
+    ])('The published package compiles `@Locked`, which locks, under %s', (_, mode, files) => {
       compile(`decorators/tsconfig.${mode}.json`);
       for (const file of files) expect([file, run(`decorators/out-${mode}/${file}`)]).toEqual([file, 'ok\n']);
     });

@@ -16,7 +16,7 @@ const seams: readonly (readonly [path: string, reason: string])[] = [
 ];
 const open = /^(core\/(base|model|stores)\/|core\/[^/]+$|[^/]+\/index\.ts$)/;
 
-it('a test reaches into another room of the sources only through a seam that is declared', () => {
+it('A test reaches into another room of the sources only through a declared seam', () => {
   const reached = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => importsOf(name).map((imported) => ({ test: name, imported })));

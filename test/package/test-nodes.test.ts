@@ -16,12 +16,12 @@ function testNodes(...args: string[]): { status: number | null; summary: string[
 }
 
 describe('npm run test:nodes', () => {
-  it('says which version ran, and that its suites passed', () => {
+  it('npm run test:nodes says which version ran, and that its suites passed', () => {
     const major = own.split('.')[0] as string;
     expect(testNodes(major, passing)).toEqual({ status: 0, summary: [`Node ${major} (v${own}): passed`] });
   });
 
-  it('fails with a suite, and with a version that can’t be had, and runs the others', () => {
+  it('npm run test:nodes fails with a suite, and with a version that is unavailable, and runs the others', () => {
     const { status, summary } = testNodes('1.2.3', own, 'test/no-such-suite');
     expect(status).toBe(1);
     expect(summary).toEqual([
@@ -30,7 +30,7 @@ describe('npm run test:nodes', () => {
     ]);
   });
 
-  it('fails with a version that can’t be had alone', () => {
+  it('npm run test:nodes fails with an unavailable version alone', () => {
     const { status, summary } = testNodes('1.2.3', own, passing);
     expect([status, summary[1]]).toEqual([1, `Node ${own} (v${own}): passed`]);
   });

@@ -15,7 +15,7 @@ describe('collectLockMetrics', () => {
   const lines = async (): Promise<string[]> =>
     (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
-  it('tells how acquires ended, how long locks were held, and what is held and waited for now', async () => {
+  it('collectLockMetrics reports how acquires ended, how long locks were held, and what is held and waited for now', async () => {
     collectLockMetrics(locks, { registry, buckets: { acquire: [1], hold: [1] } });
     const hold = await locks.holdAs('one', 'order:1', { category: 'orders' });
     const waiting = runInTrace(() => lock.run('order:1', () => 1, { category: 'orders' }), { locks });
@@ -51,7 +51,7 @@ describe('collectLockMetrics', () => {
     ]);
   });
 
-  it('takes its metrics out of the registry again, so that they can be collected anew', async () => {
+  it('collectLockMetrics takes its metrics out of the registry again, so that they can be collected anew', async () => {
     const stop = collectLockMetrics(locks, { registry, prefix: 'my_' });
     expect(registry.getMetricsAsArray().map(({ name }) => name)).toContain('my_holds');
     stop();
@@ -60,7 +60,7 @@ describe('collectLockMetrics', () => {
     collectLockMetrics(locks, { registry, prefix: 'my_' })();
   });
 
-  it('names locks as the application says, and counts the names beyond 100 as other', async () => {
+  it('collectLockMetrics names locks as the application says, and counts the names beyond 100 as other', async () => {
     let n = 0;
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     collectLockMetrics(locks, { registry, lockName: () => `name-${n++}` });
@@ -76,7 +76,7 @@ describe('collectLockMetrics', () => {
     ['a registry that is none', { registry: {} }, 'Expected `registry` to be a registry of prom-client'],
     ['a prefix that no metric may have', { prefix: 'a-b' }, 'Expected `prefix` to be the beginning of a metric name'],
     ['an unknown option', { name: 'x' }, 'Expected the options of collectLockMetrics to be among'],
-  ])('refuses %s', (_, options, message) => {
+  ])('collectLockMetrics refuses %s', (_, options, message) => {
     expect(() => collectLockMetrics(locks, options as never)).toThrow(message);
   });
 });

@@ -19,14 +19,14 @@ describe('configureTestLocks', () => {
   });
   afterEach(() => locks.end());
 
-  it('is used by code that names no Locks, until its end', async () => {
+  it('configureTestLocks is used by code that names no Locks, until its end', async () => {
     await runInTrace(() => ship('42'));
     expect(locks.history().map(({ event }) => event)).toEqual(['granted', 'released']);
     expect(locks.history({ clear: true })[0]?.details).toMatchObject({ key: 'order:42' });
     expect(locks.history()).toEqual([]);
   });
 
-  it('lets a test be another request that holds the key', async () => {
+  it('A test can be another request that holds the key', async () => {
     const hold = await locks.holdAs('other', 'order:42');
     const shipped = runInTrace(() => ship('42'));
     await locks.whenWaiting('order:42');
@@ -34,7 +34,7 @@ describe('configureTestLocks', () => {
     expect(await shipped).toBeGreaterThan(hold.fence);
   });
 
-  it('waits for as many waiters as asked for, in the category asked for', async () => {
+  it('A test can wait for a number of waiters, in a category', async () => {
     const hold = await locks.holdAs('other', 7, { category: 'seats' });
     const take = (): Promise<unknown> => runInTrace(() => lock.run(7, () => 1, { category: 'seats' }));
     const both = Promise.all([take(), take()]);
@@ -43,7 +43,7 @@ describe('configureTestLocks', () => {
     expect(await both).toEqual([1, 1]);
   });
 
-  it('takes a lock from its holder, who is told', async () => {
+  it('A test can take a lock from its holder, who is told', async () => {
     await runInTrace(async () => {
       const hold = await lock.acquire('order:42');
       expect(await locks.loseLock('order:42')).toBe(true);
@@ -53,7 +53,7 @@ describe('configureTestLocks', () => {
     expect(await locks.loseLock('order:42')).toBe(false);
   });
 
-  it('serves a guarded route, which answers 423 while another request holds the key', async () => {
+  it('A test can serve a guarded route, which answers 423 while another request holds the key', async () => {
     const app = express();
     app.use(traceContext());
     app.post(
@@ -67,7 +67,7 @@ describe('configureTestLocks', () => {
     expect((await request(app).post('/orders/42')).status).toBe(200);
   });
 
-  it('fails the next calls with the errors and losses that a test asks for, in order', async () => {
+  it('A test can fail the next calls with the errors and losses that it chooses, in order', async () => {
     const code = (error: unknown): unknown => (isLockError(error) ? error.code : error);
     locks.failNext('acquire', new Error('down'));
     expect(await runInTrace(() => ship('42')).catch(code)).toBe('ERR_LOCK_STORE');
@@ -77,14 +77,14 @@ describe('configureTestLocks', () => {
   });
 });
 
-describe('a manual clock', () => {
+describe('A manual clock', () => {
   let locks: TestLocks;
   beforeEach(() => {
     locks = createTestLocks({ clock: 'manual' });
   });
   afterEach(() => locks.end());
 
-  it('ends a wait when the test says so', async () => {
+  it('A manual clock ends a wait when the test says so', async () => {
     await locks.holdAs('other', 'k');
     const refused = runInTrace(() => lock.acquire('k', { waitMs: 5_000 }), { locks }).catch((error: unknown) => error);
     await locks.whenWaiting('k');
@@ -95,14 +95,14 @@ describe('a manual clock', () => {
     expect(locks.history().find(({ event }) => event === 'timeout')?.atMs).toBe(5_000);
   });
 
-  it.each(['lost-call', 'lost-reply', 'late'] as const)('lets a %s time out', async (fault) => {
+  it.each(['lost-call', 'lost-reply', 'late'] as const)('A manual clock lets a %s time out', async (fault) => {
     locks.failNext('acquire', fault);
     const failed = runInTrace(() => lock.acquire('k'), { locks }).catch((error: unknown) => error);
     await locks.clock.advance(3_000);
     expect(await failed).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
   });
 
-  it('loses a lock whose renewals fail', async () => {
+  it('A manual clock loses a lock whose renewals fail', async () => {
     const lost: LockEvents['lost'][] = [];
     locks.on('lost', (event) => void lost.push(event));
     await locks.holdAs('other', 'k', { leaseMs: 3_000 });
@@ -113,7 +113,7 @@ describe('a manual clock', () => {
 });
 
 describe('end', () => {
-  it('names what the code under test left behind', async () => {
+  it('end names what the code under test left behind', async () => {
     const locks = createTestLocks();
     let finish = (): void => {};
     const job = runInTrace(
@@ -132,7 +132,7 @@ describe('end', () => {
     await job;
   });
 
-  it('releases the holds of holdAs, and frees the default for the next test', async () => {
+  it('end releases the holds of holdAs, and frees the default for the next test', async () => {
     const first = configureTestLocks();
     await first.holdAs('other', 'k');
     await first.end();
@@ -155,11 +155,11 @@ describe('createTestLocks', () => {
       () => createTestLocks({ storeTimeoutMs: -1 }),
       'Expected `storeTimeoutMs`',
     ],
-  ])('refuses %s', (_, create, message) => {
+  ])('createTestLocks refuses %s', (_, create, message) => {
     expect(create).toThrow(message);
   });
 
-  it('refuses to advance a real clock, and says which one to ask for', async () => {
+  it('createTestLocks refuses to advance a real clock, and says which one to ask for', async () => {
     const locks = createTestLocks();
     await expect(locks.clock.advance(1)).rejects.toThrow("Expected `createTestLocks({ clock: 'manual' })`");
     await locks.end();

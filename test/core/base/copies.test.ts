@@ -22,10 +22,10 @@ async function rejection(setup: Setup, work: () => Promise<unknown>): Promise<un
   return outcome.error;
 }
 
-describe('with a `Locks` of another installed copy of this package', () => {
+describe('A `Locks` of another installed copy of this package', () => {
   const { lock, LockStoreError } = otherCopy();
 
-  it('a try to write answers null where its owner reads beside others', async () => {
+  it('With another copy’s Locks, a try to write returns null if its owner reads beside others', async () => {
     const setup = setUp();
     await taken(setup, { mode: 'read' });
     const job = setup.job();
@@ -33,7 +33,7 @@ describe('with a `Locks` of another installed copy of this package', () => {
     expect(await job.in(() => lock.tryAcquire('key'))).toBeNull();
   });
 
-  it('a batch that ran out of time says how long all of it waited', async () => {
+  it('With another copy’s Locks, a batch that timed out tells how long it waited in all', async () => {
     const setup = setUp();
     const first = await setup.job().in(() => lock.acquire('first'));
     await taken(setup);
@@ -44,7 +44,7 @@ describe('with a `Locks` of another installed copy of this package', () => {
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'key', waitedMs: 500 });
   });
 
-  it('what a batch fails with tells of all its keys', async () => {
+  it('With another copy’s Locks, the error of a batch names all of its keys', async () => {
     const setup = setUp();
     const error = await rejection(setup, async () => {
       const batch = await lock.acquireAll(['a', 'b']);
@@ -54,7 +54,7 @@ describe('with a `Locks` of another installed copy of this package', () => {
     expect(error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: expect.any(AggregateError) });
   });
 
-  it('an error of its store is told as it is', async () => {
+  it('With another copy’s Locks, an error of its store is passed on unchanged', async () => {
     const setup = setUp();
     const error = new LockStoreError('refused', { outcome: 'not-applied' });
     setup.store.always('acquire', { kind: 'rejected', error });
@@ -62,7 +62,7 @@ describe('with a `Locks` of another installed copy of this package', () => {
   });
 });
 
-it('runs a job of one copy with a `Locks` of the other', async () => {
+it('A job of one copy runs with a `Locks` of the other', async () => {
   const { currentTrace, lock, runInTrace } = otherCopy();
   const { locks } = setUp();
   const traceIds = await runInTrace(
@@ -75,16 +75,16 @@ it('runs a job of one copy with a `Locks` of the other', async () => {
   expect(traceIds).toEqual(['job', 'job']);
 });
 
-describe('what the copies in a process share', () => {
+describe('What the copies in a process share', () => {
   const shared = globalThis as { [state: symbol]: unknown };
   const slot = Symbol.for('reenlock');
 
-  it('is one object under a name that all of them know, with its version', () => {
+  it('The shared state is one object under a name that all copies know, with its version', () => {
     expect(shared[slot]).toBe(processState());
     expect(processState().version).toBe(2);
   });
 
-  it('is theirs alone beside copies of another version, whose state is left alone', async () => {
+  it('A copy leaves the state of another version alone', async () => {
     const before = shared[slot];
     const theirs = { version: 3, scopes: new AsyncLocalStorage(), created: new Set(), warned: new Set() };
     shared[slot] = theirs;

@@ -8,7 +8,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 watchLeaks();
 
 /** As an application's tests may call it: of the ways to go on later, none is real. */
-describe('under fake timers', () => {
+describe('Fake timers', () => {
   let locks: Locks;
   beforeEach(() => {
     locks = createLocks({ store: new MemoryStore() });
@@ -19,12 +19,12 @@ describe('under fake timers', () => {
     await locks.close();
   });
 
-  it('a lock is handed on', async () => {
+  it('Under fake timers, a lock is handed over', async () => {
     const turn = () => runInTrace(() => getLock('order:42').run(() => Promise.resolve('done')), { locks });
     expect(await Promise.all([turn(), turn(), turn()])).toEqual(['done', 'done', 'done']);
   });
 
-  it('the lock of a guard is released with the answer', async () => {
+  it('Under fake timers, a guard’s lock is released with the answer', async () => {
     const app = express();
     app.use(traceContext({ locks }), lockOn('order:42'), (_, res) => res.end());
     const server = createServer(app).listen(0);

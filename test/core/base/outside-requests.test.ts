@@ -7,7 +7,7 @@ watchLeaks();
 /** Whose work it would be taken for. */
 const owner = () => currentTrace()?.owner;
 
-describe('what one request has started for all', () => {
+describe('What one request has started for all', () => {
   const opened: Locks[] = [];
   afterEach(async () => {
     for (const locks of opened.splice(0)) await locks.close({ drainMs: 0 });
@@ -19,7 +19,7 @@ describe('what one request has started for all', () => {
     return locks;
   }
 
-  it('leaves to each who listens to the signal of a hold: what it locks then is its own, and not the first one’s', async () => {
+  it('Each listener of a hold’s signal runs in its own scope, not in the first listener’s', async () => {
     const locks = create({ leaseMs: 1_500 });
     const tried = runInTrace(
       async () => {
@@ -41,7 +41,7 @@ describe('what one request has started for all', () => {
     expect(await tried).toEqual(['second', undefined]);
   });
 
-  it('leaves them to the scope of the hold or trace, also where another has asked for the signal first, and is over', async () => {
+  it('A listener runs in the scope of the hold or trace, even if another scope subscribed first and is over', async () => {
     const aborted = (signal: AbortSignal | undefined) =>
       new Promise((resolve) => signal?.addEventListener('abort', () => resolve(owner())));
     const job = await runInTrace(
@@ -58,7 +58,7 @@ describe('what one request has started for all', () => {
     expect([...job.lost, await job.over]).toEqual(['own', 'own', 'own']);
   });
 
-  it('is nothing open to `jest --detectOpenHandles`, which asks each resource whether it keeps the process alive', async () => {
+  it('`jest --detectOpenHandles` finds nothing open', async () => {
     const open: string[] = [];
     const hook = createHook({
       init(_id, type, _trigger, resource) {
@@ -72,7 +72,7 @@ describe('what one request has started for all', () => {
     expect(open).not.toContain('reenlock');
   });
 
-  it('leaves to a job what it does on its signal, whoever tells it to stop', async () => {
+  it('What a job does on its signal is the job’s work, whatever tells it to stop', async () => {
     const stop = new AbortController();
     const job = runInTrace(
       () => new Promise((resolve) => currentTrace()?.signal.addEventListener('abort', () => resolve(owner()))),
@@ -82,7 +82,7 @@ describe('what one request has started for all', () => {
     expect(await job).toBe('job');
   });
 
-  it('is no work of its trace: renewals', async () => {
+  it('Renewals are no work of a trace', async () => {
     const locks = create({ leaseMs: 900 });
     await runInTrace(
       async () => {
@@ -94,7 +94,7 @@ describe('what one request has started for all', () => {
     );
   });
 
-  it('is no work of its trace: polls', async () => {
+  it('Polls are no work of a trace', async () => {
     const store = new MemoryStore();
     const acquire = jest.spyOn(store, 'acquire');
     const locks = create({ store, pollMs: 20 });
@@ -119,7 +119,7 @@ describe('what one request has started for all', () => {
     );
   });
 
-  it('is no work of its trace: the connection for messages', async () => {
+  it('The connection for messages is no work of a trace', async () => {
     const store = new MemoryStore();
     const owners: unknown[] = [];
     jest.spyOn(store, 'subscribe').mockImplementation(async (...args) => {
@@ -131,7 +131,7 @@ describe('what one request has started for all', () => {
     expect(owners).toEqual([undefined]);
   });
 
-  it('is no work of its trace: what was not answered in time', async () => {
+  it('A call that timed out is no work of a trace', async () => {
     const store = new MemoryStore();
     jest.spyOn(store, 'acquire').mockImplementation(() => new Promise(() => undefined));
     const locks = create({ store, storeTimeoutMs: 30 });

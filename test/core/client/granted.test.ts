@@ -5,58 +5,58 @@ const sent = { monoMs: 1_000, wallMs: 1_700_000_000_000 };
 const later = (ms: number) => ({ monoMs: sent.monoMs + ms, wallMs: sent.wallMs + ms });
 const nowMs = 5_000;
 
-describe('a grant in the reply to its own call', () => {
+describe('A grant in the reply to its own call', () => {
   const byReply = (endMs: number, receivedMs: number, leaseMs = 60_000) => {
     const grant = { holdId: 'id', fence: 7, endMs, isClaim: true };
     const reply = { status: 'granted', grant, otherHolds: 2, nowMs, claims: [] } as const;
     return grantedByReply(reply, sent, later(receivedMs), leaseMs);
   };
 
-  it('is what the store said, with a deadline from before the call', () => {
+  it('A grant is what the store said, with a deadline from before the call', () => {
     const granted = byReply(nowMs + 1_000, 300);
     expect(granted).toMatchObject({ fence: 7, isClaim: true, otherHolds: 2, receivedAt: later(300) });
     expect(remainingMs(later(300), granted!.deadline)).toBe(688);
   });
 
-  it('is none where its lease was over on arrival, to the millisecond', () => {
+  it('A grant whose lease was over on arrival, to the millisecond, is none', () => {
     expect(byReply(nowMs + 1_000, 987)).toBeDefined();
     expect(byReply(nowMs + 1_000, 988)).toBeUndefined();
   });
 
-  it('lasts no longer than what was asked for, though the store’s clock was set back since', () => {
+  it('A grant lasts no longer than was asked for, even if the store’s clock was set back since', () => {
     expect(remainingMs(later(300), byReply(nowMs + 86_400_000, 300, 1_000)!.deadline)).toBe(688);
   });
 
-  it('is none where its end is not a number', () => {
+  it('A grant whose end is not a number is none', () => {
     expect(byReply(Number.NaN, 0)).toBeUndefined();
   });
 });
 
-describe('a claim by message', () => {
+describe('A claim by message', () => {
   const claimMs = 900;
   const byMessage = (endMs: number, receivedMs: number, askedMs = receivedMs, sentMs = 0) => {
     const grant = { holdId: 'id', fence: 7, endMs, isClaim: true };
     return grantedByMessage(grant, { sent: later(sentMs), nowMs }, later(receivedMs), later(askedMs), claimMs);
   };
 
-  it('ends as the latest reply about its lock says, counted from before that call', () => {
+  it('A claim ends as the latest reply about its lock says, counted from before that call', () => {
     const granted = byMessage(nowMs + 1_000, 300);
     expect(granted).toMatchObject({ fence: 7, isClaim: true, receivedAt: later(300) });
     expect(remainingMs(later(300), granted!.deadline)).toBe(688);
   });
 
-  it('ends the time of a claim after it was received at the latest, however late that is found out', () => {
+  it('A claim ends its own length after it was received at the latest, however late that is found', () => {
     expect(remainingMs(later(500), byMessage(nowMs + 60_000, 300, 500)!.deadline)).toBe(700);
   });
 
-  it('is none where it has less than a third of its claim left, by either', () => {
+  it('A claim with less than a third left, by either count, is none', () => {
     expect(byMessage(nowMs + 1_000, 688)).toBeDefined();
     expect(byMessage(nowMs + 1_000, 689)).toBeUndefined();
     expect(byMessage(nowMs + 60_000, 0, 600)).toBeDefined();
     expect(byMessage(nowMs + 60_000, 0, 601)).toBeUndefined();
   });
 
-  it('is none where its end is not a number', () => {
+  it('A claim whose end is not a number is none', () => {
     expect(byMessage(Number.NaN, 0)).toBeUndefined();
   });
 });

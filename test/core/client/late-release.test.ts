@@ -3,10 +3,10 @@ import { coreTests } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('the release of a hold whose lease had ended', () => {
+describe('The release of a hold whose lease had ended', () => {
   const fixed = { leaseMs: 1_000, renew: false } as const;
 
-  it('is fine where nobody has had the key since', async () => {
+  it('A late release succeeds if nobody has had the key since', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     await clock.advance(1_000);
@@ -14,7 +14,7 @@ describe('the release of a hold whose lease had ended', () => {
     await hold.release();
   });
 
-  it('is fine, too, where it was extended before', async () => {
+  it('A late release succeeds, too, if the lease was extended before', async () => {
     const { job, clock, store } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     await hold.extend(2_000);
@@ -23,7 +23,7 @@ describe('the release of a hold whose lease had ended', () => {
     await hold.release();
   });
 
-  it('says that the lock was lost where somebody has had the key since, though nobody has it now', async () => {
+  it('A late release says that the lock was lost if another owner has had the key since, even if nobody has it now', async () => {
     const { job, sibling, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', fixed));
@@ -38,7 +38,7 @@ describe('the release of a hold whose lease had ended', () => {
     expect(lost).toHaveLength(1);
   });
 
-  it('says so, too, where it was given back when it was lost, and does not ask: who had it since is not known', async () => {
+  it('A late release says so, too, if the hold was released when it was lost, and does not call the store', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000 }));
     store.always('renew', { kind: 'lostCall' });

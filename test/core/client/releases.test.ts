@@ -7,8 +7,8 @@ import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
-describe('a release that fails', () => {
-  it('is tried again after pauses that double, up to a second', async () => {
+describe('A release that fails', () => {
+  it('A failed release is tried again after pauses that double, up to a second', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup);
@@ -20,7 +20,7 @@ describe('a release that fails', () => {
     expect(times).toEqual([0, 50, 150, 350, 750, 1_550, 2_550, 3_550]);
   });
 
-  it('is tried again after pauses with jitter, so that those of many processes do not come together', async () => {
+  it('A failed release is tried again after pauses with jitter, so that processes do not retry together', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup);
@@ -35,7 +35,7 @@ describe('a release that fails', () => {
     expect(times).toEqual([0, 25, 75]);
   });
 
-  it('rejects with what the latest try has failed with', async () => {
+  it('A failed release rejects with the error of its latest try', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup);
@@ -46,7 +46,7 @@ describe('a release that fails', () => {
     expect(released.error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: down.error });
   });
 
-  it('rejects as soon as a short lease is over: nothing can be left', async () => {
+  it('A failed release rejects as soon as a short lease is over: nothing can be left', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup, { leaseMs: 100 });
@@ -59,7 +59,7 @@ describe('a release that fails', () => {
     expect(store.count('release')).toBe(count);
   });
 
-  it('and then succeeds is one that went well, whenever that is asked', async () => {
+  it('A release that fails and then succeeds is a success, whenever it is asked for', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const job = setup.job();
@@ -70,7 +70,7 @@ describe('a release that fails', () => {
     await expect(hold.release()).resolves.toBeUndefined();
   });
 
-  it('is told of once, also where the answer to its first try comes after that to its second', async () => {
+  it('A release is reported once, even if the reply to its first try comes after that to its second', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const released = setup.events('released');
@@ -82,7 +82,7 @@ describe('a release that fails', () => {
     expect(released).toHaveLength(1);
   });
 
-  it('is tried again once, and told of once, also where its first try rejects after its deadline', async () => {
+  it('A release is tried again once, and reported once, even if its first try rejects after its deadline', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const errors = setup.events('storeError');
@@ -98,8 +98,8 @@ describe('a release that fails', () => {
   });
 });
 
-describe('close', () => {
-  it('waits for a release that is on its way', async () => {
+describe('close and releases', () => {
+  it('close waits for a release that is on its way', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup);
@@ -113,7 +113,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('does not wait for one that was given up', async () => {
+  it('close does not wait for a release that was given up', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const hold = await taken(setup, { leaseMs: 100 });
@@ -127,8 +127,8 @@ describe('close', () => {
   });
 });
 
-describe('a grant to whose release the store never answered', () => {
-  it('is given back once, however often it is told', async () => {
+describe('A grant to whose release the store never replied', () => {
+  it('A repeated message of a released grant releases it once', async () => {
     const setup = setUp({ leaseMs: 1_000 });
     const { clock, store } = setup;
     const first = await taken(setup.sibling());
@@ -146,7 +146,7 @@ describe('a grant to whose release the store never answered', () => {
     await first.release();
   });
 
-  it('is known among the newest 10,000 of those', async () => {
+  it('The newest 10,000 released grants are known', async () => {
     const { locks, store } = setUp();
     store.always('release', down);
     const releases = new Releases(runtimeOf(locks));

@@ -13,7 +13,7 @@ import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/s
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
-describe('a store that is down', () => {
+describe('A store that is down', () => {
   const isWithinBound = (setup: Setup, waitMs: number) => Math.max(waitMs, setup.locks.settings.storeTimeoutMs) + 100;
 
   it.each([
@@ -22,7 +22,7 @@ describe('a store that is down', () => {
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
     ['never answers', { kind: 'lostCall' }],
     ['executes and never answers', { kind: 'lostReply' }],
-  ] as const)('and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
+  ] as const)('A store that is down and %s is a LockStoreError in time, for a wait and for a try', async (_, fault) => {
     const setup = setUp();
     setup.store.always('acquire', fault);
     const wait = await queued(setup, { waitMs: 1_000 });
@@ -43,20 +43,23 @@ describe('a store that is down', () => {
     ['an `inspect`', 'inspect', () => getLock('key').inspect()],
     ['an `isLocked`', 'inspect', () => getLock('key').isLocked()],
     ['a `forceRelease`', 'inspect', () => getLock('key').forceRelease()],
-  ])('fails %s with an error that has its key, and tells of it by its event', async (_, operation, call) => {
-    const setup = setUp();
-    const events = setup.events('storeError');
-    setup.store.always(operation, down);
-    const outcome = outcomeOf(setup.job().in(call));
-    // A release is tried again meanwhile.
-    await setup.clock.advance(3_000);
-    expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
-    expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
-    // A release is told of once a try, all else once.
-    if (operation !== 'release') expect(events).toHaveLength(1);
-  });
+  ])(
+    'A store that is down fails %s with an error that has its key, and its event reports it',
+    async (_, operation, call) => {
+      const setup = setUp();
+      const events = setup.events('storeError');
+      setup.store.always(operation, down);
+      const outcome = outcomeOf(setup.job().in(call));
+      // A release is tried again meanwhile.
+      await setup.clock.advance(3_000);
+      expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_STORE', key: 'key', cause: down.error });
+      expect(events[0]).toMatchObject({ operation, error: { cause: down.error } });
+      // A release is told of once a try, all else once.
+      if (operation !== 'release') expect(events).toHaveLength(1);
+    },
+  );
 
-  it('tells of a renewal that failed in the background by an error that has its key', async () => {
+  it('A renewal that failed in the background is reported by an error that has its key', async () => {
     const setup = setUp();
     const events = setup.events('storeError');
     await taken(setup, { leaseMs: 30_000 });
@@ -67,7 +70,7 @@ describe('a store that is down', () => {
     ]);
   });
 
-  it('tells of a page of locks that could not be read by its event', async () => {
+  it('A page of locks that could not be read is reported by its event', async () => {
     const setup = setUp();
     const events = setup.events('storeError');
     setup.store.next('list', down);
@@ -79,16 +82,19 @@ describe('a store that is down', () => {
     ['rejects', down],
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
     ['never settles', { kind: 'lostCall' }],
-  ] as const)('in its stream too, where subscribing %s, is a LockStoreError in time', async (_, fault) => {
-    const setup = setUp();
-    setup.store.always('subscribe', fault);
-    setup.store.always('acquire', { kind: 'lostCall' });
-    const outcome = await queued(setup, { waitMs: 1_000 });
-    await setup.clock.advance(isWithinBound(setup, 1_000));
-    expect(outcome.error).toBeInstanceOf(LockStoreError);
-  });
+  ] as const)(
+    'A store that is down in its stream too, where subscribing %s, is a LockStoreError in time',
+    async (_, fault) => {
+      const setup = setUp();
+      setup.store.always('subscribe', fault);
+      setup.store.always('acquire', { kind: 'lostCall' });
+      const outcome = await queued(setup, { waitMs: 1_000 });
+      await setup.clock.advance(isWithinBound(setup, 1_000));
+      expect(outcome.error).toBeInstanceOf(LockStoreError);
+    },
+  );
 
-  it('in its stream too is a LockStoreError after `storeTimeoutMs`, however long the wait', async () => {
+  it('A store that is down in its stream too is a LockStoreError after `storeTimeoutMs`, however long the wait', async () => {
     const setup = setUp();
     setup.store.always('subscribe', { kind: 'lostCall' });
     setup.store.always('acquire', { kind: 'lostCall' });
@@ -101,19 +107,22 @@ describe('a store that is down', () => {
     ['rejects', down],
     ['throws', { kind: 'thrown', error: new Error('not connected') }],
     ['never settles', { kind: 'lostCall' }],
-  ] as const)('in its stream alone, where subscribing %s, leaves waiters to their polls', async (_, fault) => {
-    const setup = setUp();
-    const other = setup.sibling();
-    const first = await taken(other);
-    setup.store.next('subscribe', fault);
-    const waiter = await queued(setup);
-    await setup.clock.advance(1_500);
-    await first.release();
-    await setup.clock.advance(3_500);
-    expect(waiter.value?.isHeld()).toBe(true);
-  });
+  ] as const)(
+    'A store that is down in its stream alone, where subscribing %s, leaves waiters to their polls',
+    async (_, fault) => {
+      const setup = setUp();
+      const other = setup.sibling();
+      const first = await taken(other);
+      setup.store.next('subscribe', fault);
+      const waiter = await queued(setup);
+      await setup.clock.advance(1_500);
+      await first.release();
+      await setup.clock.advance(3_500);
+      expect(waiter.value?.isHeld()).toBe(true);
+    },
+  );
 
-  it('in its stream alone, where subscribing is refused, is told, and it is asked for again after `pollMs`', async () => {
+  it('A stream that refuses to subscribe is reported, and tried again after `pollMs`', async () => {
     const setup = setUp();
     const events = setup.events('storeError');
     setup.store.next('subscribe', down);
@@ -127,7 +136,7 @@ describe('a store that is down', () => {
     expect(setup.store.count('subscribe')).toBe(2);
   });
 
-  it('in its stream alone, where subscribing takes long, holds up those who come later no longer than the first', async () => {
+  it('A stream that subscribes slowly delays later acquires no longer than the first', async () => {
     const setup = setUp();
     setup.store.next('subscribe', { kind: 'lostCall' });
     const first = await queued(setup);
@@ -138,7 +147,7 @@ describe('a store that is down', () => {
     expect([first.state, second.state]).toEqual(['fulfilled', 'fulfilled']);
   });
 
-  it('while an acquire waits is a LockStoreError at the end of the wait, not a busy lock', async () => {
+  it('A store that is down while an acquire waits is a LockStoreError at the end of the wait, not a busy lock', async () => {
     const setup = setUp();
     await taken(setup, { leaseMs: 60_000 });
     const waiter = await queued(setup, { waitMs: 5_000 });
@@ -147,7 +156,7 @@ describe('a store that is down', () => {
     expect(waiter.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('for one poll says nothing of who was queued since, and finds the lock busy', async () => {
+  it('A store that is down for one poll says nothing of an acquire that was queued since: the lock is busy', async () => {
     const setup = setUp();
     await taken(setup, { leaseMs: 60_000 });
     await queued(setup, { waitMs: 60_000 });
@@ -160,7 +169,7 @@ describe('a store that is down', () => {
     expect(waiter.error).toBeInstanceOf(LockTimeoutError);
   });
 
-  it('for a while during the wait costs nothing but time', async () => {
+  it('A store that is down for a while during the wait costs nothing but time', async () => {
     const setup = setUp({ waitMs: 60_000 });
     const other = setup.sibling();
     const first = await taken(other);
@@ -174,11 +183,11 @@ describe('a store that is down', () => {
   });
 });
 
-describe('a release', () => {
+describe('A release on a store that is down', () => {
   it.each([
     ['refused', 0],
     ['refused, and from then on never answered', 1_000],
-  ])('that is %s is a LockStoreError after `storeTimeoutMs`, and tried again', async (_, silentFromMs) => {
+  ])('A release that is %s is a LockStoreError after `storeTimeoutMs`, and is tried again', async (_, silentFromMs) => {
     const setup = setUp();
     const hold = await taken(setup);
     setup.store.always('release', down);
@@ -194,8 +203,8 @@ describe('a release', () => {
   });
 });
 
-describe('a cancelling', () => {
-  it('is tried again until it is answered', async () => {
+describe('A cancellation on a store that is down', () => {
+  it('A cancellation is tried again until it is answered', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const gone = await queued(setup, { waitMs: 100 });
@@ -209,7 +218,7 @@ describe('a cancelling', () => {
     expect(first.isHeld()).toBe(true);
   });
 
-  it('is tried again for as long as its place in the queue may last, though its lease would be shorter', async () => {
+  it('A cancellation is tried again for as long as its place in the queue may last, even if its lease would be shorter', async () => {
     const setup = setUp();
     const first = await taken(setup);
     await queued(setup, { waitMs: 100, leaseMs: 1_000 });
@@ -225,7 +234,7 @@ describe('a cancelling', () => {
     [1_000, 6_000],
     [60_000, 60_000],
   ])(
-    'or a release is remembered against copies of its acquire, with a lease of %i ms for %i ms',
+    'A cancellation or a release is remembered against copies of its acquire, with a lease of %i ms for %i ms',
     async (leaseMs, tombstoneMs) => {
       const { job, store } = setUp();
       await job().in(() => lock.run('key', () => {}, { leaseMs }));
@@ -233,7 +242,7 @@ describe('a cancelling', () => {
     },
   );
 
-  it('holds against an acquire that arrives after it', async () => {
+  it('A cancellation holds against an acquire that arrives after it', async () => {
     const setup = setUp();
     setup.store.next('acquire', { kind: 'lateCall', ms: 2_500 });
     const outcome = await queued(setup, { waitMs: 500 });
@@ -245,7 +254,7 @@ describe('a cancelling', () => {
   });
 });
 
-it('a store whose promise throws when it is listened to has failed as any other', async () => {
+it('A store whose promise throws when it is awaited has failed like any other', async () => {
   const store = new MemoryStore();
   const locks = createLocks({ store });
   const foreign = {

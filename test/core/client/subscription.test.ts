@@ -23,8 +23,8 @@ function watchOwners({ store }: Setup): ReadonlyMap<string, string> {
   return owners;
 }
 
-describe('the first acquires of a process', () => {
-  it('reach the store in their order, at whatever moment a newcomer finds the subscription in force', async () => {
+describe('The first acquires of a process', () => {
+  it('The first acquires reach the store in their order, at whatever moment a newcomer finds the subscription in force', async () => {
     for (let ticks = 0; ticks < 16; ticks += 1) {
       const setup = setUp();
       const owners = watchOwners(setup);
@@ -39,7 +39,7 @@ describe('the first acquires of a process', () => {
     }
   });
 
-  it('reach it in their order, too, if a newcomer comes when the time to subscribe is over', async () => {
+  it('The first acquires reach the store in their order if a newcomer comes when the time to subscribe is over', async () => {
     const setup = setUp();
     const owners = watchOwners(setup);
     setup.store.always('subscribe', { kind: 'lostCall' });
@@ -52,7 +52,7 @@ describe('the first acquires of a process', () => {
     expect(askedBy(setup, owners)).toEqual(['first', 'second', 'newcomer']);
   });
 
-  it('reach it in their order, too, if a listener that hears of one of them asks as well', async () => {
+  it('The first acquires reach the store in their order if a listener that hears of one of them acquires as well', async () => {
     const setup = setUp();
     const owners = watchOwners(setup);
     const open = setup.store.gate('subscribe');
@@ -66,7 +66,7 @@ describe('the first acquires of a process', () => {
     expect(askedBy(setup, owners)).toEqual(['second', 'newcomer']);
   });
 
-  it('reach it in their order, too, if one after the other finds that the store refuses to subscribe', async () => {
+  it('The first acquires reach the store in their order if one after the other finds that the store refuses to subscribe', async () => {
     const setup = setUp();
     const owners = watchOwners(setup);
     setup.store.always('subscribe', { kind: 'rejected', error: new Error('NOPERM') });
@@ -80,12 +80,12 @@ describe('the first acquires of a process', () => {
   });
 });
 
-describe('a hold that was granted before its process could hear of anything', () => {
+describe('A hold that was granted before its process was subscribed', () => {
   it.each([
     ['a try', () => lock.tryAcquire('key')],
     ['a batch', () => lock.acquireAll(['key', 'other'])],
     ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
-  ])('is told at once that it was released by force: %s', async (_, acquire) => {
+  ])('A hold from before the subscription is told at once of a forced release: %s', async (_, acquire) => {
     const setup = setUp();
     const lost = setup.events('lost');
     setup.store.next('subscribe', { kind: 'lateCall', ms: 100 });
@@ -97,7 +97,7 @@ describe('a hold that was granted before its process could hear of anything', ()
     expect(lost).toMatchObject([{ key: 'key' }]);
   });
 
-  it('is not asked for again if it is released by then, nor if it came later', async () => {
+  it('A hold from before the subscription is not checked if it is released by then, or if it came later', async () => {
     const setup = setUp();
     const open = setup.store.gate('subscribe');
     const job = setup.job();

@@ -3,8 +3,8 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('after a blocked event loop', () => {
-  it('nothing is sent for a lease that is over: the hold is lost first', async () => {
+describe('A blocked event loop', () => {
+  it('After a blocked event loop, nothing is sent for a lease that is over: the hold is lost first', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -18,7 +18,7 @@ describe('after a blocked event loop', () => {
     expect(store.count('release')).toBe(1);
   });
 
-  it('a machine that slept finds it by the wall clock', async () => {
+  it('A machine that slept finds the lost lease by the wall clock', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
     clock.jumpWall(3_000);
@@ -27,7 +27,7 @@ describe('after a blocked event loop', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it('a lease that is not over is renewed at once', async () => {
+  it('After a blocked event loop, a lease that is not over is renewed at once', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
     clock.skip(2_900);
@@ -36,7 +36,7 @@ describe('after a blocked event loop', () => {
     expect(hold.remainingMs()).toBe(2_968);
   });
 
-  it('an answer that lay ready counts, although its deadline has passed', async () => {
+  it('After a blocked event loop, a reply that lay ready counts, although its deadline has passed', async () => {
     const { job, store, clock } = setUp();
     // Timers come before input: the call's deadline is looked at first, then the answer is read.
     store.next('acquire', { kind: 'lateReply', ms: 2_400 });
@@ -47,8 +47,8 @@ describe('after a blocked event loop', () => {
     expect(acquired.state).toBe('fulfilled');
   });
 
-  describe('while it subscribes, for longer than the store has to answer', () => {
-    it('an acquire that can wait has the time that the store needs', async () => {
+  describe('A subscription that takes longer than the store has to answer', () => {
+    it('An acquire that can wait has the time that the subscription needs', async () => {
       const { job, store, clock } = setUp();
       store.next('subscribe', { kind: 'lateReply', ms: 10 });
       store.next('acquire', { kind: 'lateReply', ms: 100 });

@@ -8,7 +8,7 @@ function times(calls: readonly StoreCall[], operation: StoreCall['operation'], s
   return calls.filter((call) => call.operation === operation).map((call) => Math.round(call.atMs - sinceMs));
 }
 
-describe('a claim', () => {
+describe('A claim', () => {
   const handOver = async (setup: ReturnType<typeof setUp>, options: { leaseMs: number; renew?: boolean }) => {
     const first = await setup.job().in(() => lock.acquire('key'));
     const second = setup.job().in(() => lock.acquire('key', options));
@@ -17,7 +17,7 @@ describe('a claim', () => {
     return second;
   };
 
-  it('in the reply to a release is told before that is: others wait for who has it', async () => {
+  it('A claim in the reply to a release is delivered before the release resolves', async () => {
     const setup = setUp();
     const told: string[] = [];
     const turn = async (name: string) => {
@@ -30,7 +30,7 @@ describe('a claim', () => {
     expect(told).toEqual(['first', 'second', 'first released', 'second released']);
   });
 
-  it('is renewed a third of it after the grant, and becomes the full lease', async () => {
+  it('A claim is renewed a third of it after the grant, and becomes the full lease', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
     const hold = await handOver(setup, { leaseMs: 30_000 });
@@ -41,7 +41,7 @@ describe('a claim', () => {
     expect(hold.remainingMs()).toBeGreaterThan(29_000);
   });
 
-  it('is renewed a third of it after it came, also where the reply to its acquire came later', async () => {
+  it('A claim is renewed a third of it after it came, even if the reply to its acquire came later', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup.sibling());
@@ -57,7 +57,7 @@ describe('a claim', () => {
     expect(times(store.calls, 'renew', startMs)).toEqual([198]);
   });
 
-  it('of a fixed lease is renewed once, to the grant and the lease', async () => {
+  it('A claim of a fixed lease is renewed once, to the grant plus the lease', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
     const hold = await handOver(setup, { leaseMs: 5_000, renew: false });
@@ -70,7 +70,7 @@ describe('a claim', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('is renewed no later for the holds within it that come and go', async () => {
+  it('A claim is renewed no later because of inner holds that come and go', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup);
@@ -84,7 +84,7 @@ describe('a claim', () => {
     expect(times(store.calls, 'renew', startMs)).toEqual([198]);
   });
 
-  it('is not renewed much earlier for those that are, however long its lease will be', async () => {
+  it('A claim is not renewed much earlier because of inner holds, however long its lease will be', async () => {
     const setup = setUp({ claimMs: 600 });
     await setup.job().in(() => lock.acquire('short', { leaseMs: 60 }));
     const hold = await handOver(setup, { leaseMs: 30_000 });
@@ -98,7 +98,7 @@ describe('a claim', () => {
     expect(renewals[0]).toBeGreaterThanOrEqual(198 - 30);
   });
 
-  it('that is released before is never renewed', async () => {
+  it('A claim that is released before its renewal is never renewed', async () => {
     const setup = setUp({ claimMs: 600 });
     const hold = await handOver(setup, { leaseMs: 30_000 });
     await setup.clock.advance(100);
@@ -107,7 +107,7 @@ describe('a claim', () => {
     expect(setup.store.count('renew')).toBe(0);
   });
 
-  it('has further tries, each with a third of what is left, and is lost at its end', async () => {
+  it('A claim has further tries, each with a third of what is left, and is lost at its end', async () => {
     const setup = setUp({ claimMs: 600 });
     const { store, clock } = setup;
     const hold = await handOver(setup, { leaseMs: 30_000 });
@@ -118,7 +118,7 @@ describe('a claim', () => {
     expect(times(store.calls, 'renew', startMs).length).toBeGreaterThanOrEqual(2);
   });
 
-  it('is not longer than a short lease', async () => {
+  it('A claim is not longer than a short lease', async () => {
     const setup = setUp({ claimMs: 3_000 });
     const hold = await handOver(setup, { leaseMs: 100 });
     expect(hold.remainingMs()).toBeLessThanOrEqual(100);

@@ -6,14 +6,14 @@ const fixed = { leaseMs: 10_000, renew: false } as const;
 /** What 10 000 ms are locally: less 1 % and 2 ms. */
 const localMs = 9_898;
 
-describe('the local deadline', () => {
-  it('is the lease less 1 % and 2 ms', async () => {
+describe('The local deadline', () => {
+  it('The local deadline is the lease less 1 % and 2 ms', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     expect(hold.remainingMs()).toBe(localMs);
   });
 
-  it('is counted from before the call was sent, not from its answer', async () => {
+  it('The local deadline counts from before the call was sent, not from its reply', async () => {
     const { job, store, clock } = setUp();
     store.next('acquire', { kind: 'lateReply', ms: 700 });
     const acquired = job().in(() => lock.acquire('key', fixed));
@@ -21,7 +21,7 @@ describe('the local deadline', () => {
     expect((await acquired).remainingMs()).toBe(localMs - 700);
   });
 
-  it('is counted from before the call also where the call itself was late, which errs to the early side', async () => {
+  it('The local deadline counts from before the call even if the call itself was late, which errs to the early side', async () => {
     const { job, store, clock } = setUp();
     store.next('acquire', { kind: 'lateCall', ms: 700 });
     const acquired = job().in(() => lock.acquire('key', fixed));
@@ -29,7 +29,7 @@ describe('the local deadline', () => {
     expect((await acquired).remainingMs()).toBe(localMs - 700);
   });
 
-  it('comes nearer with time, and is passed at zero', async () => {
+  it('The local deadline comes nearer with time, and is passed at zero', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     clock.skip(localMs - 1);
@@ -40,7 +40,7 @@ describe('the local deadline', () => {
     expect(hold.remainingMs()).toBe(0);
   });
 
-  it('counts a wall clock that went on while the monotonic one stood still: the machine slept', async () => {
+  it('The local deadline counts a wall clock that went on while the monotonic one stood still: the machine slept', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     clock.jumpWall(localMs - 1);
@@ -49,7 +49,7 @@ describe('the local deadline', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('counts the monotonic clock where the wall clock was set back', async () => {
+  it('The local deadline counts the monotonic clock if the wall clock was set back', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     clock.jumpWall(-3_600_000);
@@ -58,7 +58,7 @@ describe('the local deadline', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('never becomes later by the wall clock being set back after it had passed', async () => {
+  it('The local deadline never becomes later because the wall clock is set back after it had passed', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     clock.jumpWall(localMs);
@@ -67,7 +67,7 @@ describe('the local deadline', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('is never beyond the lease by a wall clock that went ahead, so that maxHoldMs came first, and was set back', async () => {
+  it('The local deadline is never beyond the lease because a wall clock that went ahead was set back', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 10_000, renew: false, maxHoldMs: 18_000 }));
     clock.jumpWall(9_000);
@@ -79,7 +79,7 @@ describe('the local deadline', () => {
     expect([hold.isHeld(), next.isHeld()]).toEqual([false, true]);
   });
 
-  it('is before the end of the lease in the store, by which another one is granted', async () => {
+  it('The local deadline is before the end of the lease in the store, which grants the next owner', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     await clock.advance(localMs);
@@ -90,8 +90,8 @@ describe('the local deadline', () => {
   });
 });
 
-describe('a grant whose answer comes late', () => {
-  it('is given back when its lease was over on arrival', async () => {
+describe('A grant whose reply comes late', () => {
+  it('A grant is released if its lease was over on arrival', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 60_000 });
     store.next('acquire', { kind: 'lateReply', ms: 989 });
     const acquired = outcomeOf(job().in(() => lock.acquire('key', { leaseMs: 1_000 })));
@@ -103,7 +103,7 @@ describe('a grant whose answer comes late', () => {
     expect(store.count('release')).toBe(1);
   });
 
-  it('is good for what is left when it is not over', async () => {
+  it('A grant is good for what is left if its lease is not over', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 60_000 });
     store.next('acquire', { kind: 'lateReply', ms: 987 });
     const acquired = outcomeOf(job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false })));
@@ -111,7 +111,7 @@ describe('a grant whose answer comes late', () => {
     expect(acquired.value?.remainingMs()).toBe(1);
   });
 
-  it('after storeTimeoutMs is an error to its caller, and nothing stays held', async () => {
+  it('A grant after storeTimeoutMs is an error to its caller, and nothing stays held', async () => {
     const { job, store, clock } = setUp();
     store.next('acquire', { kind: 'lateReply', ms: 5_000 });
     const acquired = outcomeOf(job().in(() => lock.acquire('key')));
@@ -124,7 +124,7 @@ describe('a grant whose answer comes late', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('is given back although its call arrives after the cancelling', async () => {
+  it('A grant is released even if its acquire arrives after the cancellation', async () => {
     const { job, store, clock } = setUp();
     store.next('acquire', { kind: 'lateCall', ms: 5_000 });
     const acquired = outcomeOf(job().in(() => lock.acquire('key')));
@@ -136,8 +136,8 @@ describe('a grant whose answer comes late', () => {
   });
 });
 
-describe('a fixed lease', () => {
-  it('is never renewed, and ends', async () => {
+describe('A fixed lease', () => {
+  it('A fixed lease is never renewed, and ends', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
@@ -150,7 +150,7 @@ describe('a fixed lease', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it.each([10, 20, 50])('may be as short as %p ms', async (leaseMs) => {
+  it.each([10, 20, 50])('A fixed lease may be as short as %p ms', async (leaseMs) => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs, renew: false }));
     expect(hold.remainingMs()).toBeCloseTo(leaseMs * 0.99 - 2);
@@ -158,7 +158,7 @@ describe('a fixed lease', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('that was handed over by somebody else ends a lease after the hand-over', async () => {
+  it('A fixed lease that was handed over ends a lease after the hand-over', async () => {
     const { job, clock, store } = setUp({ claimMs: 300 });
     const first = await job().in(() => lock.acquire('key'));
     const second = job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
@@ -175,7 +175,7 @@ describe('a fixed lease', () => {
 });
 
 describe('extend', () => {
-  it('makes the lease end no earlier than asked, counted from before the call', async () => {
+  it('extend makes the lease end no earlier than asked, counted from before the call', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     clock.skip(500);
@@ -186,14 +186,14 @@ describe('extend', () => {
     expect(hold.remainingMs()).toBe(localMs - 100);
   });
 
-  it('never makes it shorter', async () => {
+  it('extend never makes the lease shorter', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     await hold.extend(1);
     expect(hold.remainingMs()).toBe(localMs);
   });
 
-  it('never makes it shorter, not by the late answer to an earlier renewal either', async () => {
+  it('extend never makes the lease shorter, not by the late reply to an earlier renewal either', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
     const open = store.gate('renew');
@@ -204,7 +204,7 @@ describe('extend', () => {
     expect(hold.remainingMs()).toBe(localMs);
   });
 
-  it('never reaches beyond maxHoldMs', async () => {
+  it('extend never reaches beyond maxHoldMs', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 5_000, renew: false }));
     await hold.extend(60_000);
@@ -213,7 +213,7 @@ describe('extend', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('of a lost hold rejects, and asks nothing of the store', async () => {
+  it('extend of a lost hold rejects, and makes no store call', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     clock.skip(1_000);
@@ -221,7 +221,7 @@ describe('extend', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it('rejects when the store did not answer in time, and the hold lives on by the lease it has', async () => {
+  it('extend rejects if the store did not answer in time, and the hold lives on by its present lease', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     store.next('renew', { kind: 'lostReply' });
@@ -231,7 +231,7 @@ describe('extend', () => {
     expect(hold.remainingMs()).toBe(localMs - 2_000);
   });
 
-  it('rejects when the hold was lost meanwhile, and the hold says so', async () => {
+  it('extend rejects if the hold was lost meanwhile, and the hold says so', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     const { signal } = hold;
@@ -240,7 +240,7 @@ describe('extend', () => {
     expect([hold.isHeld(), signal.aborted]).toEqual([false, true]);
   });
 
-  it('during the release changes nothing', async () => {
+  it('extend during the release changes nothing', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
     const open = store.gate('renew');
@@ -254,7 +254,7 @@ describe('extend', () => {
     expect(extended.state).not.toBe('fulfilled');
   });
 
-  it('refuses nonsense', async () => {
+  it('extend refuses invalid values', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     await expect(hold.extend(0.5)).rejects.toThrow(LockConfigError);

@@ -3,8 +3,8 @@ import { coreTests } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('the lease of an inner hold', () => {
-  it('never shortens the outer one', async () => {
+describe('The lease of an inner hold', () => {
+  it('An inner lease never shortens the outer one', async () => {
     const { job, store, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 20_000 }));
@@ -18,7 +18,7 @@ describe('the lease of an inner hold', () => {
     expect(store.calls.filter((call) => call.operation === 'renew').at(-1)?.terms).toMatchObject({ leaseMs: 20_000 });
   });
 
-  it('is refused where the store may not be asked for as long: it would take the outer hold with it', async () => {
+  it('An inner lease is refused if it is longer than the store allows: it would take the outer hold with it', async () => {
     const short = setUp({ leaseMs: 600 });
     Object.assign(short.store, { capabilities: { ...short.store.capabilities, maxLeaseMs: 1_000 } });
     const { in: inJob } = short.job();
@@ -33,7 +33,7 @@ describe('the lease of an inner hold', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('makes the outer one longer', async () => {
+  it('A longer inner lease extends the outer one', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000 }));
@@ -45,27 +45,30 @@ describe('the lease of an inner hold', () => {
   it.each([
     ['direct', false],
     ['handed over', true],
-  ])('makes a fixed outer one longer, once, although nothing renews it: %s', async (_, isHandedOver) => {
-    const { job, clock, store } = setUp({ claimMs: 900 });
-    const before = isHandedOver ? await job().in(() => lock.acquire('key')) : undefined;
-    const { in: inJob } = job();
-    const acquired = inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
-    await clock.settle();
-    await before?.release();
-    const outer = await acquired;
-    // In the middle of the renewal that makes a claim a lease.
-    store.next('renew', { kind: 'lateReply', ms: 50 });
-    await clock.advance(isHandedOver ? 310 : 0);
-    await inJob(() => lock.acquire('key', { leaseMs: 20_000, renew: false }));
-    await clock.advance(900);
-    expect(outer.remainingMs()).toBeGreaterThan(18_000);
-    const renewals = store.count('renew');
-    await clock.advance(20_000);
-    expect(outer.isHeld()).toBe(false);
-    expect(store.count('renew')).toBe(renewals);
-  });
+  ])(
+    'A longer inner lease extends a fixed outer one, once, although nothing renews it: %s',
+    async (_, isHandedOver) => {
+      const { job, clock, store } = setUp({ claimMs: 900 });
+      const before = isHandedOver ? await job().in(() => lock.acquire('key')) : undefined;
+      const { in: inJob } = job();
+      const acquired = inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
+      await clock.settle();
+      await before?.release();
+      const outer = await acquired;
+      // In the middle of the renewal that makes a claim a lease.
+      store.next('renew', { kind: 'lateReply', ms: 50 });
+      await clock.advance(isHandedOver ? 310 : 0);
+      await inJob(() => lock.acquire('key', { leaseMs: 20_000, renew: false }));
+      await clock.advance(900);
+      expect(outer.remainingMs()).toBeGreaterThan(18_000);
+      const renewals = store.count('renew');
+      await clock.advance(20_000);
+      expect(outer.isHeld()).toBe(false);
+      expect(store.count('renew')).toBe(renewals);
+    },
+  );
 
-  it('makes a fixed outer one longer also when the store has to be asked twice', async () => {
+  it('A longer inner lease extends a fixed outer one even if the store has to be called twice', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
@@ -76,7 +79,7 @@ describe('the lease of an inner hold', () => {
     expect(store.count('renew')).toBe(2);
   });
 
-  it('makes the outer one longer as soon as the renewal that is on its way is answered', async () => {
+  it('A longer inner lease extends the outer one as soon as the renewal that is on its way is answered', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -89,7 +92,7 @@ describe('the lease of an inner hold', () => {
     expect(store.count('renew')).toBe(2);
   });
 
-  it('makes a fixed outer one longer, by all of it, also where one with a short lease follows at once', async () => {
+  it('A longer inner lease extends a fixed outer one by all of it, even if one with a short lease follows at once', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 10_000, renew: false }));
@@ -101,7 +104,7 @@ describe('the lease of an inner hold', () => {
   });
 
   it.each([1_000, 600])(
-    'of a fixed one of 1 000 ms that ends later makes the outer one longer: %d ms',
+    'An inner fixed lease of 1 000 ms that ends later extends the outer one: %d ms',
     async (leaseMs) => {
       const { job, clock } = setUp();
       const { in: inJob } = job();
@@ -118,7 +121,7 @@ describe('the lease of an inner hold', () => {
     },
   );
 
-  it('of a fixed one asks the store for more only when a third of what it wants has gone', async () => {
+  it('An inner fixed lease calls the store for more only when a third of what it wants has gone', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
@@ -135,7 +138,7 @@ describe('the lease of an inner hold', () => {
     expect([inner.isHeld(), store.count('renew')]).toEqual([false, 1]);
   });
 
-  it('of a fixed one lasts as long as it was asked for after the hold that was renewed is released', async () => {
+  it('An inner fixed lease lasts as long as was asked for after the renewed hold is released', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -148,7 +151,7 @@ describe('the lease of an inner hold', () => {
     expect(inner.isHeld()).toBe(false);
   });
 
-  it('never stops the outer one from being renewed, held or released', async () => {
+  it('An inner fixed lease never stops the renewal of the outer one, held or released', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000 }));
@@ -160,7 +163,7 @@ describe('the lease of an inner hold', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('starts the renewal of a fixed one, and a fixed one ends where the last renewing hold left it', async () => {
+  it('A renewing inner lease starts the renewal of a fixed outer one, which ends where the last renewing hold left it', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
@@ -172,7 +175,7 @@ describe('the lease of an inner hold', () => {
     expect(outer.isHeld()).toBe(false);
   });
 
-  it('starts the renewal of a fixed one at a third of what is left', async () => {
+  it('A renewing inner lease starts the renewal of a fixed outer one at a third of what is left', async () => {
     const { job, store, clock } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
@@ -185,7 +188,7 @@ describe('the lease of an inner hold', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('never moves the limit of maxHoldMs nearer', async () => {
+  it('An inner lease never moves the limit of maxHoldMs nearer', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 20_000 }));
@@ -194,7 +197,7 @@ describe('the lease of an inner hold', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('never moves the limit of maxHoldMs', async () => {
+  it('An inner lease never moves the limit of maxHoldMs', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 2_000 }));

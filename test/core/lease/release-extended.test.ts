@@ -16,8 +16,8 @@ class BrokenStore extends MemoryStore {
   }
 }
 
-describe('a hold whose lease was extended', () => {
-  it('is given back when the store comes back, though its first lease is long over', async () => {
+describe('A hold whose lease was extended', () => {
+  it('An extended hold is released when the store comes back, even if its first lease is long over', async () => {
     const clock = new ManualClock();
     const store = new BrokenStore({ clock });
     const locks = buildLocks({ store, leaseMs: 20, storeTimeoutMs: 20 }, clock);
@@ -38,7 +38,7 @@ describe('a hold whose lease was extended', () => {
     await locks.close();
   });
 
-  it('is given back so, too, where it was lost since the store did not answer to that', async () => {
+  it('An extended hold is released then, too, if it was lost because the store did not answer the extension', async () => {
     const clock = new ManualClock();
     const store = new BrokenStore({ clock });
     const renew = store.renew.bind(store);

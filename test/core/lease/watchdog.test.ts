@@ -9,8 +9,8 @@ function times(calls: readonly StoreCall[], operation: StoreCall['operation'], s
   return calls.filter((call) => call.operation === operation).map((call) => Math.round(call.atMs - sinceMs));
 }
 
-describe('the watchdog', () => {
-  it('renews at a third of the lease, again and again, and the hold stays', async () => {
+describe('The watchdog', () => {
+  it('The watchdog renews at a third of the lease, again and again, and the hold stays', async () => {
     const { job, store, clock, events } = setUp();
     const renewed = events('renewed');
     const startMs = clock.now().monoMs;
@@ -23,7 +23,7 @@ describe('the watchdog', () => {
     expect(renewed[0]).toMatchObject({ key: 'key', owner: hold.owner, remainingMs: 2_968 });
   });
 
-  it('goes on at a third of the lease where the store’s clock was set back, and promises no more than was asked for', async () => {
+  it('The watchdog goes on at a third of the lease if the store’s clock was set back, and promises no more than was asked for', async () => {
     const { job, store, clock } = setUp();
     const startMs = clock.now().monoMs;
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -39,7 +39,7 @@ describe('the watchdog', () => {
     expect(Math.round(hold.remainingMs())).toBe(9_000 - 90 - 2);
   });
 
-  it('has one timer, however many holds', async () => {
+  it('The watchdog has one timer, however many holds', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('key-0', { leaseMs: 3_000 }));
@@ -50,7 +50,7 @@ describe('the watchdog', () => {
     expect(clock.timerCount).toBe(one);
   });
 
-  it('lets the renewals of a tick travel together', async () => {
+  it('The watchdog sends the renewals of a tick together', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     for (let n = 0; n < 10; n++) {
@@ -62,7 +62,7 @@ describe('the watchdog', () => {
     expect(new Set(times(store.calls, 'renew', 0)).size).toBe(1);
   });
 
-  it('renews from a fresh grant on while earlier ones are released', async () => {
+  it('The watchdog renews from a fresh grant on while earlier ones are released', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const first = await inJob(() => lock.acquire('a', { leaseMs: 3_000 }));
@@ -74,7 +74,7 @@ describe('the watchdog', () => {
     expect(store.calls.filter((call) => call.operation === 'renew' && call.atMs < 1_000 + 1_400)).toEqual([]);
   });
 
-  it('renews a short lease in time, also where longer ones are granted after it', async () => {
+  it('The watchdog renews a short lease in time, even if longer ones are granted after it', async () => {
     const { job, clock } = setUp();
     const { in: inJob } = job();
     const short = await inJob(() => lock.acquire('short', { leaseMs: 1_000 }));
@@ -83,7 +83,7 @@ describe('the watchdog', () => {
     expect(short.isHeld()).toBe(true);
   });
 
-  it('stops exactly at the last release', async () => {
+  it('The watchdog stops exactly at the last release', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -98,8 +98,8 @@ describe('the watchdog', () => {
   });
 });
 
-describe('a renewal that fails', () => {
-  it('is tried again, and the hold stays when one of the tries gets through', async () => {
+describe('A renewal that fails', () => {
+  it('A failed renewal is tried again, and the hold stays if one of the tries gets through', async () => {
     const { job, store, clock, events } = setUp();
     const [storeErrors, lost] = [events('storeError'), events('lost')];
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -111,7 +111,7 @@ describe('a renewal that fails', () => {
     expect(lost).toEqual([]);
   });
 
-  it('is tried again after a pause with jitter, so that those of many processes do not come together', async () => {
+  it('A failed renewal is tried again after a pause with jitter, so that processes do not retry together', async () => {
     const { job, store, clock } = setUp();
     const startMs = clock.now().monoMs;
     await job().in(() => lock.acquire('key', { leaseMs: 30_000 }));
@@ -127,7 +127,7 @@ describe('a renewal that fails', () => {
     ['rejects', down],
     ['never answers', { kind: 'lostCall' }],
     ['executes it and never answers', { kind: 'lostReply' }],
-  ] as const)('has at least two tries before the deadline, where the store %s', async (_, fault) => {
+  ] as const)('A failed renewal has at least two tries before the deadline if the store %s', async (_, fault) => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
     const startMs = clock.now().monoMs;
@@ -139,7 +139,7 @@ describe('a renewal that fails', () => {
     expect(Math.max(...tries)).toBeLessThan(2_968);
   });
 
-  it('of a long lease is given up after `storeTimeoutMs`, and tried again a second later', async () => {
+  it('A renewal of a long lease is given up after `storeTimeoutMs`, and tried again a second later', async () => {
     const { job, store, clock } = setUp();
     const startMs = clock.now().monoMs;
     await job().in(() => lock.acquire('key', { leaseMs: 30_000 }));
@@ -148,7 +148,7 @@ describe('a renewal that fails', () => {
     expect(times(store.calls, 'renew', startMs)).toEqual([9_900, 12_900]);
   });
 
-  it('is not sent a second time while it is on its way, whatever else is renewed meanwhile', async () => {
+  it('A renewal is not sent a second time while it is on its way, whatever else is renewed meanwhile', async () => {
     const { job, store, clock } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('long', { leaseMs: 6_000 }));
@@ -163,7 +163,7 @@ describe('a renewal that fails', () => {
     open();
   });
 
-  it('until the local deadline makes the hold lost: signal, event, and a release all the same', async () => {
+  it('A renewal that fails until the local deadline makes the hold lost: signal, event, and a release all the same', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -184,7 +184,7 @@ describe('a renewal that fails', () => {
     expect(() => hold.assertHeld()).toThrow(signal.reason);
   });
 
-  it('is in doubt whatever an earlier one is answered: the hold is given back once it is lost', async () => {
+  it('A renewal without a reply is in doubt whatever an earlier one returns: the hold is released once it is lost', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     store.next('renew', { kind: 'lateReply', ms: 10 }, { kind: 'lostReply' });
@@ -195,7 +195,7 @@ describe('a renewal that fails', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('with a definite no makes the hold lost at once', async () => {
+  it('A renewal with a definite no makes the hold lost at once', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -208,7 +208,7 @@ describe('a renewal that fails', () => {
     expect([store.count('renew'), store.count('release')]).toEqual([1, 1]);
   });
 
-  it('takes another fence for a no', async () => {
+  it('A renewal with another fence is a no', async () => {
     const { job, store, clock, sibling } = setUp();
     const hold = await job('trace').in(() => lock.acquire('key', { leaseMs: 3_000 }));
     await clock.advance(1);
@@ -221,7 +221,7 @@ describe('a renewal that fails', () => {
     expect([hold.isHeld(), other.isHeld()]).toEqual([false, true]);
   });
 
-  it('says nothing any more once the release has begun', async () => {
+  it('A renewal says nothing once the release has begun', async () => {
     const { job, store, clock, events } = setUp();
     const [renewed, lost] = [events('renewed'), events('lost')];
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -239,7 +239,7 @@ describe('a renewal that fails', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('that says no after the release has begun makes nothing lost', async () => {
+  it('A renewal that says no after the release has begun makes nothing lost', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
@@ -251,7 +251,7 @@ describe('a renewal that fails', () => {
   });
 });
 
-it('a renewal that is answered after the release and the end of its Locks starts no timer', async () => {
+it('A renewal that is answered after the release and the end of its Locks starts no timer', async () => {
   const { job, store, clock, locks } = setUp();
   const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
   const open = store.gate('renew');
@@ -264,7 +264,7 @@ it('a renewal that is answered after the release and the end of its Locks starts
 });
 
 describe('maxHoldMs', () => {
-  it('is a whole number of milliseconds to the store, whatever the clock says', async () => {
+  it('maxHoldMs is sent to the store as a whole number of milliseconds, whatever the clock says', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000, maxHoldMs: 4_000 }));
     clock.skip(0.5);
@@ -272,7 +272,7 @@ describe('maxHoldMs', () => {
     expect(store.calls.at(-1)).toMatchObject({ operation: 'renew', terms: { leaseMs: 4_000 } });
   });
 
-  it('stops the renewal at its end, and the hold is lost then', async () => {
+  it('maxHoldMs stops the renewal at its end, and the hold is lost then', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 5_000 }));
@@ -286,7 +286,7 @@ describe('maxHoldMs', () => {
     expect(store.count('renew')).toBe(renewals);
   });
 
-  it('lets no renewal reach beyond it in the store', async () => {
+  it('maxHoldMs lets no renewal reach beyond it in the store', async () => {
     const { job, store, clock } = setUp();
     const startMs = clock.now().monoMs;
     await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 5_000 }));
@@ -296,7 +296,7 @@ describe('maxHoldMs', () => {
     }
   });
 
-  it('ends a hold whose lease is as long as it, and that is what is told, also after an `extend` by less', async () => {
+  it('maxHoldMs ends a hold whose lease is as long as it, and the error says so, also after an `extend` by less', async () => {
     const { job, store, clock, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, maxHoldMs: 1_000 }));
@@ -307,7 +307,7 @@ describe('maxHoldMs', () => {
     expect(store.count('renew')).toBe(1);
   });
 
-  it('is what an `extend` to just that ends at: nothing renews it from then on', async () => {
+  it('maxHoldMs ends an `extend` to just that: nothing renews it from then on', async () => {
     const { job, store, clock } = setUp();
     await job().in(async () => (await lock.acquire('key', { leaseMs: 500, maxHoldMs: 1_000 })).extend(1_000));
     await clock.advance(1_000);
@@ -315,7 +315,7 @@ describe('maxHoldMs', () => {
     expect(store.count('renew')).toBe(2);
   });
 
-  it('is not what ends a claim that was never renewed', async () => {
+  it('maxHoldMs does not end a claim that was never renewed', async () => {
     const { job, store, clock, events } = setUp({ claimMs: 300 });
     const lost = events('lost');
     const first = await job().in(() => lock.acquire('key'));

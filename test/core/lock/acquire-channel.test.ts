@@ -25,7 +25,7 @@ let unsubscribe = (): void => {};
 afterEach(() => unsubscribe());
 
 describe('The channel reenlock:acquire', () => {
-  it('tells what was asked for, and how it ended', async () => {
+  it('The channel reports what was asked for, and how it ended', async () => {
     const setup = setUp();
     const messages = subscribe();
     const hold = await taken(setup, { category: 'orders' });
@@ -36,7 +36,7 @@ describe('The channel reenlock:acquire', () => {
     ]);
   });
 
-  it('tells of a wait in the queue, and of an error', async () => {
+  it('The channel reports a wait in the queue, and an error', async () => {
     const setup = setUp();
     await taken(setup);
     const messages = subscribe();
@@ -44,7 +44,7 @@ describe('The channel reenlock:acquire', () => {
     expect(messages).toMatchObject([{ outcome: 'timeout', waitedMs: 100, wasQueued: true, error }]);
   });
 
-  it('names the caller: a try and a batch', async () => {
+  it('The channel names the caller: a try and a batch', async () => {
     const setup = setUp();
     const messages = subscribe();
     await setup.job().in(() => lock.tryAcquire('one'));
@@ -52,7 +52,7 @@ describe('The channel reenlock:acquire', () => {
     expect(messages.map(({ caller }) => caller)).toEqual(['try', 'batch', 'batch']);
   });
 
-  it('does not tell of a local re-entry', async () => {
+  it('The channel does not report a local re-entry', async () => {
     const setup = setUp();
     const job = setup.job();
     await job.in(() => lock.acquire('key'));
@@ -61,7 +61,7 @@ describe('The channel reenlock:acquire', () => {
     expect(messages).toEqual([]);
   });
 
-  it('runs the store call in the stores that are bound to its start', async () => {
+  it('The channel runs the store call in the stores that are bound to its start', async () => {
     const setup = setUp();
     subscribe();
     const storage = new AsyncLocalStorage<string>();

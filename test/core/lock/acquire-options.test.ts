@@ -29,7 +29,7 @@ function build(options: unknown): Locks {
   return locks;
 }
 
-describe('the options of an acquire', () => {
+describe('The options of an acquire', () => {
   const table = [
     ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew'].includes(name)),
     ['category', 'a string of 1 to 256 characters', ['5', '__proto__']],
@@ -40,7 +40,7 @@ describe('the options of an acquire', () => {
   ] as const;
 
   it.each(table)(
-    'refuse each odd value of %s that is not %s, wherever they are given',
+    'The options refuse each invalid value of %s that is not %s, wherever they are given',
     async (name, expected, taken) => {
       const refused = odd.filter(([value]) => !isAmong(taken, value));
       await everyRow(
@@ -72,16 +72,16 @@ describe('the options of an acquire', () => {
     ['priority', 101],
     ['priority', -101],
     ['owner', '__proto__'],
-  ])('refuse %s: %j', (name, value) => {
+  ])('The options refuse %s: %j', (name, value) => {
     expect(() => getLock('key', { [name]: value })).toThrow(LockConfigError);
   });
 
-  it('refuse another target of events as the signal', () => {
+  it('The options refuse another event target as the signal', () => {
     expect(() => getLock('key', { signal: new EventTarget() as AbortSignal })).toThrow(/ to be an AbortSignal, got /);
   });
 
   it.each<object>([{ waitMs: 500 }, { signal: new AbortController().signal }])(
-    'are refused by tryAcquire where they say how to wait: %p; not where getLock was given them',
+    'tryAcquire refuses options that say how to wait: %p; getLock accepts them',
     async (options) => {
       const [name] = Object.keys(options);
       const refusal = new RegExp(`^Expected the options of tryAcquire to be among .*, got \`${name}\`$`);
@@ -97,7 +97,7 @@ describe('the options of an acquire', () => {
     },
   );
 
-  it('are checked together with those of the Locks', async () => {
+  it('The options are checked together with those of the Locks', async () => {
     await runInTrace(
       () =>
         expect(lock.acquire('key', { leaseMs: 2_000 })).rejects.toThrow(
@@ -107,13 +107,13 @@ describe('the options of an acquire', () => {
     );
   });
 
-  it('are checked together where a lock is given both: at once, not with its first acquire', () => {
+  it('The options of a lock are checked together at once, not with its first acquire', () => {
     expect(() => getLock('key', { leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
       'Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`',
     );
   });
 
-  it('drop undefined, so that it never hides what the lock was given, and are frozen', async () => {
+  it('The options drop undefined, so that it never hides what the lock was given, and are frozen', async () => {
     expect(checkAcquireOptions({ leaseMs: undefined, waitMs: 5 }, 'acquire')).toStrictEqual({ waitMs: 5 });
     expect(Object.isFrozen(checkAcquireOptions({ waitMs: 5 }, 'acquire'))).toBe(true);
     const clock = new ManualClock();
@@ -129,8 +129,8 @@ describe('the options of an acquire', () => {
   });
 });
 
-describe('the options of one call', () => {
-  it('come before those that the lock was given, which hold for the others', async () => {
+describe('The options of one call', () => {
+  it('The options of one call override those of the lock, which stay for other calls', async () => {
     const clock = new ManualClock();
     const locks = buildLocks({}, clock);
     created.push(locks);
@@ -147,7 +147,7 @@ describe('the options of one call', () => {
   });
 });
 
-describe('the options of a guard', () => {
+describe('The options of a guard', () => {
   it.each([
     ['statusCode', 399, 'a whole number, 400 to 599', '`399` (number)'],
     ['statusCode', 600, 'a whole number, 400 to 599', '`600` (number)'],
@@ -155,7 +155,7 @@ describe('the options of a guard', () => {
     ['releaseOn', 'finish', "'end' or 'close'", '`finish` (string)'],
     ['skip', true, 'a function', '`true` (boolean)'],
     ['handler', {}, 'a function', 'a value of type object'],
-  ])('refuse %s: %j', (name, value, expected, got) => {
+  ])('A guard refuses %s: %j', (name, value, expected, got) => {
     expect(() => new RequestGuard('key', { [name]: value })).toThrow(
       new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`),
     );
@@ -166,44 +166,47 @@ describe('the options of a guard', () => {
     [5, '`5` (number)'],
     [{}, 'a value of type object'],
     [['key'], 'a value of type array'],
-  ])('refuse %p as the key', (key, got) => {
+  ])('A guard refuses %p as the key', (key, got) => {
     expect(() => new RequestGuard(key, {})).toThrow(
       new LockConfigError(`Expected the guard's key to be a string or a function, got ${got}`),
     );
   });
 
-  it('refuse a constant key that can’t be one', () => {
+  it('A guard refuses a constant that can’t be a key', () => {
     for (const key of ['', 'x'.repeat(5_000)]) expect(() => new RequestGuard(key, {})).toThrow(LockKeyError);
   });
 
-  it('are checked together', () => {
+  it('The options of a guard are checked together', () => {
     expect(() => new RequestGuard('key', { leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
       'Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`',
     );
   });
 });
 
-describe('the options of runInTrace', () => {
-  it.each(['', 'a b', 'a\r\nb', 'ä', 'x'.repeat(129), 5, null, {}])('refuse the trace id %j', async (traceId) => {
-    const options = { traceId, locks: build({}) } as { traceId: string; locks: Locks };
-    await expect(runInTrace(() => {}, options)).rejects.toThrow(
-      /^Expected `traceId` to be 1 to 128 letters, digits, dots, underscores or hyphens, got /,
-    );
-  });
+describe('The options of runInTrace', () => {
+  it.each(['', 'a b', 'a\r\nb', 'ä', 'x'.repeat(129), 5, null, {}])(
+    'runInTrace refuses the trace id %j',
+    async (traceId) => {
+      const options = { traceId, locks: build({}) } as { traceId: string; locks: Locks };
+      await expect(runInTrace(() => {}, options)).rejects.toThrow(
+        /^Expected `traceId` to be 1 to 128 letters, digits, dots, underscores or hyphens, got /,
+      );
+    },
+  );
 
-  it.each([null, {}, 'locks', { on: () => {}, close: () => {} }])('refuse %p as locks', async (locks) => {
+  it.each([null, {}, 'locks', { on: () => {}, close: () => {} }])('runInTrace refuses %p as locks', async (locks) => {
     await expect(runInTrace(() => {}, { locks: locks as unknown as Locks })).rejects.toThrow(
       /^Expected `locks` to be .*, got /,
     );
   });
 
-  it.each([undefined, null, 'routine', {}])('refuse %p as the routine', async (routine) => {
+  it.each([undefined, null, 'routine', {}])('runInTrace refuses %p as the routine', async (routine) => {
     await expect(runInTrace(routine as () => void)).rejects.toThrow(
       /^Expected the first argument of runInTrace to be a function, got /,
     );
   });
 
-  it('refuse an option that there is not', async () => {
+  it('runInTrace refuses an unknown option', async () => {
     await expect(runInTrace(() => {}, { trace: 'a' } as object)).rejects.toThrow(/to be among .*, got `trace`$/);
   });
 });

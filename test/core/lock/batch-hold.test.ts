@@ -42,8 +42,8 @@ async function changeHands({ store, job }: Setup, ...keys: string[]): Promise<vo
   for (const key of keys) await job('thief').in(() => lock.acquire(key));
 }
 
-describe('the hold of a batch', () => {
-  it('has its keys for logs, its holds by key, and neither fence nor owner of its own', async () => {
+describe('The hold of a batch', () => {
+  it('A batch has its keys for logs, its holds by key, and neither fence nor owner of its own', async () => {
     const { job } = setUp();
     const batch = await batchOf(job('trace'));
     expect(batch.key).toBe('a, b, c');
@@ -56,7 +56,7 @@ describe('the hold of a batch', () => {
     expect(batch.owner).toBeUndefined();
   });
 
-  it('is held while all of its holds are', async () => {
+  it('A batch is held while all of its holds are', async () => {
     const { job } = setUp();
     const batch = await batchOf(job());
     expect(batch.isHeld()).toBe(true);
@@ -67,7 +67,7 @@ describe('the hold of a batch', () => {
     expect(batch.holds.get('a')!.isHeld()).toBe(true);
   });
 
-  it('has as much time left as the one that has the least', async () => {
+  it('A batch has as much time left as its shortest hold', async () => {
     const { job, clock } = setUp();
     const own = job();
     await own.in(() => lock.acquire('b', { leaseMs: 5_000, renew: false }));
@@ -80,33 +80,30 @@ describe('the hold of a batch', () => {
     expect(() => batch.assertHeld(batch.remainingMs() + 1)).toThrow(LockLostError);
   });
 
-  it.each(['a', 'b', 'c'])(
-    'has a signal that is aborted when %s is lost, for the reason that its hold has',
-    async (key) => {
-      const setup = await listening();
-      const batch = await batchOf(setup.job());
-      const { signal } = batch;
-      expect(signal.aborted).toBe(false);
-      await force(setup, key);
-      expect(signal.aborted).toBe(true);
-      expect(signal.reason).toBeInstanceOf(LockLostError);
-      expect(signal.reason).toMatchObject({ key });
-      expect(signal.reason).toBe(batch.holds.get(key)!.signal.reason);
-      expect(batch.signal).toBe(signal);
-      expect(() => batch.assertHeld()).toThrow(signal.reason as Error);
-      await force(setup, key === 'a' ? 'b' : 'a');
-      expect(signal.reason).toMatchObject({ key });
-    },
-  );
+  it.each(['a', 'b', 'c'])('A batch’s signal is aborted when %s is lost, with that hold’s reason', async (key) => {
+    const setup = await listening();
+    const batch = await batchOf(setup.job());
+    const { signal } = batch;
+    expect(signal.aborted).toBe(false);
+    await force(setup, key);
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(signal.reason).toMatchObject({ key });
+    expect(signal.reason).toBe(batch.holds.get(key)!.signal.reason);
+    expect(batch.signal).toBe(signal);
+    expect(() => batch.assertHeld()).toThrow(signal.reason as Error);
+    await force(setup, key === 'a' ? 'b' : 'a');
+    expect(signal.reason).toMatchObject({ key });
+  });
 
-  it('has an aborted signal also when it is asked for after the loss', async () => {
+  it('A batch’s signal is aborted, too, if it is read after the loss', async () => {
     const setup = await listening();
     const batch = await batchOf(setup.job());
     await force(setup, 'b');
     expect(batch.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: 'b' });
   });
 
-  it('has a signal that hears of no loss after the release', async () => {
+  it('A batch’s signal reports no loss after the release', async () => {
     const setup = await listening();
     const job = setup.job();
     const outer = await job.in(() => lock.acquire('b'));
@@ -117,7 +114,7 @@ describe('the hold of a batch', () => {
     expect([outer.signal.aborted, signal.aborted]).toEqual([true, false]);
   });
 
-  it('extends all of them', async () => {
+  it('extend of a batch extends all of its holds', async () => {
     const { job, store } = await listening();
     const batch = await batchOf(job(), { leaseMs: 1_000, renew: false });
     const before = store.count('renew');
@@ -126,7 +123,7 @@ describe('the hold of a batch', () => {
     expect(batch.remainingMs()).toBeGreaterThan(19_000);
   });
 
-  it('extends the others when one is lost, and rejects with the loss', async () => {
+  it('extend of a batch extends the others if one is lost, and rejects with the loss', async () => {
     const setup = setUp();
     const batch = await batchOf(setup.job(), { leaseMs: 1_000, renew: false });
     await force(setup, 'b');
@@ -138,7 +135,7 @@ describe('the hold of a batch', () => {
     await expect(batch.extend(0)).rejects.toThrow(LockConfigError);
   });
 
-  it('outlives its job until the promise that waitUntil was given has settled; a rejection is told once', async () => {
+  it('A batch outlives its job until the promise of waitUntil has settled, and a rejection is reported once', async () => {
     const setup = setUp();
     const warnings = setup.events('warning');
     const job = setup.job();
@@ -154,7 +151,7 @@ describe('the hold of a batch', () => {
     expect(warnings).toEqual([expect.objectContaining({ code: 'LOCK_WAIT_UNTIL', cause: new Error('work') })]);
   });
 
-  it('outlives its job as far as it is held, and says that a part was released before', async () => {
+  it('A batch outlives its job as far as it is held, and says that a part was released before', async () => {
     const { job, clock } = setUp();
     const own = job();
     const batch = await batchOf(own);
@@ -168,7 +165,7 @@ describe('the hold of a batch', () => {
     expect(own.in(() => ['a', 'b', 'c'].map((key) => getLock(key).isHeld()))).toEqual([false, false, false]);
   });
 
-  it('is given back with its job, newest first', async () => {
+  it('A batch is released with its job, newest first', async () => {
     const setup = setUp();
     const released = setup.events('released');
     const job = setup.job();
@@ -179,7 +176,7 @@ describe('the hold of a batch', () => {
     expect(() => batch.assertHeld()).toThrow(LockNotHeldError);
   });
 
-  it('lets its holds go newest first, and listens to none of them from then on', async () => {
+  it('A batch releases its holds newest first, and listens to none of them from then on', async () => {
     const setup = setUp();
     const released = setup.events('released');
     const job = setup.job();
@@ -200,7 +197,7 @@ describe('the hold of a batch', () => {
     expect(released.map(({ key }) => key)).toEqual(['b', 'a']);
   });
 
-  it('has methods that can be taken off it', async () => {
+  it('A batch’s methods work when they are taken off it', async () => {
     const { job, store } = setUp();
     const { isHeld, remainingMs, assertHeld, extend, waitUntil, release } = await batchOf(job());
     expect([isHeld(), remainingMs() > 0]).toEqual([true, true]);
@@ -212,8 +209,8 @@ describe('the hold of a batch', () => {
   });
 });
 
-describe('the release of a batch', () => {
-  it('may be called again, and by the end of a block', async () => {
+describe('The release of a batch', () => {
+  it('The release of a batch may be repeated, also by the end of a block', async () => {
     const { job, store } = setUp();
     const batch = await batchOf(job());
     await Promise.all([batch.release(), batch.release()]);
@@ -223,7 +220,7 @@ describe('the release of a batch', () => {
   });
 
   it.each([0, 1, 2])(
-    'gives the others back when one is refused by the store (%p), which is tried again',
+    'The release of a batch releases the others if one is refused by the store (%p), and that one is tried again',
     async (nth) => {
       const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
       const batch = await batchOf(job());
@@ -242,7 +239,7 @@ describe('the release of a batch', () => {
     },
   );
 
-  it('rejects with the loss, and names all that failed in its cause', async () => {
+  it('The release of a batch rejects with the loss, and names all failures in its cause', async () => {
     const setup = setUp();
     const batch = await batchOf(setup.job());
     await changeHands(setup, 'a', 'b');
@@ -257,7 +254,7 @@ describe('the release of a batch', () => {
     expect(codes.sort()).toEqual(['ERR_LOCK_LOST', 'ERR_LOCK_LOST', 'ERR_LOCK_STORE']);
   });
 
-  it('rejects with one LockStoreError, and all of them in its cause, when the store is down', async () => {
+  it('The release of a batch rejects with one LockStoreError, with all failures in its cause, if the store is down', async () => {
     const setup = setUp();
     const batch = await batchOf(setup.job());
     setup.store.always('release', refused);
@@ -270,7 +267,7 @@ describe('the release of a batch', () => {
     for (const error of cause.errors) expect(error).toBeInstanceOf(LockStoreError);
   });
 
-  it('that fails and is awaited by nobody ends no process', async () => {
+  it('A failed release of a batch that nobody awaits ends no process', async () => {
     const setup = setUp();
     const unhandled = jest.fn();
     process.on('unhandledRejection', unhandled);
@@ -285,7 +282,7 @@ describe('the release of a batch', () => {
 });
 
 describe('runAll', () => {
-  it('holds all keys while its routine runs, and answers its result', async () => {
+  it('runAll holds all keys while its routine runs, and returns its result', async () => {
     const { job, store } = setUp();
     let held: BatchHold | undefined;
     const value = await job().in(() =>
@@ -303,7 +300,7 @@ describe('runAll', () => {
   });
 
   it.each([new Error('routine'), 'a string', undefined])(
-    'rejects with what its routine throws, as it is, and gives all back: %p',
+    'runAll rejects with what its routine throws, unchanged, and releases all: %p',
     async (thrown) => {
       const { job, store } = setUp();
       const routine = () => {
@@ -317,7 +314,7 @@ describe('runAll', () => {
     },
   );
 
-  it('never begins its routine before it has all of them', async () => {
+  it('runAll never begins its routine before it has all keys', async () => {
     const setup = setUp();
     const other = await setup.job().in(() => lock.acquire('b'));
     const routine = jest.fn();
@@ -329,7 +326,7 @@ describe('runAll', () => {
     expect(routine).toHaveBeenCalledTimes(1);
   });
 
-  it('keeps them until its routine has settled, though its job has ended before', async () => {
+  it('runAll keeps the keys until its routine has settled, even if its job has ended before', async () => {
     const setup = setUp();
     const job = setup.job();
     const work = gate();
@@ -345,7 +342,7 @@ describe('runAll', () => {
   });
 
   it.each([['a'], ['b'], ['a', 'b'], ['a', 'b', 'c']])(
-    'rejects when %s (and %s, and %s) was lost while the routine went well, with its value',
+    'runAll rejects if %s (and %s, and %s) was lost while the routine succeeded, with its value',
     async (...lost) => {
       const setup = setUp();
       const keys = lost.filter((key) => key !== undefined);
@@ -364,7 +361,7 @@ describe('runAll', () => {
     },
   );
 
-  it('masks its result by no store that does not answer to a release', async () => {
+  it('runAll returns its result even if the store does not answer the release', async () => {
     const { job, store, clock } = setUp();
     store.always('release', refused);
     const good = outcomeOf(job().in(() => lock.runAll(['a', 'b'], () => 'value')));

@@ -56,8 +56,8 @@ async function come(setup: Setup, history: History, visitor: number, { startMs, 
   });
 }
 
-describe('batches of overlapping keys, in any orders, in several processes', () => {
-  it('all get their keys, and never one of them while another holds it', async () => {
+describe('Batches of overlapping keys, in any order, in several processes', () => {
+  it('All batches get their keys, and never one of them while another holds it', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(visit, { minLength: 2, maxLength: 12 }), async (visits) => {
         const first = setUp();

@@ -54,7 +54,7 @@ async function seen({ store }: Setup, ...keys: string[]): Promise<string[]> {
 const free = (...keys: string[]) => keys.map((key) => `${key}:  <`);
 
 describe('acquireAll', () => {
-  it('holds every key, each once, and answers their holds by key as the caller named them', async () => {
+  it('acquireAll holds every key once, and returns the holds by key as the caller named them', async () => {
     const setup = setUp();
     const { value } = await batch(setup, ['b', 42, 'a', '42', 42n, 'b']);
     expect([...value!.holds].map(([key, hold]) => [key, hold.key, hold.isHeld()])).toEqual([
@@ -67,20 +67,23 @@ describe('acquireAll', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it.each([2, 100])('asks for all %d before any is answered, and once where they are free', async (length) => {
-    const { job, store, clock } = setUp();
-    const keys = Array.from({ length }, (_, index) => index);
-    const outcome = outcomeOf(job().in(() => lock.acquireAll(keys)));
-    expect(store.count('acquire')).toBe(length);
-    await clock.settle();
-    expect(outcome.state).toBe('fulfilled');
-    expect(store.count('acquire')).toBe(length);
-    const released = outcome.value!.release();
-    expect(store.count('release')).toBe(length);
-    await released;
-  });
+  it.each([2, 100])(
+    'acquireAll sends all %d acquires before the first reply, and each once if they are free',
+    async (length) => {
+      const { job, store, clock } = setUp();
+      const keys = Array.from({ length }, (_, index) => index);
+      const outcome = outcomeOf(job().in(() => lock.acquireAll(keys)));
+      expect(store.count('acquire')).toBe(length);
+      await clock.settle();
+      expect(outcome.state).toBe('fulfilled');
+      expect(store.count('acquire')).toBe(length);
+      const released = outcome.value!.release();
+      expect(store.count('release')).toBe(length);
+      await released;
+    },
+  );
 
-  it('takes them in one order, whatever order they are named in', async () => {
+  it('acquireAll takes the keys in one order, whatever order they are named in', async () => {
     const setup = setUp();
     const granted = setup.events('granted');
     await (await batch(setup, ['b', 'c', 'a'])).value!.release();
@@ -88,14 +91,14 @@ describe('acquireAll', () => {
     expect(granted.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
   });
 
-  it('takes them in an order that is the same in every process, whatever its language', async () => {
+  it('acquireAll takes the keys in an order that is the same in every process, whatever its language', async () => {
     const setup = setUp();
     const granted = setup.events('granted');
     await batch(setup, ['ä', 'a', 'z', 'B', '10', '9']);
     expect(granted.map(({ key }) => key)).toEqual(['10', '9', 'B', 'a', 'z', 'ä']);
   });
 
-  it('keeps what comes before the first that is not free, gives back the rest, and waits for that one alone', async () => {
+  it('acquireAll keeps the keys before the first taken one, releases the rest, and waits for that one alone', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['d', 'c', 'b', 'a']);
@@ -106,14 +109,14 @@ describe('acquireAll', () => {
     expect(await seen(setup, 'a', 'b', 'c', 'd')).toEqual(['a: batch <', 'b: batch <', 'c: batch <', 'd: batch <']);
   });
 
-  it('holds nothing while it waits for the first', async () => {
+  it('acquireAll holds nothing while it waits for the first key', async () => {
     const setup = setUp();
     await takenBy(setup, 'a');
     await batch(setup, ['a', 'b', 'c']);
     expect(await seen(setup, 'a', 'b', 'c')).toEqual(['a: other < batch', ...free('b', 'c')]);
   });
 
-  it('never stands in two queues', async () => {
+  it('acquireAll never stands in two queues', async () => {
     const setup = setUp();
     const holds: Hold[] = [];
     for (const key of ['a', 'b', 'c', 'd', 'e']) holds.push(await takenBy(setup, key));
@@ -130,7 +133,7 @@ describe('acquireAll', () => {
     expect(waiting.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
-  it('waits for a single key as acquire does, without a try before', async () => {
+  it('acquireAll waits for a single key as acquire does, without a try before', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'a');
     const calls = setup.store.count('acquire');
@@ -142,7 +145,7 @@ describe('acquireAll', () => {
     expect(outcome.state).toBe('fulfilled');
   });
 
-  it('is in the queue behind those who came before it, and before those who came after', async () => {
+  it('acquireAll queues behind earlier waiters and before later ones', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const before = outcomeOf(setup.job('before').in(() => lock.acquire('b')));
@@ -159,7 +162,7 @@ describe('acquireAll', () => {
   });
 });
 
-it('a batch for a handler whose client has left asks for nothing', async () => {
+it('A batch for a handler whose client has left makes no store call', async () => {
   const setup = setUp();
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
   scope.abort('gone');
@@ -169,7 +172,7 @@ it('a batch for a handler whose client has left asks for nothing', async () => {
   scope.end();
 });
 
-it('a batch that failed is given back once all of its releases were answered, the first ones too', async () => {
+it('A failed batch rejects once all of its releases were answered, the first ones too', async () => {
   const setup = setUp();
   await takenBy(setup, 'b');
   const scope = new Scope(runtimeOf(setup.locks), 'request', {});
@@ -189,7 +192,7 @@ it('a batch that failed is given back once all of its releases were answered, th
 });
 
 describe('waitMs of a batch', () => {
-  it('is for all keys together; the error names the one that was not free, and the whole wait', async () => {
+  it('waitMs of a batch is for all keys together; the error names the taken key, and the whole wait', async () => {
     const setup = setUp();
     const first = await takenBy(setup, 'b');
     await takenBy(setup, 'd');
@@ -211,7 +214,7 @@ describe('waitMs of a batch', () => {
     ['tries the rest', 10_000, 9_900, ['a', 'b', 'c', 'd']],
     ['asks for the last key', 10_000, 9_900, ['a', 'b', 'c']],
     ['has less of it than storeTimeoutMs', 1_000, 900, ['a', 'b', 'c', 'd']],
-  ])('is not exceeded by a store that falls silent as it %s', async (_, waitMs, grantedMs, keys) => {
+  ])('waitMs of a batch is not exceeded by a store that falls silent as it %s', async (_, waitMs, grantedMs, keys) => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, keys, { waitMs });
@@ -226,7 +229,7 @@ describe('waitMs of a batch', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('is not over for the keys behind one that came at its end: they are asked for in a moment more', async () => {
+  it('waitMs of a batch leaves a moment for the keys behind one that came at its end', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'a');
     const outcome = await batch(setup, ['a', 'b'], { waitMs: 5_000 });
@@ -237,7 +240,7 @@ describe('waitMs of a batch', () => {
     expect(outcome.value?.isHeld()).toBe(true);
   });
 
-  it('is not over sooner where the wall clock is set forward meanwhile', async () => {
+  it('waitMs of a batch does not end earlier if the wall clock is set forward meanwhile', async () => {
     const setup = setUp();
     const [first, second] = [await takenBy(setup, 'b'), await takenBy(setup, 'd')];
     const outcome = await batch(setup, ['a', 'b', 'c', 'd'], { waitMs: 5_000 });
@@ -250,7 +253,7 @@ describe('waitMs of a batch', () => {
     expect(outcome.value?.isHeld()).toBe(true);
   });
 
-  it('0 is told as 0, also where the store took its time', async () => {
+  it('waitMs 0 of a batch is reported as 0, even if the store took its time', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     setup.store.always('acquire', { kind: 'lateReply', ms: 50 });
@@ -259,7 +262,7 @@ describe('waitMs of a batch', () => {
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'b', waitedMs: 0 });
   });
 
-  it('that is over lets what it had go, newest first', async () => {
+  it('A batch whose waitMs is over releases what it had, newest first', async () => {
     const setup = setUp();
     await takenBy(setup, 'd');
     const released = setup.events('released');
@@ -269,7 +272,7 @@ describe('waitMs of a batch', () => {
     expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
   });
 
-  it('0 takes what is free at once and is never queued', async () => {
+  it('waitMs 0 of a batch takes what is free at once and is never queued', async () => {
     const setup = setUp();
     const [refused, waiting] = [setup.events('refused'), setup.events('waiting')];
     expect((await batch(setup, ['a', 'b'], { waitMs: 0 })).state).toBe('fulfilled');
@@ -282,7 +285,7 @@ describe('waitMs of a batch', () => {
     expect(await seen(setup, '0', 'a', 'c')).toEqual([...free('0'), 'a: batch <', ...free('c')]);
   });
 
-  it('Infinity waits on', async () => {
+  it('waitMs Infinity of a batch waits on', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['a', 'b'], { waitMs: Number.POSITIVE_INFINITY });
@@ -294,13 +297,13 @@ describe('waitMs of a batch', () => {
   });
 });
 
-describe('a batch that is not to be had gives everything back, and is in no queue', () => {
+describe('A batch that fails leaves nothing held and nothing queued', () => {
   const expectNothing = async (setup: Setup) => {
     await setup.clock.settle();
     expect(await seen(setup, 'a', 'b', 'c')).toEqual([...free('a'), 'b: other <', ...free('c')]);
   };
 
-  it('when its signal is aborted', async () => {
+  it('A batch leaves nothing when its signal is aborted', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     const controller = new AbortController();
@@ -312,7 +315,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     await expectNothing(setup);
   });
 
-  it('when its signal is aborted while the tries are on their way', async () => {
+  it('A batch leaves nothing when its signal is aborted while the tries are on their way', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     const controller = new AbortController();
@@ -325,14 +328,14 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     await expectNothing(setup);
   });
 
-  it('when its signal was aborted before, without a store call', async () => {
+  it('A batch whose signal was aborted before makes no store call', async () => {
     const { job, store } = setUp();
     const call = job().in(() => lock.acquireAll(['a', 'b'], { signal: AbortSignal.abort() }));
     await expect(call).rejects.toThrow(LockAbortedError);
     expect(store.calls).toEqual([]);
   });
 
-  it('when its job is over', async () => {
+  it('A batch leaves nothing when its job is over', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     const job = setup.job('batch');
@@ -344,7 +347,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
   });
 
   it.each([0, 1, 2, 3])(
-    'when its job is over %i turns after the store has answered, also with `waitMs: 0`',
+    'A batch leaves nothing when its job is over %i turns after the store has answered, also with `waitMs: 0`',
     async (turns) => {
       const setup = setUp();
       const job = setup.job('batch');
@@ -360,7 +363,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     },
   );
 
-  it('when the Locks is closed', async () => {
+  it('A batch leaves nothing when the Locks is closed', async () => {
     const setup = setUp();
     await takenBy(setup, 'b');
     const sibling = setup.sibling();
@@ -370,7 +373,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     await expectNothing(setup);
   });
 
-  it.each(['a', 'b', 'c'])('when the store fails at %s', async (key) => {
+  it.each(['a', 'b', 'c'])('A batch leaves nothing when the store fails at %s', async (key) => {
     const setup = setUp();
     for (const name of ['a', 'b', 'c']) {
       if (name === key) setup.store.next('acquire', refused);
@@ -382,7 +385,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('when the store does not answer, within storeTimeoutMs', async () => {
+  it('A batch leaves nothing when the store does not answer, within storeTimeoutMs', async () => {
     const setup = setUp({ storeTimeoutMs: 500 });
     setup.store.gate('acquire')();
     setup.store.next('acquire', { kind: 'lostReply' });
@@ -393,7 +396,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('when the queue of its key is full', async () => {
+  it('A batch leaves nothing when the queue of its key is full', async () => {
     const setup = setUp({ maxWaitersPerKey: 1 });
     await takenBy(setup, 'b');
     await batch(setup, ['b'], {}, setup.job('waiter'));
@@ -403,7 +406,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     expect(await seen(setup, 'a', 'b', 'c')).toEqual([...free('a'), 'b: other < waiter', ...free('c')]);
   });
 
-  it('when too many of its process wait; its tries are not counted', async () => {
+  it('A batch leaves nothing when too many of its process wait; its tries are not counted', async () => {
     const setup = setUp({ maxWaiters: 1 });
     await takenBy(setup, 'b');
     await batch(setup, ['b'], {}, setup.job('waiter'));
@@ -417,7 +420,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
     expect(await seen(setup, 'a', 'b', 'c')).toEqual([...free('a'), 'b: other < waiter', ...free('c')]);
   });
 
-  it('when one release fails, the others are given back, and it is tried again', async () => {
+  it('A batch of which one release fails releases the others, and that one is tried again', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'c');
     setup.store.next('release', refused);
@@ -431,7 +434,7 @@ describe('a batch that is not to be had gives everything back, and is in no queu
   });
 });
 
-it('what comes first in the order decides: behind a key that is not free, a failure of the store does not count', async () => {
+it('A failure of the store behind a taken key does not count: the order of the keys decides', async () => {
   const setup = setUp();
   const other = await takenBy(setup, 'a');
   setup.store.gate('acquire')();
@@ -443,8 +446,8 @@ it('what comes first in the order decides: behind a key that is not free, a fail
   expect(outcome.state).toBe('fulfilled');
 });
 
-describe('a batch in a scope that holds', () => {
-  it('some of its keys re-enters those, and leaves them held', async () => {
+describe('A batch in a scope that holds keys', () => {
+  it('A batch re-enters the keys that its scope holds, and leaves them held', async () => {
     const setup = setUp();
     const job = setup.job('batch');
     const outer = await job.in(() => lock.acquire('b'));
@@ -457,7 +460,7 @@ describe('a batch in a scope that holds', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('all of its keys makes no store call', async () => {
+  it('A batch of keys that its scope holds makes no store call', async () => {
     const setup = setUp();
     const job = setup.job();
     await batch(setup, ['a', 'b'], {}, job);
@@ -467,7 +470,7 @@ describe('a batch in a scope that holds', () => {
     expect(setup.store.calls).toHaveLength(calls);
   });
 
-  it('some of them, and waits for another, re-enters once it has that', async () => {
+  it('A batch that waits for a key re-enters the held ones once it has that key', async () => {
     const setup = setUp();
     const job = setup.job('batch');
     const outer = await job.in(() => lock.acquire('c'));
@@ -481,7 +484,7 @@ describe('a batch in a scope that holds', () => {
     expect(outer.isHeld()).toBe(true);
   });
 
-  it('a lost one of them is refused, and keeps nothing', async () => {
+  it('A batch of which the scope has lost a key is refused, and keeps nothing', async () => {
     const setup = setUp();
     const job = setup.job('batch');
     await job.in(() => lock.acquire('b', { leaseMs: 1_000, renew: false }));
@@ -493,7 +496,7 @@ describe('a batch in a scope that holds', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('one of them maxReentry times is refused, and keeps nothing', async () => {
+  it('A batch of which the scope holds a key maxReentry times is refused, and keeps nothing', async () => {
     const setup = setUp({ maxReentry: 1 });
     const job = setup.job('batch');
     const outer = await job.in(() => lock.acquire('b'));
@@ -515,8 +518,8 @@ describe('a batch in a scope that holds', () => {
   });
 });
 
-describe('a key that is lost while others are waited for', () => {
-  it('is had again before the batch is handed out', async () => {
+describe('A key that is lost while a batch waits for others', () => {
+  it('A key that was lost meanwhile is acquired again before the batch resolves', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['a', 'b'], { leaseMs: 1_000, renew: false });
@@ -530,7 +533,7 @@ describe('a key that is lost while others are waited for', () => {
     expect(await seen(setup, 'a', 'b')).toEqual(['a: batch <', 'b: batch <']);
   });
 
-  it('is waited for when somebody else has it by then', async () => {
+  it('A key that was lost meanwhile is waited for if another owner has it by then', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['a', 'b'], { leaseMs: 1_000, renew: false });
@@ -544,7 +547,7 @@ describe('a key that is lost while others are waited for', () => {
     expect(outcome.value!.isHeld()).toBe(true);
   });
 
-  it('is a LockLostError when no time is left', async () => {
+  it('A key that was lost meanwhile is a LockLostError if no time is left', async () => {
     const setup = setUp();
     const other = await takenBy(setup, 'b');
     const outcome = await batch(setup, ['a', 'b'], { leaseMs: 1_000, renew: false, waitMs: 1_500 });
@@ -561,7 +564,7 @@ describe('a key that is lost while others are waited for', () => {
   });
 });
 
-describe('what is no list of keys', () => {
+describe('What is no list of keys', () => {
   it.each<[string, unknown]>([
     ['an empty list', []],
     ['a string', 'ab'],
@@ -571,7 +574,7 @@ describe('what is no list of keys', () => {
     ['a list with a hole', ['a', undefined]],
     ['a list with an empty key', ['a', '']],
     ['a list in a list', [['a']]],
-  ])('is refused without a store call: %s', async (_, keys) => {
+  ])('What is no list of keys is refused without a store call: %s', async (_, keys) => {
     const { job, store } = setUp();
     const calls: (() => Promise<unknown>)[] = [
       () => lock.acquireAll(keys as string[]),
@@ -585,7 +588,7 @@ describe('what is no list of keys', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('rejects with LockConfigError for bad options, with LockScopeError outside of a scope', async () => {
+  it('A batch rejects with LockConfigError for invalid options, with LockScopeError outside of a scope', async () => {
     const { job, store } = setUp();
     const call = job().in(() => lock.acquireAll(['a'], { waitMs: -1 }));
     await expect(call).rejects.toThrow(LockConfigError);
@@ -594,7 +597,7 @@ describe('what is no list of keys', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('the same keys in another category are others', async () => {
+  it('The same keys in another category are other locks', async () => {
     const setup = setUp();
     await batch(setup, ['a', 'b'], { category: 'orders' });
     expect((await batch(setup, ['a', 'b'], {}, setup.job('second'))).state).toBe('fulfilled');

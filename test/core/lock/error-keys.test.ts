@@ -431,8 +431,8 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
   ],
 ];
 
-describe.each(failures)('the error of %s', (_, is, fail) => {
-  it('has the key, and shows neither that nor a trace nor what the store said', async () => {
+describe.each(failures)('The error of %s', (_, is, fail) => {
+  it('An error has the key, and shows in its message neither that nor a trace nor what the store said', async () => {
     const error = (await fail(setUp())) as Error & { key: unknown };
     expect(error).toMatchObject(is);
     expect(error.key).toBe(key);

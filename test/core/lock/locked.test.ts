@@ -27,7 +27,7 @@ async function isFree(setup: Setup, key: string, options?: AcquireOptions): Prom
   return hold !== null;
 }
 
-describe('a locked method', () => {
+describe('A locked method', () => {
   class Orders {
     readonly prefix = 'order';
     static readonly table = 'orders';
@@ -86,13 +86,13 @@ describe('a locked method', () => {
     ['a static property of its class', () => Orders.ofClass(), [1, 1, 1]],
     ['an argument of a private method', (orders) => orders.callHidden('a'), [1]],
     ['a list', (orders) => orders.all(['b', 'a'], () => counts('a', 'b')), [1, 1]],
-  ])('runs while the key is held that is %s, and gives it back', async (_, call, value) => {
+  ])('A locked method runs while the key is held that is %s, and releases it', async (_, call, value) => {
     const { job, store } = setUp();
     await job().in(async () => expect(await call(new Orders())).toEqual(value));
     expect(await store.remains()).toEqual([]);
   });
 
-  it('waits for the key, and never begins before it has it', async () => {
+  it('A locked method waits for the key, and never begins before it has it', async () => {
     const setup = setUp();
     const holder = await setup.job().in(() => lock.acquire('a'));
     const outcome = outcomeOf(setup.job().in(() => new Orders().byArgument('a')));
@@ -103,7 +103,7 @@ describe('a locked method', () => {
     expect(outcome.value).toEqual([1]);
   });
 
-  it('re-enters below a caller that holds the key, and leaves it the key', async () => {
+  it('A locked method re-enters below a caller that holds the key, and leaves it the key', async () => {
     const { job, store } = setUp();
     await job().in(() =>
       lock.run('a', async (hold) => {
@@ -115,7 +115,7 @@ describe('a locked method', () => {
     );
   });
 
-  it('takes each key of a list once, in one order whatever the order of the list', async () => {
+  it('A locked method takes each key of a list once, in one order whatever the order of the list', async () => {
     const setup = setUp();
     const granted = setup.events('granted');
     const twice = () => expect(counts('a', 'b', '7')).toEqual([1, 1, 1]);
@@ -124,7 +124,7 @@ describe('a locked method', () => {
     expect(granted.map(({ key }) => key)).toEqual(['7', 'a', 'b', '7', 'a', 'b']);
   });
 
-  it('holds no key of a list when it does not get all of them', async () => {
+  it('A locked method holds no key of a list if it does not get all of them', async () => {
     const setup = setUp();
     const holder = await setup.job().in(() => lock.acquire('b'));
     const begun = jest.fn();
@@ -140,7 +140,7 @@ describe('a locked method', () => {
     ['an empty list', []],
     ['a list with a missing key', ['a', undefined]],
     ['a list with an empty key', ['a', '']],
-  ])('rejects where its key is %s, without a store call', async (_, keys) => {
+  ])('A locked method rejects if its key is %s, without a store call', async (_, keys) => {
     const { job, store } = setUp();
     const begun = jest.fn();
     await job().in(() => expect(new Orders().all(keys, begun)).rejects.toThrow(LockKeyError));
@@ -149,7 +149,7 @@ describe('a locked method', () => {
   });
 
   it.each([undefined, null, '', Number.NaN, {}, Symbol('a'), new Set(['a']), true])(
-    'rejects with LockKeyError where its key function answers %p',
+    'A locked method rejects with LockKeyError if its key function returns %p',
     async (key) => {
       const begun = jest.fn();
       class Odd {
@@ -165,7 +165,7 @@ describe('a locked method', () => {
     },
   );
 
-  it('rejects, and never throws, with what its key function throws', async () => {
+  it('A locked method rejects, and never throws, with what its key function throws', async () => {
     const error = new Error('no key');
     const keys: MethodKey<unknown, []>[] = [
       () => {
@@ -186,14 +186,14 @@ describe('a locked method', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('rejects outside of a scope', async () => {
+  it('A locked method rejects outside of a scope', async () => {
     setUp();
     await expect(new Orders().constant()).rejects.toThrow(LockScopeError);
     await expect(new Orders().byArgument('a')).rejects.toThrow(LockScopeError);
     await expect(new Orders().all(['a'])).rejects.toThrow(LockScopeError);
   });
 
-  it('hands its object, its arguments and its result through as they are', async () => {
+  it('A locked method passes its object, its arguments and its result through unchanged', async () => {
     const result = { of: 'the method' };
     const seen: unknown[] = [];
     class Recorder {
@@ -215,7 +215,7 @@ describe('a locked method', () => {
   });
 
   it.each([new Error('method'), 'a string', undefined, 0])(
-    'rejects with what it throws, as it is, and gives the key back: %p',
+    'A locked method rejects with what it throws, unchanged, and releases the key: %p',
     async (thrown) => {
       class Failing {
         @Locked('a')
@@ -245,7 +245,7 @@ describe('a locked method', () => {
     },
   );
 
-  it('rejects where its hold was lost though it went well, with its result in the error', async () => {
+  it('A locked method rejects if its hold was lost though it succeeded, with its result in the error', async () => {
     const setup = setUp();
     const { clock, job } = setup;
     class Slow {
@@ -268,7 +268,7 @@ describe('a locked method', () => {
     }
   });
 
-  it('holds the key in its category, and goes by the other options', async () => {
+  it('A locked method holds the key in its category, with its other options', async () => {
     const setup = setUp();
     const ofOrders = async (key: string) => [await isFree(setup, key, { category: 'orders' })];
     class Category {
@@ -311,7 +311,7 @@ describe('a locked method', () => {
     expect(await job().in(() => Promise.all([alone.method(), alone.method(), alone.method()]))).toEqual([1, 1, 1]);
   });
 
-  it('is inherited, overridden and called by `super` as any other', async () => {
+  it('A locked method is inherited, overridden and called by `super` like any other', async () => {
     class Special extends Orders {
       override readonly prefix = 'order';
 
@@ -329,7 +329,7 @@ describe('a locked method', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('may be locked more than once, the upper decorator first', async () => {
+  it('A method may be locked more than once, the upper decorator first', async () => {
     const setup = setUp();
     class Twice {
       @Locked('outer')
@@ -343,7 +343,7 @@ describe('a locked method', () => {
     expect(granted.map(({ key }) => key)).toEqual(['outer', 'inner']);
   });
 
-  it('keeps its name, its length, its place and what others have put on it', () => {
+  it('A locked method keeps its name, its length, its place and what other decorators have put on it', () => {
     const symbol = Symbol('name');
     const marked = <M extends object>(method: M): M => Object.assign(method, { mark: 'below' });
     class Named {
@@ -368,7 +368,7 @@ describe('a locked method', () => {
     expect(third).toBeInstanceOf(Function);
   });
 
-  it('answers a promise where JavaScript decorates a synchronous one', async () => {
+  it('A locked method returns a promise if JavaScript decorates a synchronous one', async () => {
     const { job } = setUp();
     class Plain {
       method(): string {
@@ -390,7 +390,7 @@ function descriptorOf(target: object, name: string): PropertyDescriptor {
   return Object.getOwnPropertyDescriptor(target, name)!;
 }
 
-describe('@Locked, where the class is defined', () => {
+describe('@Locked, when the class is defined', () => {
   const apply = Locked('a') as unknown as LegacyDecorator;
   class Legacy {
     method(): void {}
@@ -424,21 +424,21 @@ describe('@Locked, where the class is defined', () => {
     ['the field `field`', () => apply(Legacy, 'field', { initializer: () => 1 })],
     ['the parameter `method`', () => apply(Legacy, 'method', 0)],
     ['the class', () => apply(Legacy)],
-  ])('refuses %s', (what, decorate) => {
+  ])('@Locked refuses %s', (what, decorate) => {
     expect(decorate).toThrow(
       new LockConfigError(`Expected @Locked to decorate a method that returns a promise, got ${what}`),
     );
     expect(decorate).toThrow(LockConfigError);
   });
 
-  it.each(['/orders/:id', '${id}', '{id}'])('refuses a constant key that looks like a template: %s', (key) => {
+  it.each(['/orders/:id', '${id}', '{id}'])('@Locked refuses a constant key that looks like a template: %s', (key) => {
     expect(() => Locked(key)).toThrow(LockConfigError);
     expect(() => Locked(key)).toThrow(
       /^Expected the key of @Locked to be a function of the method's arguments.* looks like a template.*`@Locked\(/,
     );
   });
 
-  it('refuses to decorate without being called', () => {
+  it('@Locked refuses to decorate without being called', () => {
     const bare = Locked as unknown as (...args: unknown[]) => unknown;
     const uncalled = new LockConfigError(
       'Expected @Locked to be called with a key. Write `@Locked((id: string) => id)`',
@@ -448,7 +448,7 @@ describe('@Locked, where the class is defined', () => {
     expect(() => bare(Legacy, 'method', undefined)).toThrow(uncalled);
   });
 
-  it('refuses an empty constant key', () => {
+  it('@Locked refuses an empty constant key', () => {
     expect(() => Locked('')).toThrow(LockKeyError);
   });
 
@@ -458,7 +458,7 @@ describe('@Locked, where the class is defined', () => {
     [42, '`42` (number)'],
     [{}, 'a value of type object'],
     [['a'], 'a value of type array'],
-  ])('refuses %p as the key', (key, got) => {
+  ])('@Locked refuses %p as the key', (key, got) => {
     expect(() => Locked(key as unknown as string)).toThrow(
       new LockConfigError(`Expected the key of @Locked to be a string or a function, got ${got}`),
     );
@@ -471,14 +471,14 @@ describe('@Locked, where the class is defined', () => {
     [{ timeout: 5 }, /^Expected the options of Locked to be among .*, got `timeout`$/],
     [{ leaseMs: 2_000, maxHoldMs: 1_000 }, /^Expected `leaseMs` to be `maxHoldMs` \(1000\) at most/],
     ['orders', /^Expected the options of Locked to be an object/],
-  ])('refuses the options %j', (options, message) => {
+  ])('@Locked refuses the options %j', (options, message) => {
     for (const key of ['a', () => 'a']) {
       expect(() => Locked(key, options as AcquireOptions)).toThrow(LockConfigError);
       expect(() => Locked(key, options as AcquireOptions)).toThrow(message);
     }
   });
 
-  it('does not see what becomes of the options object later', async () => {
+  it('@Locked does not see later changes of the options object', async () => {
     const setup = setUp();
     const options: { category: string } = { category: 'orders' };
     class Kept {

@@ -184,8 +184,8 @@ class Play {
   }
 }
 
-describe('whatever scopes of several traces nest, to read and to write', () => {
-  it('a writer is alone with its trace, counts are right, all are served, and nothing is renewed or left after', async () => {
+describe('Nested scopes of several traces that read and write', () => {
+  it('A writer is alone with its trace, counts are right, all are served, and nothing is renewed or left after', async () => {
     let most = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), async (steps) => {

@@ -22,8 +22,8 @@ async function asked(setup: Setup, { in: inJob }: Job, options: object = {}): Pr
 
 const states = (outcomes: readonly Outcome<unknown>[]): string[] => outcomes.map(({ state }) => state);
 
-describe('readers', () => {
-  it('of any number hold the key at once, and a writer waits for the last of them', async () => {
+describe('Readers', () => {
+  it('Any number of readers hold the key at once, and a writer waits for the last of them', async () => {
     const setup = setUp();
     const readers = [await taken(setup, read), await taken(setup, read), await taken(setup, read)];
     const writer = await queued(setup);
@@ -36,7 +36,7 @@ describe('readers', () => {
     expect(writer.value?.isHeld()).toBe(true);
   });
 
-  it('who come after a waiting writer wait behind it, so that it is not starved', async () => {
+  it('Readers that come after a waiting writer wait behind it, so that it is not starved', async () => {
     const setup = setUp();
     const first = await taken(setup, read);
     const writer = await queued(setup);
@@ -51,7 +51,7 @@ describe('readers', () => {
     expect(late[0]?.value?.fence).toBe(late[1]?.value?.fence);
   });
 
-  it('who come behind a writer are not starved by the writers after them', async () => {
+  it('Readers that come behind a writer are not starved by the writers after them', async () => {
     const setup = setUp();
     const holder = await taken(setup);
     const [reader, writer] = [await queued(setup, read), await queued(setup)];
@@ -60,7 +60,7 @@ describe('readers', () => {
     expect(states([reader, writer])).toEqual(['fulfilled', 'pending']);
   });
 
-  it('are refused by a try where a writer waits, and let in where only readers hold', async () => {
+  it('Readers are refused by a try if a writer waits, and let in if only readers hold', async () => {
     const setup = setUp();
     await taken(setup, read);
     const tried = () => setup.job().in(() => lock.tryAcquire('key', read));
@@ -69,7 +69,7 @@ describe('readers', () => {
     expect(await tried()).toBeNull();
   });
 
-  it('are each renewed by themselves, and lost by themselves', async () => {
+  it('Readers are renewed one by one, and lost one by one', async () => {
     const setup = setUp();
     const [fixed, renewed] = [await taken(setup, { ...read, renew: false }), await taken(setup, read)];
     await setup.clock.advance(31_000);
@@ -77,7 +77,7 @@ describe('readers', () => {
     expect((await queued(setup)).state).toBe('pending');
   });
 
-  it('are refused with a LockConfigError by a store that has no modes, before it is asked', async () => {
+  it('Readers are refused with a LockConfigError by a store without modes, before it is called', async () => {
     const setup = setUp();
     Object.assign(setup.store, { capabilities: { ...setup.store.capabilities, modes: false } });
     await expect(taken(setup, read)).rejects.toThrow(LockConfigError);
@@ -87,8 +87,8 @@ describe('readers', () => {
   });
 });
 
-describe('a scope that holds to write', () => {
-  it('re-enters to read without a store call, and shares the lease', async () => {
+describe('A scope that holds to write', () => {
+  it('A scope that writes re-enters to read without a store call, and shares the lease', async () => {
     const setup = setUp();
     const job = setup.job();
     const writing = await asked(setup, job);
@@ -102,8 +102,8 @@ describe('a scope that holds to write', () => {
   });
 });
 
-describe('a scope that holds to read', () => {
-  it('re-enters to read without a store call', async () => {
+describe('A scope that holds to read', () => {
+  it('A scope that reads re-enters to read without a store call', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, read);
@@ -112,7 +112,7 @@ describe('a scope that holds to read', () => {
     expect(setup.store.calls).toHaveLength(calls);
   });
 
-  it('becomes the writer by a hold of its own, with a fence that no reader beside it ever had', async () => {
+  it('A scope that reads becomes the writer by a hold of its own, with a fence that no reader beside it ever had', async () => {
     const setup = setUp();
     const { events, store } = setup;
     const entered = events('entered');
@@ -138,7 +138,7 @@ describe('a scope that holds to read', () => {
     expect(waiter.state).toBe('pending');
   });
 
-  it('keeps both leases by renewals, each with the fence of its own grant', async () => {
+  it('A scope that reads and writes keeps both leases by renewals, each with the fence of its own grant', async () => {
     const setup = setUp();
     const job = setup.job();
     const [reading, writing] = [await asked(setup, job, read), await asked(setup, job)];
@@ -149,7 +149,7 @@ describe('a scope that holds to read', () => {
     expect(fences).toEqual(new Set([reading.value?.fence, writing.value?.fence]));
   });
 
-  it('goes back to reading: the release of the write hold lets waiting readers in, and no writer', async () => {
+  it('A scope that releases its write hold reads on: waiting readers come in, and no writer', async () => {
     const setup = setUp();
     const job = setup.job();
     const reading = await asked(setup, job, read);
@@ -161,7 +161,7 @@ describe('a scope that holds to read', () => {
     expect(job.in(() => [getLock('key').isHeld(), getLock('key').holdCount()])).toEqual([true, 1]);
   });
 
-  it('re-enters the hold of the mode that it asks for, where it has both', async () => {
+  it('A scope that reads and writes re-enters the hold of the mode that it asks for', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, read);
@@ -178,7 +178,7 @@ describe('a scope that holds to read', () => {
     expect(reading.value?.isHeld()).toBe(true);
   });
 
-  it('beside others gets a DeadlockError at once when it asks to write; nothing is queued, and it reads on', async () => {
+  it('A scope that reads beside others gets a DeadlockError at once when it asks to write; nothing is queued, and it reads on', async () => {
     const setup = setUp();
     const other = await taken(setup, read);
     const job = setup.job('own');
@@ -193,7 +193,7 @@ describe('a scope that holds to read', () => {
     expect((await asked(setup, job)).state).toBe('fulfilled');
   });
 
-  it('that two of do the same are both told, and the one whose other leaves gets it', async () => {
+  it('Two scopes that read and both ask to write are both told, and the one whose other leaves gets it', async () => {
     const setup = setUp();
     const jobs = [setup.job(), setup.job()] as const;
     const reading = [await asked(setup, jobs[0], read), await asked(setup, jobs[1], read)];
@@ -206,7 +206,7 @@ describe('a scope that holds to read', () => {
     expect((await asked(setup, jobs[1])).state).toBe('fulfilled');
   });
 
-  it('and lost it is told so when it asks to write: nothing is built on a lost hold', async () => {
+  it('A scope that lost its read hold is told so when it asks to write: nothing is built on a lost hold', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
@@ -216,7 +216,7 @@ describe('a scope that holds to read', () => {
     expect(setup.store.count('acquire')).toBe(calls);
   });
 
-  it('and lost, beside a write hold that is not, is what is told until it is released', async () => {
+  it('A scope that lost its read hold beside a write hold that stands is told until it is released', async () => {
     const setup = setUp();
     const job = setup.job();
     const reading = await asked(setup, job, { ...read, renew: false, leaseMs: 1_000 });
@@ -229,7 +229,7 @@ describe('a scope that holds to read', () => {
     expect((await asked(setup, job)).state).toBe('fulfilled');
   });
 
-  it('and lost while it was to become the writer is told so, and the key is free: another had written in between', async () => {
+  it('A scope that loses its read hold while it becomes the writer is told so, and the key is free', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, { ...read, renew: false, leaseMs: 300 });
@@ -242,7 +242,7 @@ describe('a scope that holds to read', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('and released while it was to become the writer becomes it all the same', async () => {
+  it('A scope that releases its read hold while it becomes the writer becomes it all the same', async () => {
     const setup = setUp();
     const job = setup.job();
     const reading = await asked(setup, job, read);
@@ -254,7 +254,7 @@ describe('a scope that holds to read', () => {
     expect(upgrade.value?.isHeld()).toBe(true);
   });
 
-  it('for itself alone becomes the writer for itself alone', async () => {
+  it('A scope that reads for itself alone becomes the writer for itself alone', async () => {
     const setup = setUp();
     const job = setup.job('own');
     const reading = await asked(setup, job, { ...read, owner: 'request' });
@@ -263,14 +263,14 @@ describe('a scope that holds to read', () => {
     expect(writing.value?.owner).not.toBe('own');
   });
 
-  it('for its trace is refused to write for itself alone: it would wait for itself', async () => {
+  it('A scope that reads for its trace is refused to write for itself alone: it would wait for itself', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, read);
     expect((await asked(setup, job, { owner: 'request' })).error).toBeInstanceOf(LockConfigError);
   });
 
-  it('needs one release by key for each of its two, the newest first; a third is a LockNotHeldError', async () => {
+  it('A scope that reads and writes needs one release by key for each, the newest first; a third is a LockNotHeldError', async () => {
     const setup = setUp();
     const job = setup.job();
     const [reading, writing] = [await asked(setup, job, read), await asked(setup, job)];
@@ -280,7 +280,7 @@ describe('a scope that holds to read', () => {
     await expect(job.in(() => lock.release('key'))).rejects.toMatchObject({ code: 'ERR_LOCK_NOT_HELD' });
   });
 
-  it('gives back both at its end', async () => {
+  it('A scope that reads and writes releases both at its end', async () => {
     const setup = setUp();
     const job = setup.job();
     await asked(setup, job, read);
@@ -291,8 +291,8 @@ describe('a scope that holds to read', () => {
   });
 });
 
-describe('scopes of one trace', () => {
-  it('in both modes are told of each other, by the process that was granted', async () => {
+describe('Scopes of one trace in both modes', () => {
+  it('Scopes of one trace in both modes cause an event in the process that was granted', async () => {
     const here = setUp();
     const there = here.sibling();
     const [entered, elsewhere] = [here.events('entered'), there.events('entered')];
@@ -306,7 +306,7 @@ describe('scopes of one trace', () => {
     ]);
   });
 
-  it('are no event where the key is free, in local re-entry, or beside other readers', async () => {
+  it('Scopes of one trace cause no such event if the key is free, in local re-entry, or beside other readers', async () => {
     const setup = setUp();
     const entered = setup.events('entered');
     const job = setup.job();
@@ -317,8 +317,8 @@ describe('scopes of one trace', () => {
   });
 });
 
-describe('priority', () => {
-  it('puts a waiter before others; each degree counts like ten seconds of waiting', async () => {
+describe('Priority of an acquire', () => {
+  it('Priority puts a waiter before others; each degree counts like ten seconds of waiting', async () => {
     const setup = setUp();
     const holder = await taken(setup, { maxHoldMs: 100_000 });
     const patient = { waitMs: 100_000 };
@@ -346,7 +346,7 @@ describe('priority', () => {
 });
 
 describe('list', () => {
-  it('names locks by prefix and category, with their state, a page at a time', async () => {
+  it('list names locks by prefix and category, with their state, a page at a time', async () => {
     const setup = setUp();
     const job = setup.job('own');
     const keys = ['order:1', 'order:2', 'order:3', 'stock 1', 'a|b', '{}%'];
@@ -375,7 +375,7 @@ describe('list', () => {
     });
   });
 
-  it('refuses bad options, and a store that can not', async () => {
+  it('list refuses invalid options, and a store that can’t list', async () => {
     const setup = setUp();
     for (const options of [{ limit: 0 }, { limit: 1001 }, { prefix: 5 }, { cursor: '' }, { all: true }]) {
       await expect(setup.locks.list(options as object)).rejects.toThrow(LockConfigError);
@@ -384,7 +384,7 @@ describe('list', () => {
     await expect(setup.locks.list()).rejects.toThrow(/one that lacks `list`/);
   });
 
-  it('is a LockStoreError in time where the store never answers', async () => {
+  it('list is a LockStoreError in time if the store never answers', async () => {
     const setup = setUp();
     setup.store.always('list', { kind: 'lostCall' });
     const listed = outcomeOf(setup.locks.list());

@@ -107,7 +107,7 @@ describe('Every acquire ends in exactly one event', () => {
     expect(seen).toEqual(expected);
   });
 
-  it('and a mistake in its options ends in none', async () => {
+  it('A mistake in the options of an acquire ends in no event', async () => {
     const setup = setUp();
     const seen = watch(setup);
     await expect(taken(setup, { leaseMs: -1 })).rejects.toBeInstanceOf(LockConfigError);
@@ -122,7 +122,7 @@ describe('Every grant ends in exactly one of released and lost', () => {
     return seen;
   };
 
-  it('released, if the store never answers the release: the lease is over then', async () => {
+  it('A grant ends in released if the store never answers the release: the lease is over then', async () => {
     const setup = setUp();
     const seen = watchEnds(setup);
     const hold = await taken(setup, { leaseMs: 1_000 });
@@ -134,7 +134,7 @@ describe('Every grant ends in exactly one of released and lost', () => {
     expect(seen).toEqual(['released']);
   });
 
-  it('released, if the store lost its data while the release was repeated', async () => {
+  it('A grant ends in released if the store lost its data while the release was repeated', async () => {
     const setup = setUp();
     const seen = watchEnds(setup);
     const hold = await taken(setup);
@@ -145,7 +145,7 @@ describe('Every grant ends in exactly one of released and lost', () => {
     expect([released.state, seen]).toEqual(['rejected', ['released']]);
   });
 
-  it('lost, and not released afterwards, if its lease ended before its release', async () => {
+  it('A grant ends in lost, and not in released afterwards, if its lease ended before its release', async () => {
     const setup = setUp();
     const seen = watchEnds(setup);
     const hold = await taken(setup, { renew: false, leaseMs: 100 });

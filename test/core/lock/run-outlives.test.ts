@@ -13,7 +13,7 @@ describe('lock.run in a scope that ends before its routine', () => {
 
   const tryNow = (key: string): Promise<Hold | null> => runInTrace(() => lock.tryAcquire(key), { locks });
 
-  it('keeps the lock until the routine has settled, and gives it back then', async () => {
+  it('lock.run keeps the lock until the routine has settled, and releases it then', async () => {
     const [entered, work] = [gate(), gate()];
     let running: Promise<string> | undefined;
     await runInTrace(
@@ -34,7 +34,7 @@ describe('lock.run in a scope that ends before its routine', () => {
     expect(await tryNow('key')).not.toBeNull();
   });
 
-  it('keeps a lock that was taken by work which waitUntil postpones, and one beside it that settles earlier', async () => {
+  it('lock.run keeps a lock that was taken by work which waitUntil postpones, and one beside it that settles earlier', async () => {
     const [first, second] = [gate(), gate()];
     let inner: Promise<void> | undefined;
     await runInTrace(
@@ -60,7 +60,7 @@ describe('lock.run in a scope that ends before its routine', () => {
   });
 
   it.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
-    'never runs it without the lock, %d turns of promises before the end',
+    'lock.run never calls its routine without the lock, %d turns of promises before the end',
     async (turns) => {
       const store = new LateStore();
       const late = createLocks({ store });

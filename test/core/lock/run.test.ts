@@ -14,13 +14,13 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 const short = { leaseMs: 1_000, renew: false } as const;
 
-describe('run', () => {
+describe('lock.run', () => {
   it.each([
     ['a value', () => 42],
     ['a promise', async () => 42],
     // biome-ignore lint/suspicious/noThenProperty: another library's promise
     ['a thenable', () => ({ then: (resolve: (value: number) => void) => resolve(42) }) as PromiseLike<number>],
-  ])('holds the key while its routine runs, and answers its result: %s', async (_, routine) => {
+  ])('run holds the key while its routine runs, and returns its result: %s', async (_, routine) => {
     const { job, store } = setUp();
     let hold: Hold | undefined;
     const value = await job().in(() =>
@@ -39,7 +39,7 @@ describe('run', () => {
     [undefined, '`undefined` (undefined)'],
     [{ waitMs: 5 }, 'a value of type object'],
     [Promise.resolve(1), 'a value of type object'],
-  ])('refuses %p as its routine, before it asks for the key', async (value, got) => {
+  ])('run refuses %p as its routine, before it acquires the key', async (value, got) => {
     const { job, locks } = setUp();
     const granted = jest.fn();
     locks.on('granted', granted);
@@ -55,7 +55,7 @@ describe('run', () => {
   });
 
   it.each([new Error('routine'), 'a string', undefined, null, 0])(
-    'rejects with what its routine throws, as it is, and releases: %p',
+    'run rejects with what its routine throws, unchanged, and releases: %p',
     async (thrown) => {
       const { job, store } = setUp();
       for (const routine of [
@@ -73,7 +73,7 @@ describe('run', () => {
     },
   );
 
-  it('rejects with what its routine throws once the release was answered, and not before', async () => {
+  it('run rejects with what its routine throws once the release was answered, and not before', async () => {
     const { job, store, clock } = setUp();
     const open = store.gate('release');
     const outcome = outcomeOf(job().in(() => lock.run('key', () => Promise.reject(new Error('routine')))));
@@ -85,7 +85,7 @@ describe('run', () => {
     expect(outcome.error).toEqual(new Error('routine'));
   });
 
-  it('nests: the inner one re-enters, and the outer one still holds after it', async () => {
+  it('run nests: the inner one re-enters, and the outer one still holds after it', async () => {
     const { job, store } = setUp();
     await job().in(() =>
       lock.run('key', async (outer) => {
@@ -97,7 +97,7 @@ describe('run', () => {
     );
   });
 
-  it('does not mind that its routine has released the hold', async () => {
+  it('run works if its routine has released the hold', async () => {
     const { job } = setUp();
     expect(
       await job().in(() =>
@@ -110,21 +110,24 @@ describe('run', () => {
   });
 });
 
-describe('a store that does not answer to the release', () => {
+describe('A store that does not answer the release of a run', () => {
   it.each([
     ['never answers', { kind: 'lostCall' }],
     ['rejects', { kind: 'rejected', error: new Error('down') }],
-  ] as const)('and %s masks neither the result nor the error', async (_, fault) => {
-    const { job, store, clock } = setUp();
-    store.always('release', fault);
-    const good = outcomeOf(job().in(() => lock.run('a', () => 'value')));
-    const bad = outcomeOf(job().in(() => lock.run('b', () => Promise.reject(new Error('routine')))));
-    await clock.advance(5_000);
-    expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
-    expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
-  });
+  ] as const)(
+    'A store that does not answer the release and %s masks neither the result nor the error',
+    async (_, fault) => {
+      const { job, store, clock } = setUp();
+      store.always('release', fault);
+      const good = outcomeOf(job().in(() => lock.run('a', () => 'value')));
+      const bad = outcomeOf(job().in(() => lock.run('b', () => Promise.reject(new Error('routine')))));
+      await clock.advance(5_000);
+      expect(good).toMatchObject({ state: 'fulfilled', value: 'value' });
+      expect(bad).toMatchObject({ state: 'rejected', error: new Error('routine') });
+    },
+  );
 
-  it('makes the result wait no longer than storeTimeoutMs', async () => {
+  it('A store that does not answer the release delays the result no longer than storeTimeoutMs', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
     store.always('release', { kind: 'lostCall' });
     const outcome = outcomeOf(job().in(() => lock.run('key', () => 'value')));
@@ -133,8 +136,8 @@ describe('a store that does not answer to the release', () => {
   });
 });
 
-describe('a hold that was lost while its routine', () => {
-  it('went well is a LockLostError with the value', async () => {
+describe('A hold that was lost while its routine ran', () => {
+  it('A loss while the routine succeeded is a LockLostError with the value', async () => {
     const { job, clock } = setUp();
     let hold: Hold | undefined;
     const outcome = outcomeOf(
@@ -158,7 +161,7 @@ describe('a hold that was lost while its routine', () => {
     expect(outcome.error).not.toHaveProperty('cause');
   });
 
-  it('went well is one also when nothing had noticed the end of the lease yet', async () => {
+  it('A loss that nothing had noticed yet is a LockLostError, too', async () => {
     const { job, clock } = setUp();
     const outcome = outcomeOf(
       job().in(() =>
@@ -177,7 +180,7 @@ describe('a hold that was lost while its routine', () => {
     expect(outcome.error).toMatchObject({ value: 'value' });
   });
 
-  it('went well is one also when only the release finds that the key had changed hands', async () => {
+  it('A loss that only the release finds is a LockLostError, too', async () => {
     const { job, store } = setUp();
     const outcome = outcomeOf(
       job().in(() =>
@@ -192,7 +195,7 @@ describe('a hold that was lost while its routine', () => {
     expect(outcome.error).toMatchObject({ value: 'value' });
   });
 
-  it('outlived its scope is one also when nothing had noticed the end of the lease yet, and ends the scope', async () => {
+  it('A loss of a run that outlived its scope is a LockLostError, too, and ends the scope', async () => {
     const { locks, clock } = setUp();
     let finish = (_: string): void => {};
     const work = new Promise<string>((resolve) => {
@@ -218,7 +221,7 @@ describe('a hold that was lost while its routine', () => {
     expect(trace?.isOver).toBe(true);
   });
 
-  it('threw is the routine’s own error', async () => {
+  it('A loss while the routine threw is the routine’s own error', async () => {
     const { job, clock } = setUp();
     const outcome = outcomeOf(
       job().in(() =>
@@ -236,7 +239,7 @@ describe('a hold that was lost while its routine', () => {
     expect(outcome.error).toEqual(new Error('routine'));
   });
 
-  it('asserted that it was held is that LockLostError, without a value', async () => {
+  it('A loss that the routine found by assertHeld is that LockLostError, without a value', async () => {
     const { job, clock } = setUp();
     const outcome = outcomeOf(
       job().in(() =>
@@ -255,7 +258,7 @@ describe('a hold that was lost while its routine', () => {
     expect(outcome.error).toMatchObject({ value: undefined });
   });
 
-  it('of a nested run was lost is lost for the outer run too', async () => {
+  it('A loss in a nested run is a loss for the outer run, too', async () => {
     const { job, clock } = setUp();
     const outcome = outcomeOf(
       job().in(() =>
@@ -274,8 +277,8 @@ describe('a hold that was lost while its routine', () => {
   });
 });
 
-describe('an acquire that fails', () => {
-  it('never runs the routine', async () => {
+describe('An acquire of a run that fails', () => {
+  it('run never calls the routine if the acquire fails', async () => {
     const { job, store, clock } = setUp();
     store.always('acquire', { kind: 'lostCall' });
     const routine = jest.fn();

@@ -64,19 +64,19 @@ const withRetryAfter = {
 } as const;
 
 describe.each(table)('%s', (name, build, code, status, expose, retryable) => {
-  it('has the shape that http-errors give an error', () => {
+  it('A lock error has the shape that http-errors give an error', () => {
     const error = build();
     expect(error).toBeInstanceOf(errors.LockError);
     expect(error).toBeInstanceOf(Error);
     expect(error).toMatchObject({ name, code, status, statusCode: status, expose, retryable });
   });
 
-  it('has the headers of its answer', () => {
+  it('A lock error has the headers of its answer', () => {
     const value = (withRetryAfter as Record<string, string>)[name];
     expect(build().headers).toEqual(value === undefined ? {} : { 'Retry-After': value });
   });
 
-  it('knows its key and its cause, and tells neither to a client', () => {
+  it('A lock error knows its key and its cause, and tells neither to a client', () => {
     const error = build();
     expect(error.key).toBe(key);
     expect(error.cause).toBe(cause);
@@ -93,7 +93,7 @@ describe.each(table)('%s', (name, build, code, status, expose, retryable) => {
     else expect(stack).toContain('errors.test.ts');
   });
 
-  it('is a lock error, also to another installed copy', () => {
+  it('A lock error is one to another installed copy, too', () => {
     const error = build();
     expect(errors.isLockError(error)).toBe(true);
     jest.isolateModules(() => {
@@ -107,7 +107,7 @@ describe.each(table)('%s', (name, build, code, status, expose, retryable) => {
 
 describe('isLockError', () => {
   it.each([undefined, null, 5, 'ERR_LOCK_KEY', new Error('no'), {}, { code: 'ERR_LOCK_KEY' }, errors.LockError])(
-    'says no to %p',
+    'isLockError is false for %p',
     (value) => {
       expect(errors.isLockError(value)).toBe(false);
     },
@@ -115,7 +115,7 @@ describe('isLockError', () => {
 });
 
 describe('LockTimeoutError', () => {
-  it('says how long it waited, and when to come back', () => {
+  it('LockTimeoutError tells how long it waited, and when to come back', () => {
     const error = new errors.LockTimeoutError({ key, waitedMs: 99.6, retryAfterMs: 2_001 });
     expect(error).toMatchObject({ waitedMs: 99.6, retryAfterMs: 2_001 });
     expect(error.message).toBe('The lock was not free within 100 ms');
@@ -128,14 +128,14 @@ describe('LockTimeoutError', () => {
     [1_000, '1'],
     [1_001, '2'],
     [30_000, '30'],
-  ])('turns %p ms into whole seconds, never zero: %s', (retryAfterMs, header) => {
+  ])('LockTimeoutError turns %p ms into whole seconds, never zero: %s', (retryAfterMs, header) => {
     const error = new errors.LockTimeoutError({ waitedMs: 0, retryAfterMs });
     expect(error.headers).toEqual({ 'Retry-After': header });
   });
 });
 
 describe('LockLostError', () => {
-  it('has the fence, and the value of a routine where nothing serialises it', () => {
+  it('LockLostError has the fence, and the value of a routine where nothing serialises it', () => {
     const error = new errors.LockLostError('words', { key, fence: 7, value: { card: '4111' } });
     expect(error).toMatchObject({ fence: 7, value: { card: '4111' } });
     expect(JSON.stringify(error)).not.toContain('4111');
@@ -143,13 +143,13 @@ describe('LockLostError', () => {
 });
 
 describe('LockStoreError', () => {
-  it.each(['not-applied', 'unknown'] as const)('has its outcome: %s', (outcome) => {
+  it.each(['not-applied', 'unknown'] as const)('LockStoreError has its outcome: %s', (outcome) => {
     expect(new errors.LockStoreError('words', { outcome }).outcome).toBe(outcome);
   });
 });
 
-describe('a lock error', () => {
-  it('has no cause of its own where none was given', () => {
+describe('A lock error without a cause', () => {
+  it('A lock error has no own cause if none was given', () => {
     expect('cause' in new errors.LockKeyError('words')).toBe(false);
     expect(new errors.LockKeyError('words').key).toBeUndefined();
   });

@@ -5,7 +5,7 @@ import { coreTests } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('a constant guard key', () => {
+describe('A constant guard key', () => {
   const place = { expected: 'the key to be a function', instead: '(id) => id' };
 
   it.each([
@@ -21,20 +21,20 @@ describe('a constant guard key', () => {
     'order:{id}',
     '/{orderId}',
     'a{}',
-  ])('that looks like a template is refused: %s', (key) => {
+  ])('A constant guard key that looks like a template is refused: %s', (key) => {
     expect(() => assertConstantKey(key, place)).toThrow(LockConfigError);
     expect(() => assertConstantKey(key, place)).toThrow(/looks like a template/);
   });
 
   it.each(['order:42', 'a::b', 'reports', 'nightly-report', 'order:', '42', 'a:1:b', '50%', '$5', 'cron:daily', '}x'])(
-    'that is one is taken: %s',
+    'A constant guard key that is none is accepted: %s',
     (key) => {
       expect(() => assertConstantKey(key, place)).not.toThrow();
     },
   );
 });
 
-describe('a key made from a missing value', () => {
+describe('A key made from a missing value', () => {
   it.each([
     ['order:undefined', 'undefined'],
     ['undefined', 'undefined'],
@@ -46,25 +46,28 @@ describe('a key made from a missing value', () => {
     ['undefined|a', 'undefined', 'undefined|*'],
     ['order:${id}', '${'],
     ['${order.id}', '${'],
-  ])('warns once for all keys of its form, and names the part: %s', (key, part, form = key) => {
-    setUp();
-    processState().warned.clear();
-    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
-    getLock(key);
-    expect(warn).toHaveBeenCalledWith(
-      expect.stringContaining(`got \`${form}\`: the value for "${part}" was probably missing`),
-      expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
-    );
-    getLock(key);
-    getLock(key.replace('7', '8'));
-    expect(warn).toHaveBeenCalledTimes(1);
-    getLock('another:undefined');
-    expect(warn).toHaveBeenCalledTimes(2);
-    warn.mockRestore();
-  });
+  ])(
+    'A key made from a missing value warns once for all keys of its form, and names the part: %s',
+    (key, part, form = key) => {
+      setUp();
+      processState().warned.clear();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      getLock(key);
+      expect(warn).toHaveBeenCalledWith(
+        expect.stringContaining(`got \`${form}\`: the value for "${part}" was probably missing`),
+        expect.objectContaining({ code: 'LOCK_KEY_SEGMENT' }),
+      );
+      getLock(key);
+      getLock(key.replace('7', '8'));
+      expect(warn).toHaveBeenCalledTimes(1);
+      getLock('another:undefined');
+      expect(warn).toHaveBeenCalledTimes(2);
+      warn.mockRestore();
+    },
+  );
 
   it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1', '$5', '${', 'a{b}'])(
-    'is not suspected where it only sounds so: %s',
+    'A key that only resembles a missing value causes no warning: %s',
     (key) => {
       processState().warned.clear();
       const warn = jest.spyOn(process, 'emitWarning').mockImplementation();

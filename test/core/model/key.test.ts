@@ -13,7 +13,7 @@ function expectSafe(id: string): void {
   expect(Buffer.from(id).toString()).toBe(id);
 }
 
-describe('a key', () => {
+describe('A key', () => {
   it.each([
     [42, 42n],
     [42, '42'],
@@ -21,7 +21,7 @@ describe('a key', () => {
     [-0, '0'],
     [9007199254740993n, '9007199254740993'],
     [0.1, '0.1'],
-  ])('is the same as %p, written %p', (a, b) => {
+  ])('A key is the same as %p, written %p', (a, b) => {
     expect(idOf(a)).toBe(idOf(b));
     expect(lockName(a).key).toBe(String(b));
   });
@@ -43,7 +43,7 @@ describe('a key', () => {
     ['\udc00', '\ufffd'],
     ['\ud800', '%d800'],
     ['*', '?'],
-  ])('%j is another one than %j', (a, b) => {
+  ])('%j is another key than %j', (a, b) => {
     expect(idOf(a)).not.toBe(idOf(b));
   });
 
@@ -77,14 +77,14 @@ describe('a key', () => {
     'ä'.repeat(200),
     '{'.repeat(100),
     'x'.repeat(4096),
-  ])('%j is taken, kept as it was written, and safe inside', (key) => {
+  ])('%j is accepted as a key, kept as it was written, and safe inside', (key) => {
     expect(lockName(key).key).toBe(key);
     expectSafe(idOf(key));
     expectSafe(idOf(key, 'category'));
     expectSafe(idOf('key', key.slice(0, 256)));
   });
 
-  it('is readable inside while it is 256 bytes or less, and hashed beyond', () => {
+  it('A key is readable inside while it is 256 bytes or less, and hashed beyond', () => {
     expect(idOf('order:42')).toBe('order:42');
     expect(idOf('x'.repeat(256))).toBe('x'.repeat(256));
     expect(idOf('x'.repeat(257))).toMatch(/^%h[0-9a-f]{64}$/);
@@ -105,12 +105,12 @@ describe('a key', () => {
     ['a function', () => 'a'],
     ['a String object', new String('a')],
     ['a date', new Date(0)],
-  ])('is refused as %s', (_, key) => {
+  ])('A key is refused as %s', (_, key) => {
     expect(() => lockName(key)).toThrow(LockKeyError);
     expect(() => lockName(key, 'category')).toThrow(/^Expected the lock key to be a /);
   });
 
-  it('is refused as an array by a message that names what takes several', () => {
+  it('An array where one key is expected is refused by a message that names what takes several', () => {
     expect(() => lockName(['a', 'b'])).toThrow(
       new LockKeyError(
         'Expected the lock key to be a string, number or bigint, got array; `acquireAll` and `runAll` take several',
@@ -122,7 +122,7 @@ describe('a key', () => {
     ['4 097 bytes', 'x'.repeat(4097), 4097],
     ['4 097 bytes in fewer characters', `${'ä'.repeat(2048)}x`, 4097],
     ['1 MB', 'x'.repeat(2 ** 20), 2 ** 20],
-  ])('of %s is refused, without being repeated', (_, key, bytes) => {
+  ])('A key of %s is refused, without being repeated', (_, key, bytes) => {
     expect(() => lockName(key)).toThrow(
       new LockKeyError(`Expected the lock key to be 4096 bytes at most, got ${bytes}`),
     );
@@ -133,7 +133,7 @@ describe('a key', () => {
   });
 });
 
-describe('a category', () => {
+describe('A category', () => {
   it.each([
     [
       ['a', 'b:c'],
@@ -171,11 +171,11 @@ describe('a category', () => {
       ['a'.repeat(200), 'b'.repeat(200)],
       [undefined, `${'a'.repeat(200)}|${'b'.repeat(200)}`],
     ],
-  ] as const)('keeps keys apart: %j from %j', ([categoryA, keyA], [categoryB, keyB]) => {
+  ] as const)('A category keeps keys apart: %j from %j', ([categoryA, keyA], [categoryB, keyB]) => {
     expect(idOf(keyA, categoryA)).not.toBe(idOf(keyB, categoryB));
   });
 
-  it('never lets two different pairs share an id, and every id is safe', () => {
+  it('Two different pairs of category and key never share an id, and every id is safe', () => {
     const nasty = fc.constantFrom(
       '{',
       '}',

@@ -117,7 +117,7 @@ const neverTaken: readonly unknown[] = [
   () => 500,
 ];
 
-describe.each(places)('the numbers that %s takes', (_, numbers, use) => {
+describe.each(places)('The numbers that %s takes', (_, numbers, use) => {
   const options = Object.entries(numbers);
   /** What came of each value: that it was taken, or the error. */
   async function outcomes(
@@ -137,7 +137,7 @@ describe.each(places)('the numbers that %s takes', (_, numbers, use) => {
     return told;
   }
 
-  it('are those within the bounds of each option', async () => {
+  it('Numbers within the bounds of each option are accepted', async () => {
     await everyRow(
       options,
       ([name]) => name,
@@ -148,7 +148,7 @@ describe.each(places)('the numbers that %s takes', (_, numbers, use) => {
     );
   });
 
-  it('are none beyond the bounds of an option, and nothing else', async () => {
+  it('Numbers beyond the bounds of an option are refused, and nothing else is', async () => {
     await everyRow(
       options,
       ([name]) => name,
@@ -171,7 +171,7 @@ describe.each(places)('the numbers that %s takes', (_, numbers, use) => {
   }
 });
 
-it('an option named __proto__ is refused wherever options are taken, and pollutes nothing', async () => {
+it('An option named __proto__ is refused wherever options are taken, and pollutes nothing', async () => {
   const { job } = setUp();
   const options = JSON.parse('{ "__proto__": { "leaseMs": 5 } }') as object;
   for (const [place, , use] of places) {

@@ -23,7 +23,7 @@ const trustWords = "'internal', 'all', 'none', a function of the request, or `{ 
 const takenByLocks = locksTable.flatMap(([name, , taken]) => taken.map((value) => ({ name, value })));
 
 describe('createLocks', () => {
-  it.each(locksTable)('refuses each odd value of %s that is not %s', async (name, expected, taken) => {
+  it.each(locksTable)('createLocks refuses each invalid value of %s that is not %s', async (name, expected, taken) => {
     const refused = odd.filter(([value]) => !isAmong(taken, value));
     await everyRow(
       refused,
@@ -36,7 +36,7 @@ describe('createLocks', () => {
     );
   });
 
-  it.each(takenByLocks)('takes $name: $value', ({ name, value }) => {
+  it.each(takenByLocks)('createLocks accepts $name: $value', ({ name, value }) => {
     expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
   });
 
@@ -56,7 +56,7 @@ describe('createLocks', () => {
     ['headerName', '__PROTO__', 'a header name', '`__PROTO__` (string)'],
     ['headerName', 'Constructor', 'a header name', '`Constructor` (string)'],
     ['headerName', 'x'.repeat(129), 'a header name', `\`${'x'.repeat(100)}\` (string)`],
-  ])('refuses %s: %j', (name, value, expected, got) => {
+  ])('createLocks refuses %s: %j', (name, value, expected, got) => {
     expect(() => build({ [name]: value })).toThrow(
       new LockConfigError(`Expected \`${name}\` to be ${expected}, got ${got}`),
     );
@@ -72,11 +72,11 @@ describe('createLocks', () => {
     ['leaseMs', 300_000],
     ['maxHoldMs', 2 ** 31 - 1],
     ['renew', false],
-  ])('takes %s: %s', (name, value) => {
+  ])('createLocks accepts %s: %s', (name, value) => {
     expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
   });
 
-  it.each([null, 'options', 5, [], () => {}])('refuses %p in place of options', (options) => {
+  it.each([null, 'options', 5, [], () => {}])('createLocks refuses %p in place of options', (options) => {
     expect(() => build(options)).toThrow(/^Expected the options of createLocks to be an object, got /);
   });
 
@@ -93,7 +93,7 @@ describe('createLocks', () => {
         }
       })(),
     ],
-  ])('refuses %s in place of options, since it would be passed over', (_, options) => {
+  ])('createLocks refuses %s in place of options, since it would be ignored', (_, options) => {
     expect(() => build(options)).toThrow(
       new LockConfigError(
         "Expected the options of createLocks to be an object's own properties, got an object that has none",
@@ -105,11 +105,11 @@ describe('createLocks', () => {
   it.each([
     ['a store', { store: url }],
     ['options', url],
-  ])('shows no password of a connection string in the place of %s', (_, options) => {
+  ])('createLocks shows no password of a connection string in the place of %s', (_, options) => {
     expect(() => build(options)).toThrow(/^Expected .*, got `redis:\/\/…` \(string\)$/);
   });
 
-  it('names the class of what was given in place of options', () => {
+  it('createLocks names the class of what was given in place of options', () => {
     expect(() => build(new MemoryStore())).toThrow(/got `\w+` of an object of class MemoryStore$/);
     expect(() => build(Object.create({ of: 'no class' }, { waitMS: { value: 1, enumerable: true } }))).toThrow(
       /got `waitMS`$/,
@@ -127,25 +127,28 @@ describe('createLocks', () => {
         leaseMs = 10_000;
       })(),
     ],
-  ])('takes %s', (_, options) => {
+  ])('createLocks accepts %s', (_, options) => {
     expect(build(options).settings.leaseMs).toBe(10_000);
   });
 
-  it.each(['leaseMS', 'toString', 'constructor', 'hasOwnProperty', '__proto__'])('refuses the option %s', (name) => {
-    const options: unknown = JSON.parse(`{ ${JSON.stringify(name)}: 1 }`);
-    const refused = expect(() => build(options));
-    refused.toThrow(LockConfigError);
-    refused.toThrow(/^Expected the options of createLocks to be among `.*`leaseMs`.*, got `/);
-    refused.toThrow(`got \`${name}\``);
-  });
+  it.each(['leaseMS', 'toString', 'constructor', 'hasOwnProperty', '__proto__'])(
+    'createLocks refuses the option %s',
+    (name) => {
+      const options: unknown = JSON.parse(`{ ${JSON.stringify(name)}: 1 }`);
+      const refused = expect(() => build(options));
+      refused.toThrow(LockConfigError);
+      refused.toThrow(/^Expected the options of createLocks to be among `.*`leaseMs`.*, got `/);
+      refused.toThrow(`got \`${name}\``);
+    },
+  );
 
-  it('refuses a lease longer than a hold may last, and says what to raise', () => {
+  it('createLocks refuses a lease longer than a hold may last, and says what to raise', () => {
     expect(() => build({ leaseMs: 2_000, maxHoldMs: 1_000 })).toThrow(
       new LockConfigError('Expected `leaseMs` to be `maxHoldMs` (1000) at most, got `2000`: raise `maxHoldMs` with it'),
     );
   });
 
-  it('has the documented defaults', () => {
+  it('createLocks has the documented defaults', () => {
     expect(build(undefined).settings).toEqual({
       instance: expect.stringMatching(/^.+:\d+$/),
       waitMs: 15_000,
@@ -166,12 +169,12 @@ describe('createLocks', () => {
     });
   });
 
-  it('takes undefined for not given', () => {
+  it('createLocks takes undefined for not given', () => {
     const options = Object.fromEntries(locksTable.map(([name]) => [name, undefined]));
     expect(build(options).settings).toEqual(build({}).settings);
   });
 
-  it('tells a refused value as its rule does, also where that was narrowed', () => {
+  it('createLocks describes a refused value as its rule does, even where the rule was narrowed', () => {
     const secret = narrowed(
       { expected: 'a secret', got: typed, accepts: (value) => typeof value === 'string' },
       () => false,
@@ -181,7 +184,7 @@ describe('createLocks', () => {
     );
   });
 
-  it('freezes its settings, and a later change of the options object changes nothing', () => {
+  it('createLocks freezes its settings, and a later change of the options object changes nothing', () => {
     const options: { leaseMs: number } = { leaseMs: 1_000 };
     const { settings } = build(options);
     options.leaseMs = 5;

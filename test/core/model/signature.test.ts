@@ -13,8 +13,8 @@ const of = (secrets: readonly (string | Uint8Array)[], audience = 'shop') => new
 const ours = of([newest, older]);
 const signed = ours.sign('trace-1', now);
 
-describe('a signature', () => {
-  it('is of one form that services on other platforms can write, too', () => {
+describe('A signature', () => {
+  it('A signature has one form that services on other platforms can write, too', () => {
     const digest = (text: string) => createHmac('sha256', newest).update(text).digest();
     const keyId = digest('reenlock trace key v1').subarray(0, 8).toString('base64url');
     const mac = digest('reenlock trace v1\nshop\n1700000030000\ntrace-1').toString('base64url');
@@ -32,7 +32,7 @@ describe('a signature', () => {
     ['by a clock that is further behind', now - 30_001, false],
     ['by a clock that is far behind', 0, false],
     ['by a clock that has no time', Number.NaN, false],
-  ])('is good for 30 s, on clocks that differ by less than 30 s: %s', (_, at, isGood) => {
+  ])('A signature is good for 30 s, on clocks that differ by less than 30 s: %s', (_, at, isGood) => {
     expect(ours.verify('trace-1', signed, at)).toBe(isGood);
   });
 
@@ -73,7 +73,7 @@ describe('a signature', () => {
     expect(ours.verify('trace-1', signed, now)).toBe(true);
   });
 
-  it('is taken from services that have the newest secret, or an older one that is known, or a newer one that was announced', () => {
+  it('A signature is accepted by the newest secret, an older one that is known, or a newer one that was announced', () => {
     const [before, during, after] = [of([older, newest]), of([newest, older]), of([newest])];
     for (const [signer, verifier] of [
       [before, during],
@@ -87,7 +87,7 @@ describe('a signature', () => {
     expect(of([newest, older, oldest]).verify('t', of([oldest]).sign('t', now), now)).toBe(true);
   });
 
-  it('does not change with bytes that are overwritten later', () => {
+  it('A signature does not change with bytes that are overwritten later', () => {
     const bytes = Buffer.from(newest);
     const signatures = of([bytes]);
     bytes.fill(0);
@@ -98,7 +98,7 @@ describe('a signature', () => {
 describe('traceHeaders', () => {
   const trust = { secrets: [newest, older], audience: 'shop' };
 
-  it('signs the id, by the wall clock, for the audience of this service or the one that is named', () => {
+  it('traceHeaders signs the id, by the wall clock, for the audience of this service or the named one', () => {
     const { job, clock } = setUp({ trust });
     const { wallMs } = clock.now();
     expect(job('trace-1').in(traceHeaders)).toEqual({
@@ -112,7 +112,7 @@ describe('traceHeaders', () => {
     });
   });
 
-  it('signs the id of a job within a job, and with the secrets of its own locks where it has others', async () => {
+  it('traceHeaders signs the id of a job within a job, with the secrets of its own locks if it has others', async () => {
     const { job, clock, locks } = setUp({ trust });
     const other = setUp({ trust: { secrets: [oldest], audience: 'bank' } });
     const unsigned = setUp();
@@ -124,7 +124,7 @@ describe('traceHeaders', () => {
     expect(await inner(unsigned.locks)).toEqual({ 'X-Trace-Id': 'outer' });
   });
 
-  it('has nothing to sign with where `trust` has no secrets, and nothing to sign outside a scope', () => {
+  it('traceHeaders has nothing to sign with if `trust` has no secrets, and nothing to sign outside a scope', () => {
     expect(
       setUp({ trust: 'internal' })
         .job('trace-1')
@@ -144,7 +144,7 @@ describe('traceHeaders', () => {
     ],
     [{ for: 'bank' }, 'Expected the options of traceHeaders to be among `audience`, got `for`'],
     ['bank', 'Expected the options of traceHeaders to be an object, got `bank` (string)'],
-  ])('refuses %j', (options, message) => {
+  ])('traceHeaders refuses %j', (options, message) => {
     expect(() => traceHeaders(options as never)).toThrow(new LockConfigError(message));
   });
 });

@@ -107,13 +107,13 @@ describe('`trust` with secrets', () => {
     expect(() => build(trust)).toThrow(LockConfigError);
   });
 
-  it('does not show a secret that was given in its place', () => {
+  it('`trust` does not show a secret that was given in the wrong place', () => {
     const error = refusal(() => build(newest));
     expect(error.message).toMatch(/^Expected `trust` to be 'internal', .*, got a value of type string$/);
     expect(inspect(error)).not.toContain(newest);
   });
 
-  it('shows the audience alone, to whoever prints the settings or writes them as JSON', () => {
+  it('`trust` shows the audience alone when the settings are printed or written as JSON', () => {
     const locks = build({ secrets: [newest, Buffer.from(older)], audience: 'shop' });
     const printed = inspect(locks, { depth: 20, showHidden: true, getters: true });
     for (const secret of [newest, older]) expect(printed).not.toContain(secret);
@@ -134,7 +134,7 @@ describe('`trust` with secrets', () => {
     expect(Object.isFrozen(locks.settings.trust)).toBe(true);
   });
 
-  it('may be taken over from other settings', async () => {
+  it('`trust` may be copied from other settings', async () => {
     const first = build({ secrets: [newest], audience: 'shop' });
     const second = build(first.settings.trust);
     const signature = await runInTrace(traceHeaders, { locks: first, traceId: 'trace-1' });

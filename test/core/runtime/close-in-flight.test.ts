@@ -16,8 +16,8 @@ class SlowStore extends MemoryStore {
   }
 }
 
-describe('closing while an acquire is on its way', () => {
-  it('waits for its answer, and gives back what it was granted', async () => {
+describe('Closing while an acquire is on its way', () => {
+  it('close waits for the reply of an acquire, and releases what it was granted', async () => {
     const store = new SlowStore();
     const locks = createLocks({ store });
     const refused = runInTrace(() => lock.tryAcquire('key'), { locks }).catch((error: { code: string }) => error.code);
@@ -33,7 +33,7 @@ describe('closing while an acquire is on its way', () => {
     expect(await refused).toBe('ERR_LOCK_CLOSED');
   });
 
-  it('settles it also when the store never answers', async () => {
+  it('close settles an acquire even if the store never answers', async () => {
     const locks = createLocks({ store: new SlowStore(), storeTimeoutMs: 20 });
     const refused = runInTrace(() => lock.tryAcquire('key'), { locks }).catch((error: { code: string }) => error.code);
     await locks.close();

@@ -4,7 +4,7 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('close', () => {
-  it('waits for what is held, and no longer', async () => {
+  it('close waits for what is held, and no longer', async () => {
     const { job, locks, clock, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const closed = outcomeOf(locks.close());
@@ -17,7 +17,7 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('keeps what is held renewed while it drains', async () => {
+  it('close keeps what is held renewed while it drains', async () => {
     const { job, locks, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000 }));
     const closed = outcomeOf(locks.close());
@@ -27,7 +27,7 @@ describe('close', () => {
     await closed.settled;
   });
 
-  it('does not wait for what was lost before', async () => {
+  it('close does not wait for what was lost before', async () => {
     const { job, locks, clock } = setUp();
     await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     await clock.advance(1_000);
@@ -36,7 +36,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('waits for what is held beside what was lost and released before', async () => {
+  it('close waits for what is held beside what was lost and released before', async () => {
     const { job, locks, clock } = setUp();
     const own = job();
     const lost = await own.in(() => lock.acquire('lost', { leaseMs: 1_000, renew: false }));
@@ -51,7 +51,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('refuses who comes', async () => {
+  it('close refuses new acquires', async () => {
     const { job, locks, clock, store } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
@@ -67,7 +67,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('cancels who waits, and who is on the way to', async () => {
+  it('close cancels waiters, and acquires on their way to the queue', async () => {
     const { job, locks, clock, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const waiter = outcomeOf(job().in(() => lock.acquire('key')));
@@ -86,7 +86,7 @@ describe('close', () => {
     await closed.settled;
   });
 
-  it('declares lost what is still held after drainMs, and gives it back', async () => {
+  it('close declares lost what is still held after drainMs, and releases it', async () => {
     const { job, locks, clock, store, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key'));
@@ -103,7 +103,7 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('takes its drainMs from the options of its Locks', async () => {
+  it('close takes its drainMs from the options of its Locks', async () => {
     const { job, locks, clock } = setUp({ drainMs: 0 });
     const hold = await job().in(() => lock.acquire('key'));
     const closed = outcomeOf(locks.close());
@@ -112,7 +112,7 @@ describe('close', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('is done once, however often it is called', async () => {
+  it('close runs once, however often it is called', async () => {
     const { job, locks, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const first = locks.close({ drainMs: 5_000 });
@@ -123,7 +123,7 @@ describe('close', () => {
     expect(store.count('release')).toBe(1);
   });
 
-  it('rejects, and never throws, for a drainMs that is none, and closes nothing', async () => {
+  it('close rejects, and never throws, for an invalid drainMs, and closes nothing', async () => {
     const { job, locks } = setUp();
     for (const drainMs of [-1, 0.5, Number.POSITIVE_INFINITY, '5' as unknown as number])
       await expect(locks.close({ drainMs })).rejects.toThrow(LockConfigError);
@@ -134,7 +134,7 @@ describe('close', () => {
     ['a release', 'release', { kind: 'lostCall' }],
     ['a release, at once', 'release', { kind: 'rejected', error: new Error('down') }],
     ['its stream', 'subscribe', { kind: 'lostCall' }],
-  ] as const)('ends although the store never answers to %s', async (_, operation, fault) => {
+  ] as const)('close ends although the store never answers %s', async (_, operation, fault) => {
     const { job, locks, clock, store } = setUp();
     store.always(operation, fault);
     outcomeOf(job().in(() => lock.acquire('key')));
@@ -144,7 +144,7 @@ describe('close', () => {
     expect(closed.state).toBe('fulfilled');
   });
 
-  it('leaves no timer behind of a search for deadlocks that goes on', async () => {
+  it('close leaves no timer of a search for deadlocks that goes on', async () => {
     const { job, locks, clock, store } = setUp();
     const [one, two] = [job(), job()];
     await one.in(() => lock.acquire('a'));
@@ -162,7 +162,7 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('leaves no timer behind of a stream that was refused', async () => {
+  it('close leaves no timer of a stream that was refused', async () => {
     const { job, locks, clock, store } = setUp();
     store.next('subscribe', { kind: 'rejected', error: new Error('down') });
     await job().in(() => lock.run('key', () => {}));
@@ -170,7 +170,7 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('ends the stream of its process', async () => {
+  it('close ends the stream of its process', async () => {
     const { job, locks, store } = setUp();
     await job().in(() => lock.run('key', () => {}));
     await locks.close();
@@ -180,7 +180,7 @@ describe('close', () => {
     expect(heard).not.toHaveBeenCalled();
   });
 
-  it('of Locks that were never used does nothing to the store', async () => {
+  it('close of Locks that were never used makes no store call', async () => {
     const { locks, store } = setUp();
     await locks.close();
     expect(store.calls).toEqual([]);

@@ -4,8 +4,8 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('the events of a lock', () => {
-  it('tell a hold from its grant to its release, and not its re-entries', async () => {
+describe('The events of a lock', () => {
+  it('The events report a hold from its grant to its release, and not its re-entries', async () => {
     const { job, clock, events } = setUp();
     const [granted, renewed, released, waiting] = [
       events('granted'),
@@ -30,7 +30,7 @@ describe('the events of a lock', () => {
     expect(waiting).toEqual([]);
   });
 
-  it('tell how long an acquire waited', async () => {
+  it('The events report how long an acquire waited', async () => {
     const { job, clock, events } = setUp();
     const [granted, waiting] = [events('granted'), events('waiting')];
     const first = await job().in(() => lock.acquire('key'));
@@ -43,7 +43,7 @@ describe('the events of a lock', () => {
     expect(granted[1]).toMatchObject({ ...waiting[0], waitedMs: 123, fence: second.value?.fence });
   });
 
-  it('tell what an acquire waited and a hold lasted without what the wall clock was set by meanwhile', async () => {
+  it('The events report a wait and a hold without steps of the wall clock meanwhile', async () => {
     const { job, clock, events } = setUp();
     const [granted, released, timeout] = [events('granted'), events('released'), events('timeout')];
     const aborted = events('aborted');
@@ -66,7 +66,7 @@ describe('the events of a lock', () => {
     await second.value?.release();
   });
 
-  it('tell of a grant before they tell that it was one beside others of its owner', async () => {
+  it('The events report a grant before they report that it was one beside others of its owner', async () => {
     const { job, locks } = setUp();
     const order: string[] = [];
     for (const name of ['granted', 'entered'] as const) locks.on(name, () => void order.push(name));
@@ -75,7 +75,7 @@ describe('the events of a lock', () => {
     expect(order).toEqual(['granted', 'granted', 'entered']);
   });
 
-  it('come in the order in which things happen', async () => {
+  it('The events come in the order in which things happen', async () => {
     const { job, clock, locks } = setUp();
     const order: string[] = [];
     for (const name of ['granted', 'waiting', 'released', 'lost', 'timeout'] as const)
@@ -89,7 +89,7 @@ describe('the events of a lock', () => {
     expect(order).toEqual(['a granted', 'b waiting', 'c waiting', 'c timeout', 'a released', 'b granted', 'b lost']);
   });
 
-  it('tell of a loss also where only the release finds that the key had changed hands', async () => {
+  it('The events report a loss even if only the release finds that the key had changed hands', async () => {
     const { job, clock, events } = setUp();
     const [lost, released] = [events('lost'), events('released')];
     const owner = job('owner');
@@ -116,7 +116,7 @@ describe('the events of a lock', () => {
     expect(next.isHeld()).toBe(true);
   });
 
-  it('tell of no loss where the key changed hands after a release that the store did not answer in time', async () => {
+  it('The events report no loss if the key changed hands after a release that the store did not answer in time', async () => {
     const { job, clock, store, events } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 2_500, renew: false }));
@@ -129,26 +129,26 @@ describe('the events of a lock', () => {
     expect([store.count('release'), next.isHeld(), lost]).toEqual([2, true, []]);
   });
 
-  it.each(['grant', 'error', '__proto__', undefined, 5])('that there are not, %p, are refused', (name) => {
+  it.each(['grant', 'error', '__proto__', undefined, 5])('An unknown event, %p, is refused', (name) => {
     const { locks } = setUp();
     expect(() => locks.on(name as 'granted', () => {})).toThrow(LockConfigError);
     expect(() => locks.on(name as 'granted', () => {})).toThrow(/^Expected the event to be 'granted' or .*, got `/);
   });
 
-  it.each([undefined, null, {}])('refuse %p as their listener', (listener) => {
+  it.each([undefined, null, {}])('The events refuse %p as their listener', (listener) => {
     const { locks } = setUp();
     expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(LockConfigError);
     expect(() => locks.on('granted', listener as unknown as () => void)).toThrow(/the listener to be a function, got /);
   });
 
-  it('of one Locks are not heard at another', async () => {
+  it('The events of one Locks do not reach the listeners of another', async () => {
     const [a, b] = [setUp(), setUp()];
     const heard = b.events('granted');
     await a.job().in(() => lock.acquire('key'));
     expect(heard).toEqual([]);
   });
 
-  it('stop when the listener is taken off, at once and safely twice', async () => {
+  it('The events stop when the listener is removed, at once and safely twice', async () => {
     const { job, locks } = setUp();
     const listener = jest.fn();
     const off = locks.on('granted', listener);
@@ -159,7 +159,7 @@ describe('the events of a lock', () => {
     expect(listener).toHaveBeenCalledTimes(1);
   });
 
-  it('are still told to a listener that was added twice, until each of the two is taken off', async () => {
+  it('The events still reach a listener that was added twice, until both are removed', async () => {
     const { job, locks } = setUp();
     const listener = jest.fn();
     const off = locks.on('granted', listener);
@@ -173,7 +173,7 @@ describe('the events of a lock', () => {
     expect(listener).toHaveBeenCalledTimes(1);
   });
 
-  it('keep the store’s own errors for listeners', async () => {
+  it('The events keep the store’s own errors for listeners', async () => {
     const { job, store, clock, events } = setUp();
     const errors = events('storeError');
     store.next('release', { kind: 'rejected', error: new Error('down') });
@@ -185,7 +185,7 @@ describe('the events of a lock', () => {
     ]);
   });
 
-  it('are not what a warning of the stream comes as: that is one of the process, once', async () => {
+  it('A warning of the stream is a warning of the process, once, and no event', async () => {
     const { job, store } = setUp();
     processState().warned.clear();
     const warned = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
@@ -198,7 +198,7 @@ describe('the events of a lock', () => {
     processState().warned.clear();
   });
 
-  it('tell a fault of the stream to whoever has one', async () => {
+  it('A fault of the stream is reported to listeners', async () => {
     const { job, store, events } = setUp();
     const errors = events('storeError');
     await job().in(() => lock.acquire('key'));
@@ -208,7 +208,7 @@ describe('the events of a lock', () => {
   });
 });
 
-describe('a listener that fails', () => {
+describe('A listener that fails', () => {
   const names: readonly (keyof LockEvents)[] = [
     'granted',
     'waiting',
@@ -246,46 +246,49 @@ describe('a listener that fails', () => {
     ],
   ];
 
-  it.each(failing)('%s: every lock works on, the others hear, and the process is warned', async (_, listener) => {
-    const { job, clock, locks, store } = setUp();
-    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
-    const heard = new Set<string>();
-    for (const name of names) {
-      locks.on(name, listener);
-      locks.on(name, () => void heard.add(name));
-    }
-    const own = job();
-    const first = await own.in(() => lock.acquire('key', { leaseMs: 1_000 }));
-    const waiter = outcomeOf(job().in(() => lock.acquire('key')));
-    const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 50 })));
-    const controller = new AbortController();
-    const gone = outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
-    await clock.advance(100);
-    controller.abort();
-    store.next('renew', { kind: 'rejected', error: new Error('down') });
-    await clock.advance(1_000);
-    first.waitUntil(Promise.reject(new Error('work')));
-    await clock.settle();
-    await first.release();
-    await clock.settle();
-    expect([waiter.state, late.state, gone.state]).toEqual(['fulfilled', 'rejected', 'rejected']);
-    expect(await job().in(() => getLock('key').forceRelease())).toBe(true);
-    await clock.settle();
-    expect(waiter.value?.isHeld()).toBe(false);
-    expect([...heard].sort()).toEqual([...names].sort());
-    expect(warn).toHaveBeenCalledWith(
-      expect.stringContaining('A listener of lock events threw'),
-      expect.objectContaining({ code: 'LOCK_LISTENER' }),
-    );
-    warn.mockRestore();
-  });
+  it.each(failing)(
+    '%s: every lock works on, the other listeners are called, and the process is warned',
+    async (_, listener) => {
+      const { job, clock, locks, store } = setUp();
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+      const heard = new Set<string>();
+      for (const name of names) {
+        locks.on(name, listener);
+        locks.on(name, () => void heard.add(name));
+      }
+      const own = job();
+      const first = await own.in(() => lock.acquire('key', { leaseMs: 1_000 }));
+      const waiter = outcomeOf(job().in(() => lock.acquire('key')));
+      const late = outcomeOf(job().in(() => lock.acquire('key', { waitMs: 50 })));
+      const controller = new AbortController();
+      const gone = outcomeOf(job().in(() => lock.acquire('key', { signal: controller.signal })));
+      await clock.advance(100);
+      controller.abort();
+      store.next('renew', { kind: 'rejected', error: new Error('down') });
+      await clock.advance(1_000);
+      first.waitUntil(Promise.reject(new Error('work')));
+      await clock.settle();
+      await first.release();
+      await clock.settle();
+      expect([waiter.state, late.state, gone.state]).toEqual(['fulfilled', 'rejected', 'rejected']);
+      expect(await job().in(() => getLock('key').forceRelease())).toBe(true);
+      await clock.settle();
+      expect(waiter.value?.isHeld()).toBe(false);
+      expect([...heard].sort()).toEqual([...names].sort());
+      expect(warn).toHaveBeenCalledWith(
+        expect.stringContaining('A listener of lock events threw'),
+        expect.objectContaining({ code: 'LOCK_LISTENER' }),
+      );
+      warn.mockRestore();
+    },
+  );
 
   it.each([
     ['a value', 5],
     ['a promise that is kept', Promise.resolve('value')],
     // biome-ignore lint/suspicious/noThenProperty: another library's promise
     ['a thenable that is kept', { then: (yes: (value: number) => void) => yes(5) }],
-  ])('is none where it answers %s', async (_, answer) => {
+  ])('A listener does not fail by returning %s', async (_, answer) => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { job, clock, locks } = setUp();
     locks.on('granted', () => answer as unknown as undefined);
@@ -300,7 +303,7 @@ describe('a listener that fails', () => {
     ['is nothing', undefined],
     ['is a string', 'words'],
     ['has a message that is none', { message: Symbol('message') }],
-  ])('break nothing either where what they throw %s', async (_, thrown) => {
+  ])('A failing listener breaks nothing, even if what it throws %s', async (_, thrown) => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { job, locks } = setUp();
     locks.on('granted', () => {

@@ -11,8 +11,8 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('force release', () => {
-  it('takes the key from its holder, and the holder is told', async () => {
+describe('A forced release', () => {
+  it('A forced release takes the key from its holder, and the holder is told', async () => {
     const { job, clock, store, events, sibling } = setUp();
     const lost = events('lost');
     const hold = await job().in(() => lock.acquire('key'));
@@ -34,21 +34,24 @@ describe('force release', () => {
     ['a try', () => lock.tryAcquire('key')],
     ['a batch', () => lock.acquireAll(['key', 'other'])],
     ['an acquire that does not wait', () => lock.acquire('key', { waitMs: 0 })],
-  ])('is told at once to the holder by %s, in whose process nobody ever waited', async (_, acquire) => {
-    const { job, clock, sibling } = setUp();
-    const hold = await job().in(acquire);
-    await clock.settle();
-    await sibling()
-      .job()
-      .in(() => getLock('key').forceRelease());
-    await clock.settle();
-    expect(hold?.isHeld()).toBe(false);
-  });
+  ])(
+    'A forced release is told at once to the holder by %s, in whose process nobody ever waited',
+    async (_, acquire) => {
+      const { job, clock, sibling } = setUp();
+      const hold = await job().in(acquire);
+      await clock.settle();
+      await sibling()
+        .job()
+        .in(() => getLock('key').forceRelease());
+      await clock.settle();
+      expect(hold?.isHeld()).toBe(false);
+    },
+  );
 
   it.each([
     ['', {}],
     [', with a fixed lease', { renew: false }],
-  ])('is told to the holder though that message overtakes the grant%s', async (_, options) => {
+  ])('A forced release is told to the holder though that message overtakes the grant%s', async (_, options) => {
     const { job, clock, store, sibling } = setUp();
     await job().in(() => lock.run('other', () => undefined));
     const open = store.gate('acquire');
@@ -68,7 +71,7 @@ describe('force release', () => {
     [999, false],
     [1_000, true],
   ])(
-    'that overtook the grant is remembered among the newest thousand: behind %i others, held: %p',
+    'A forced release that overtook the grant is remembered among the newest thousand: behind %i others, held: %p',
     async (others, isHeld) => {
       const { job, clock, store, sibling } = setUp();
       await job().in(() => lock.run('other', () => undefined));
@@ -85,7 +88,7 @@ describe('force release', () => {
     },
   );
 
-  it('hands the key to the next waiter', async () => {
+  it('A forced release hands the key to the next waiter', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const waiter = outcomeOf(job().in(() => lock.acquire('key')));
@@ -96,12 +99,12 @@ describe('force release', () => {
     expect(waiter.value?.fence).toBeGreaterThan(hold.fence);
   });
 
-  it('of a free key answers false', async () => {
+  it('A forced release of a free key returns false', async () => {
     const { job } = setUp();
     expect(await job().in(() => getLock('key').forceRelease())).toBe(false);
   });
 
-  it('does nothing when the key had changed hands since it looked', async () => {
+  it('A forced release does nothing if the key had changed hands since it looked', async () => {
     const { job, store, clock } = setUp();
     const first = await job().in(() => lock.acquire('key'));
     const open = store.gate('inspect');
@@ -116,7 +119,7 @@ describe('force release', () => {
   });
 
   it.each(['inspect', 'forceRelease'] as const)(
-    'is a LockStoreError in time where the store never answers to %s',
+    'A forced release is a LockStoreError in time if the store never answers %s',
     async (operation) => {
       const { job, store, clock } = setUp();
       await job().in(() => lock.acquire('key'));
@@ -129,7 +132,7 @@ describe('force release', () => {
 });
 
 describe('locks.forceRelease', () => {
-  it('releases the grant whose fence the operator saw, and tells who did it and why', async () => {
+  it('locks.forceRelease releases the grant whose fence the operator saw, and reports who did it and why', async () => {
     const { job, locks, clock, events, sibling } = setUp();
     const elsewhere = sibling();
     const [forced, forcedElsewhere] = [events('forced'), elsewhere.events('forced')];
@@ -144,7 +147,7 @@ describe('locks.forceRelease', () => {
     expect(await job().in(() => lock.tryAcquire('key', { category: 'shop' }))).not.toBeNull();
   });
 
-  it('returns false and leaves the key alone if the fence is not the one that the operator saw', async () => {
+  it('locks.forceRelease returns false and leaves the key alone if the fence is not the one that the operator saw', async () => {
     const { job, locks, events } = setUp();
     const forced = events('forced');
     const first = await job().in(() => lock.acquire('key'));
@@ -156,7 +159,7 @@ describe('locks.forceRelease', () => {
     expect(forced).toEqual([]);
   });
 
-  it('takes the key from its present holder if no fence is named', async () => {
+  it('locks.forceRelease takes the key from its present holder if no fence is named', async () => {
     const { job, locks, events } = setUp();
     const forced = events('forced');
     const { fence } = await job().in(() => lock.acquire('key'));
@@ -165,7 +168,7 @@ describe('locks.forceRelease', () => {
     expect(forced).toEqual([{ key: 'key', category: undefined, fence, by: undefined, reason: undefined }]);
   });
 
-  it('takes the hash by which a long key is listed', async () => {
+  it('locks.forceRelease takes the hash by which a long key is listed', async () => {
     const { job, locks, clock } = setUp();
     const hold = await job().in(() => lock.acquire('x'.repeat(300), { category: 'shop' }));
     const [listed] = (await locks.list()).locks;
@@ -184,12 +187,12 @@ describe('locks.forceRelease', () => {
     { reason: '' },
     { category: '' },
     { why: 1 },
-  ])('refuses %p with a LockConfigError', async (options) => {
+  ])('locks.forceRelease refuses %p with a LockConfigError', async (options) => {
     const { locks } = setUp();
     await expect(locks.forceRelease('key', options as object)).rejects.toBeInstanceOf(LockConfigError);
   });
 
-  it('refuses a key that is none with a LockKeyError, as locks.inspect does', async () => {
+  it('locks.forceRelease refuses an invalid key with a LockKeyError, as locks.inspect does', async () => {
     const { locks } = setUp();
     await expect(locks.forceRelease('')).rejects.toBeInstanceOf(LockKeyError);
     await expect(locks.inspect('')).rejects.toBeInstanceOf(LockKeyError);
@@ -198,7 +201,7 @@ describe('locks.forceRelease', () => {
 });
 
 describe('inspect', () => {
-  it('tells since when the key is held, its category, and the same outside of every scope', async () => {
+  it('inspect reports since when the key is held, and its category, in and outside of scopes', async () => {
     const { job, clock, locks } = setUp();
     const owner = job();
     await owner.in(() => lock.acquire('key', { category: 'shop' }));
@@ -212,7 +215,7 @@ describe('inspect', () => {
     expect((await locks.inspect('key')).holds).toEqual([]);
   });
 
-  it('tells of nobody who has waited for less than nothing, though the store’s clock was set back', async () => {
+  it('inspect reports no negative wait, even if the store’s clock was set back', async () => {
     const { job, clock, store } = setUp();
     await job().in(() => lock.acquire('key'));
     outcomeOf(job().in(() => lock.acquire('key')));
@@ -229,7 +232,7 @@ describe('inspect', () => {
   it.each([
     ['never answers', { kind: 'lostCall' }],
     ['rejects', { kind: 'rejected', error: new Error('down') }],
-  ] as const)('is a LockStoreError in time where the store %s', async (_, fault) => {
+  ] as const)('inspect is a LockStoreError in time if the store %s', async (_, fault) => {
     const { job, store, clock } = setUp();
     store.always('inspect', fault);
     for (const call of [() => getLock('key').inspect(), () => getLock('key').isLocked()]) {

@@ -15,7 +15,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describe('the default Locks', () => {
+describe('The default Locks', () => {
   const { NODE_ENV } = process.env;
   const built: Locks[] = [];
   const keep = (locks: Locks): Locks => {
@@ -31,7 +31,7 @@ describe('the default Locks', () => {
     jest.restoreAllMocks();
   });
 
-  it('are those that were configured last', async () => {
+  it('The default Locks is the one that was configured last', async () => {
     const [first, second] = [keep(configureLocks()), keep(configureLocks())];
     const granted: string[] = [];
     first.on('granted', () => void granted.push('first'));
@@ -40,14 +40,14 @@ describe('the default Locks', () => {
     expect(granted).toEqual(['second']);
   });
 
-  it('are not kept once others were configured, though nobody has closed them', () => {
+  it('The default Locks is not kept once another was configured, though nobody has closed it', () => {
     keep(createLocks());
     for (const _ of [1, 2, 3]) keep(configureLocks());
     keep(createLocks());
     expect(processState().created.size).toBe(0);
   });
 
-  it('are not those that were only created: locking beside an unused Redis is an error', async () => {
+  it('A Locks that was only created is no default: locking beside an unused Redis is an error', async () => {
     keep(createLocks({ store: new MemoryStore() }));
     await expect(runInTrace(() => {})).rejects.toThrow(LockConfigError);
     await expect(getLock('key').inspect()).rejects.toThrow(
@@ -55,18 +55,18 @@ describe('the default Locks', () => {
     );
   });
 
-  it('are in memory again once those that were only created are closed', async () => {
+  it('The default Locks is in memory again once those that were only created are closed', async () => {
     await createLocks().close();
     expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
   });
 
-  it('may be named where others were created', async () => {
+  it('A Locks may be named where others were created', async () => {
     keep(createLocks());
     const locks = keep(createLocks());
     expect(await runInTrace(() => lock.run('key', () => 'value'), { locks })).toBe('value');
   });
 
-  it('have methods that can be taken off them', async () => {
+  it('The methods of a Locks work when they are taken off it', async () => {
     const { on, list, close } = keep(configureLocks());
     const off = on('granted', () => {});
     expect((await list()).locks).toEqual([]);
@@ -74,7 +74,7 @@ describe('the default Locks', () => {
     await close();
   });
 
-  it('are in memory where there are none, without a word in tests', async () => {
+  it('The default Locks is in memory if there is none, without a warning in tests', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
     process.env.NODE_ENV = 'test';
     expect(await runInTrace(() => lock.run('key', () => 'value'))).toBe('value');
@@ -82,7 +82,7 @@ describe('the default Locks', () => {
   });
 
   it.each(['production', 'development', ''])(
-    'warn once that they exclude no other process: NODE_ENV=%s',
+    'The default Locks warns once that it excludes no other process: NODE_ENV=%s',
     async (env) => {
       processState().warned.clear();
       const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
@@ -96,7 +96,7 @@ describe('the default Locks', () => {
     },
   );
 
-  it('are still those that were configured when these are closed: what begins then is not let in beside', async () => {
+  it('A configured Locks that is closed stays the default: what begins then is refused', async () => {
     const locks = configureLocks();
     const granted = new Promise((resolve) => locks.on('granted', resolve));
     const work = gate();
@@ -113,7 +113,7 @@ describe('the default Locks', () => {
     expect(await late()).toBe('inside');
   });
 
-  it('exclude scopes that share them, and not those of another store', async () => {
+  it('A Locks excludes scopes that share it, and not those of another store', async () => {
     const store = new MemoryStore();
     const [a, b, other] = [keep(createLocks({ store })), keep(createLocks({ store })), keep(createLocks())];
     const isFree = (locks: Locks) =>

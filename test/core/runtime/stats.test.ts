@@ -4,12 +4,12 @@ import { coreTests, queued, taken } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('locks.stats', () => {
-  it('counts nothing while nothing is held', () => {
+  it('locks.stats counts nothing while nothing is held', () => {
     const none = { holds: 0, waiters: 0, oldestHoldMs: 0, oldestWaitMs: 0 };
     expect(setUp().locks.stats()).toEqual({ ...none, byCategory: new Map(), otherCategories: undefined });
   });
 
-  it('counts holds and waiters, with the age of the oldest, in all and by category, without a store call', async () => {
+  it('locks.stats counts holds and waiters, with the age of the oldest, in all and by category, without a store call', async () => {
     const setup = setUp();
     await taken(setup);
     await setup.clock.advance(100);
@@ -27,14 +27,14 @@ describe('locks.stats', () => {
     expect(setup.store.calls).toHaveLength(calls);
   });
 
-  it('does not count re-entry, which is no hold of its own in the store', async () => {
+  it('locks.stats does not count re-entry, which is no hold of its own in the store', async () => {
     const setup = setUp();
     const job = setup.job();
     for (let n = 0; n < 3; n++) await job.in(() => lock.acquire('key'));
     expect(setup.locks.stats().holds).toBe(1);
   });
 
-  it('names 100 categories, and counts the rest together', async () => {
+  it('locks.stats names 100 categories, and counts the rest together', async () => {
     const setup = setUp();
     for (let n = 0; n < 103; n++) await taken(setup, { category: `c${n}` });
     const { holds, byCategory, otherCategories } = setup.locks.stats();

@@ -10,8 +10,8 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('a hold', () => {
-  it('says what it holds, for whom, and since which change of owner', async () => {
+describe('A hold', () => {
+  it('A hold tells what it holds, for which owner, and its fence', async () => {
     const { job } = setUp();
     const first = await job('trace-1').in(() => lock.acquire(42, { category: 'order' }));
     expect(first).toMatchObject({ key: '42', owner: 'trace-1' });
@@ -21,7 +21,7 @@ describe('a hold', () => {
     expect(second.fence).toBeGreaterThan(first.fence);
   });
 
-  it('is released once, however often it is asked to, and every call answers the same', async () => {
+  it('A hold is released once, however often it is released, and every call returns the same', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const first = hold.release();
@@ -31,7 +31,7 @@ describe('a hold', () => {
     expect(store.count('release')).toBe(1);
   });
 
-  it('gives the key to the next as soon as it is released', async () => {
+  it('A hold gives the key to the next waiter as soon as it is released', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const next = job().in(() => lock.acquire('key'));
@@ -40,7 +40,7 @@ describe('a hold', () => {
     expect((await next).isHeld()).toBe(true);
   });
 
-  it('is disposed of at the end of its block', async () => {
+  it('A hold is disposed of at the end of its block', async () => {
     const { job, store } = setUp();
     await job().in(async () => {
       const hold = await lock.acquire('key');
@@ -50,7 +50,7 @@ describe('a hold', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('is not held after its release, and asserting it says why', async () => {
+  it('A hold is not held after its release, and assertHeld says why', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     expect(() => hold.assertHeld()).not.toThrow();
@@ -62,7 +62,7 @@ describe('a hold', () => {
     expect(hold.signal.aborted).toBe(false);
   });
 
-  it('can be asked for a least remaining time', async () => {
+  it('A hold asserts a minimum remaining time', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     expect(() => hold.assertHeld(988)).not.toThrow();
@@ -77,7 +77,7 @@ describe('a hold', () => {
     ['500', '`500` (string)'],
     [null, '`null` (null)'],
     [{ leaseMs: 5 }, 'a value of type object'],
-  ])('refuses to be asked for %p, which says nothing of the lease', async (least, got) => {
+  ])('A hold’s assertHeld refuses %p', async (least, got) => {
     const { job } = setUp();
     const refusal = new LockConfigError(`Expected \`minRemainingMs\` to be a number of milliseconds, got ${got}`);
     await job().in(async () => {
@@ -88,7 +88,7 @@ describe('a hold', () => {
     });
   });
 
-  it.each([0, -1, 1.5, Number.NaN, '5', null, 2 ** 31])('refuses to be extended by %p', async (leaseMs) => {
+  it.each([0, -1, 1.5, Number.NaN, '5', null, 2 ** 31])('A hold refuses to be extended by %p', async (leaseMs) => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     const refused = hold.extend(leaseMs as number);
@@ -99,7 +99,7 @@ describe('a hold', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it('works when its methods are taken off it', async () => {
+  it('A hold’s methods work when they are taken off it', async () => {
     const { job } = setUp();
     const { isHeld, remainingMs, assertHeld, extend, waitUntil, release } = await job().in(() => lock.acquire('key'));
     expect(isHeld()).toBe(true);
@@ -112,7 +112,7 @@ describe('a hold', () => {
     expect(isHeld()).toBe(false);
   });
 
-  it('rejects its release when the key had changed hands, and the next holder keeps it', async () => {
+  it('A hold rejects its release if the key had changed hands, and the next holder keeps it', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     clock.skip(1_100);
@@ -121,7 +121,7 @@ describe('a hold', () => {
     expect(await next.extend(5_000)).toBeUndefined();
   });
 
-  it('rejects its release, too, where the store had forgotten it and has queued a copy of its acquire', async () => {
+  it('A hold rejects its release, too, if the store had forgotten it and has queued a copy of its acquire', async () => {
     const { job, clock, store } = setUp();
     store.next('acquire', { kind: 'duplicate', ms: 500 });
     const hold = await job().in(() => lock.acquire('key'));
@@ -133,14 +133,14 @@ describe('a hold', () => {
     expect((await store.inspect('key')).waiters).toEqual([]);
   });
 
-  it('is released without complaint when its lease had ended and nobody had taken the key', async () => {
+  it('A hold is released without complaint if its lease had ended and nobody had taken the key', async () => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
     clock.skip(1_100);
     await expect(hold.release()).resolves.toBeUndefined();
   });
 
-  it('tells when the store did not answer to its release, and goes on trying', async () => {
+  it('A hold reports that the store did not answer its release, and tries on', async () => {
     const { job, store, clock } = setUp({ storeTimeoutMs: 500 });
     const hold = await job().in(() => lock.acquire('key'));
     store.next('release', { kind: 'lostCall' });
@@ -152,7 +152,7 @@ describe('a hold', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('ends well when the store took the release, and only its first answer was lost on the way', async () => {
+  it('A hold ends well if the store took the release, and only its first reply was lost', async () => {
     const { job, store, clock, events } = setUp();
     const storeErrors = events('storeError');
     const hold = await job().in(() => lock.acquire('key'));
@@ -163,7 +163,7 @@ describe('a hold', () => {
     expect(storeErrors).toMatchObject([{ operation: 'release' }]);
   });
 
-  it('that nobody awaits the release of never ends the process', async () => {
+  it('A hold whose release nobody awaits never ends the process', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     store.always('release', { kind: 'rejected', error: new Error('down') });
@@ -172,7 +172,7 @@ describe('a hold', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('that nobody awaits the release of never ends the process, also where it was over when that was asked for', async () => {
+  it('A hold whose release nobody awaits never ends the process, even if it was over before', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
@@ -186,7 +186,7 @@ describe('a hold', () => {
 });
 
 describe('lock.release', () => {
-  it('waits for the answer, and rejects as the release of the hold does', async () => {
+  it('lock.release waits for the reply, and rejects as the release of the hold does', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     await own.in(() => lock.acquire('key'));
@@ -200,7 +200,7 @@ describe('lock.release', () => {
 });
 
 describe('getLock', () => {
-  it('binds neither scope nor Locks, so that it may be kept', async () => {
+  it('getLock binds neither scope nor Locks, so that it may be kept', async () => {
     const [a, b] = [setUp(), setUp()];
     const { acquire, isHeld, isLocked, holdCount, release, inspect, tryAcquire, run } = getLock('key');
     const [jobA, jobB] = [a.job(), b.job()];
@@ -216,7 +216,7 @@ describe('getLock', () => {
     expect(await jobA.in(() => isLocked())).toBe(false);
   });
 
-  it('inspects holders and waiters in order: on which instance, with what is left and how long they wait', async () => {
+  it('getLock inspects holders and waiters in order: on which instance, with what is left and how long they wait', async () => {
     const setup = setUp({ instance: 'orders-1' });
     const { job, clock } = setup;
     const other = setup.sibling({ instance: 'orders-2' });
@@ -241,7 +241,7 @@ describe('getLock', () => {
     });
   });
 
-  it('says at once where the key is not free, when it is only tried', async () => {
+  it('A try says at once that the key is not free', async () => {
     const { job, store } = setUp();
     const hold = await job().in(() => lock.acquire('key'));
     expect(await job().in(() => lock.tryAcquire('key'))).toBeNull();

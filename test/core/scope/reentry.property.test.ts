@@ -208,8 +208,8 @@ function fault(how: 'rejected' | 'lostCall' | 'lostReply') {
   return how === 'rejected' ? ({ kind: how, error: new Error('down') } as const) : ({ kind: how } as const);
 }
 
-describe('whatever one scope nests while another owner contends', () => {
-  it('there are never two owners, the count of holds is right, no lease is shortened, and none goes beyond maxHoldMs', async () => {
+describe('Nested holds of one scope while another owner contends', () => {
+  it('There are never two owners, hold counts are right, no lease is shortened, and none goes beyond maxHoldMs', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
         const setup = setUp({ maxHoldMs, leaseMs: 5_000 });

@@ -10,8 +10,8 @@ import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('re-entry in one scope', () => {
-  it('makes no store call, and has the same owner and fence', async () => {
+describe('Re-entry in one scope', () => {
+  it('Re-entry makes no store call, and has the same owner and fence', async () => {
     const { job, store } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key'));
@@ -24,7 +24,7 @@ describe('re-entry in one scope', () => {
     expect(inner.owner).toBe(outer.owner);
   });
 
-  it('needs as many releases as there were acquires, and the store hears of the last', async () => {
+  it('Re-entry needs as many releases as there were acquires, and the store gets the last one', async () => {
     const { job, store } = setUp();
     const { in: inJob } = job();
     const holds = [];
@@ -45,7 +45,7 @@ describe('re-entry in one scope', () => {
     expect(await job().in(() => lock.tryAcquire('key'))).not.toBeNull();
   });
 
-  it('one release too many is a LockNotHeldError', async () => {
+  it('One release too many is a LockNotHeldError', async () => {
     const { job } = setUp();
     const { in: inJob } = job();
     await inJob(() => lock.acquire('key'));
@@ -57,7 +57,7 @@ describe('re-entry in one scope', () => {
     await expect(job().in(() => lock.release('never'))).rejects.toThrow(LockNotHeldError);
   });
 
-  it('re-enters the same key of the same category only', async () => {
+  it('Re-entry works with the same key of the same category only', async () => {
     const { job, store } = setUp();
     const { in: inJob } = job();
     const names = [
@@ -76,7 +76,7 @@ describe('re-entry in one scope', () => {
     }
   });
 
-  it('releases the newest hold first, by key and category', async () => {
+  it('Re-entry releases the newest hold first, by key and category', async () => {
     const { job } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key'));
@@ -88,7 +88,7 @@ describe('re-entry in one scope', () => {
     expect([outer.isHeld(), other.isHeld()]).toEqual([true, false]);
   });
 
-  it('is over once the last release has begun: the next acquire is a new hold, sent after it', async () => {
+  it('Re-entry is over once the last release has begun: the next acquire is a new hold, sent after it', async () => {
     const { job, store, clock } = setUp();
     const { in: inJob } = job();
     const first = await inJob(() => lock.acquire('key'));
@@ -105,7 +105,7 @@ describe('re-entry in one scope', () => {
     expect(second.value?.fence).toBeGreaterThan(first.fence);
   });
 
-  it('on a lost hold throws, and never starts a new one', async () => {
+  it('Re-entry on a lost hold throws, and never starts a new one', async () => {
     const { job, clock, store } = setUp();
     const { in: inJob } = job();
     const hold = await inJob(() => lock.acquire('key', { leaseMs: 1_000, renew: false }));
@@ -119,7 +119,7 @@ describe('re-entry in one scope', () => {
     expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
   });
 
-  it('stops at maxReentry', async () => {
+  it('Re-entry stops at maxReentry', async () => {
     const { job } = setUp({ maxReentry: 3 });
     const { in: inJob } = job();
     const newest = [];
@@ -129,7 +129,7 @@ describe('re-entry in one scope', () => {
     expect((await inJob(() => lock.acquire('key'))).isHeld()).toBe(true);
   });
 
-  it('also works while Locks are being closed: the outer work must be able to end', async () => {
+  it('Re-entry also works while Locks are being closed: the outer work must be able to end', async () => {
     const { job, locks, clock } = setUp();
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key'));
@@ -142,8 +142,8 @@ describe('re-entry in one scope', () => {
   });
 });
 
-describe('who may re-enter', () => {
-  it('another scope of the same trace enters, with a hold of its own in the store', async () => {
+describe('Who may re-enter', () => {
+  it('Another scope of the same trace enters, with a hold of its own in the store', async () => {
     const { job, store } = setUp();
     const outer = await job('trace').in(() => lock.acquire('key'));
     const inner = await job('trace').in(() => lock.acquire('key'));

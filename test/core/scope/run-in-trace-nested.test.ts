@@ -4,8 +4,8 @@ import { coreTests, outcomeOf, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 
-describe('a job within a job', () => {
-  it('re-enters what the outer one holds, without waiting, and gives back its own hold only', async () => {
+describe('A job within a job', () => {
+  it('An inner job re-enters what the outer one holds, without waiting, and releases its own hold only', async () => {
     const { locks, store, clock, events } = setUp();
     const waiting = events('waiting');
     await runInTrace(
@@ -27,7 +27,7 @@ describe('a job within a job', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('runs what begins only when it is awaited, as the queries of many libraries do, in its own scope', async () => {
+  it('A job runs work that begins only when it is awaited, as the queries of many libraries do, in its own scope', async () => {
     const { locks } = setUp();
     const lazy = {
       // biome-ignore lint/suspicious/noThenProperty: it is what is tested
@@ -37,7 +37,7 @@ describe('a job within a job', () => {
     expect(await inner).toBe('inner');
   });
 
-  it('as deep as it goes has one owner, and leaves nothing behind', async () => {
+  it('Nested jobs have one owner, and leave nothing behind', async () => {
     const { locks, store, clock } = setUp();
     const owners: (string | undefined)[] = [];
     const dive = async (depth: number): Promise<void> => {
@@ -52,7 +52,7 @@ describe('a job within a job', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('keeps the key to its trace when the outer one gives it back first', async () => {
+  it('An inner job keeps the key for its trace if the outer one releases it first', async () => {
     const setup = setUp();
     const opened = gate();
     let inner: Promise<boolean> | undefined;
@@ -79,7 +79,7 @@ describe('a job within a job', () => {
     expect(stranger.state).toBe('fulfilled');
   });
 
-  it('of a trace of its own waits for the outer one, like anybody else', async () => {
+  it('An inner job with a trace of its own waits for the outer one, like any other', async () => {
     const { locks, clock } = setUp();
     const outcome = outcomeOf(
       runInTrace(
@@ -97,7 +97,7 @@ describe('a job within a job', () => {
   it.each([
     ['the same trace', undefined],
     ['a trace of its own', 'own'],
-  ])('for %s stops with the outer one: its waits end, and what it holds stays', async (_, traceId) => {
+  ])('An inner job for %s stops with the outer one: its waits end, and what it holds stays', async (_, traceId) => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();
@@ -124,7 +124,7 @@ describe('a job within a job', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that begins after the stop still runs, and does not wait', async () => {
+  it('An inner job that begins after the stop still runs, and does not wait', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();
@@ -148,7 +148,7 @@ describe('a job within a job', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('with a signal of its own stops alone', async () => {
+  it('An inner job with a signal of its own stops alone', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();

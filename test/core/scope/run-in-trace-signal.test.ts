@@ -39,7 +39,7 @@ describe("a job's signal", () => {
     expect(during[1].value).toEqual([reason, false]);
   });
 
-  it('ends the wait of its acquires, which leave the queue', async () => {
+  it('A job’s signal ends the wait of its acquires, which leave the queue', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
     const hold = await taken(setup);
@@ -55,7 +55,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('does so also without a reason, which signals of a polyfill do not have', async () => {
+  it('A job’s signal does so also without a reason, which signals of a polyfill do not have', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const signal = Object.assign(new EventTarget(), { aborted: false });
@@ -70,7 +70,7 @@ describe("a job's signal", () => {
     await hold.release();
   });
 
-  it('takes nothing away: what the job holds stays held, renewed and to be re-entered, until its routine has settled', async () => {
+  it('A job’s signal takes nothing away: its holds stay renewed and can be re-entered until its routine has settled', async () => {
     const setup = setUp();
     const opened = gate();
     const [controller, outcome] = await stoppable(setup, async () => {
@@ -88,7 +88,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('lets a stopped job have a free key, since half a transfer may be done, and wait for none', async () => {
+  it('A job’s signal lets a stopped job take a free key, since half a transfer may be done, and wait for none', async () => {
     const setup = setUp();
     const told: string[] = [];
     for (const event of ['waiting', 'aborted'] as const) setup.locks.on(event, () => void told.push(event));
@@ -112,7 +112,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted while the store is asked leaves what the store granted, and no place in a queue', async () => {
+  it('A job’s signal that is aborted during a store call leaves what the store granted, and no place in a queue', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const open = setup.store.gate('acquire');
@@ -127,7 +127,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted while a grant overtakes the reply ends the wait, where that grant is too old to be used', async () => {
+  it('A job’s signal ends the wait if a grant that overtook the reply is too old to be used', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
     const hold = await taken(setup.sibling());
     const openReply = setup.store.gate('acquire');
@@ -142,7 +142,7 @@ describe("a job's signal", () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted already lets nothing begin', async () => {
+  it('A job’s signal that is already aborted lets nothing begin', async () => {
     const { locks, store } = setUp();
     const routine = jest.fn();
     const refused = runInTrace(routine, { locks, signal: AbortSignal.abort(reason) });
@@ -152,7 +152,7 @@ describe("a job's signal", () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('is left alone once the job is over: aborting it then does nothing, and no listener is left on it', async () => {
+  it('A job’s signal is left alone once the job is over: aborting it then does nothing, and no listener stays', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const { signal } = controller;
@@ -165,7 +165,7 @@ describe("a job's signal", () => {
     expect(trace?.signal.reason).not.toBe(reason);
   });
 
-  it('is obeyed by the work that waitUntil keeps the lock for', async () => {
+  it('A job’s signal also stops the work that waitUntil keeps the lock for', async () => {
     const setup = setUp();
     const other = await setup.job().in(() => lock.acquire('other'));
     const controller = new AbortController();
@@ -202,14 +202,14 @@ describe("a job's signal", () => {
     await hold.release();
   });
 
-  it('must be an AbortSignal', async () => {
+  it('A job’s signal must be an AbortSignal', async () => {
     const { locks } = setUp();
     const wrong = runInTrace(() => {}, { locks, signal: 'SIGTERM' as never });
     await expect(wrong).rejects.toThrow(LockConfigError);
     await expect(wrong).rejects.toThrow('Expected `signal` to be an AbortSignal, got `SIGTERM` (string)');
   });
 
-  it('has one listener, however many jobs and acquires it stops, and none afterwards', async () => {
+  it('A job’s signal has one listener, however many jobs and acquires it stops, and none afterwards', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const { signal } = controller;

@@ -21,7 +21,7 @@ const setUp = coreTests();
 const scopeOf = (job: Job) => job.in(currentTrace) as Scope;
 
 describe('runInTrace', () => {
-  it('answers what its routine does, in the trace it was given', async () => {
+  it('runInTrace returns what its routine does, in the trace it was given', async () => {
     const { locks } = setUp();
     const value = await runInTrace(
       async () => {
@@ -33,7 +33,7 @@ describe('runInTrace', () => {
     expect(value).toBe('job-7');
   });
 
-  it('mints an id where there is none to inherit', async () => {
+  it('runInTrace mints an id if there is none to inherit', async () => {
     const { locks } = setUp();
     const id = () => runInTrace(() => currentTrace()?.traceId, { locks });
     const [a, b] = [await id(), await id()];
@@ -41,7 +41,7 @@ describe('runInTrace', () => {
     expect(b).not.toBe(a);
   });
 
-  it('inherits trace and Locks from the surrounding scope, in a scope of its own', async () => {
+  it('runInTrace inherits trace and Locks from the surrounding scope, in a scope of its own', async () => {
     const { job } = setUp();
     await job('outer').in(async () => {
       const hold = await lock.acquire('key');
@@ -57,7 +57,7 @@ describe('runInTrace', () => {
     });
   });
 
-  it('inherits no trace that is over, and none where one is named', async () => {
+  it('runInTrace inherits no trace that is over, and none if one is named', async () => {
     const { job } = setUp();
     const outer = job('outer');
     expect(await outer.in(() => runInTrace(() => currentTrace()?.traceId, { traceId: 'own' }))).toBe('own');
@@ -78,7 +78,7 @@ describe('runInTrace', () => {
         throw new Error('routine');
       },
     ],
-  ])('rejects as its routine does, when it %s, and still gives back what was held', async (_, fail) => {
+  ])('runInTrace rejects as its routine does, when it %s, and still releases what was held', async (_, fail) => {
     const { locks, store, clock } = setUp();
     const failed = runInTrace(
       async () => {
@@ -93,7 +93,7 @@ describe('runInTrace', () => {
     await expect(runInTrace(fail, { locks })).rejects.toThrow('routine');
   });
 
-  it('gives back what its routine left, newest first, and nothing twice', async () => {
+  it('runInTrace releases what its routine left, newest first, and nothing twice', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     const released = await own.in(() => lock.acquire('released'));
@@ -109,7 +109,7 @@ describe('runInTrace', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('ends its trace: the signal is aborted, and says what it is', async () => {
+  it('runInTrace ends its trace: the signal is aborted, and says why', async () => {
     const { job } = setUp();
     const own = job();
     const trace = own.in(() => currentTrace())!;
@@ -120,7 +120,7 @@ describe('runInTrace', () => {
     expect(signal.reason).toMatchObject({ name: 'AbortError' });
   });
 
-  it('that runs beside another has nothing to do with it', async () => {
+  it('runInTrace is independent of one that runs beside it', async () => {
     const { locks, clock } = setUp();
     const seen: string[] = [];
     const run = (traceId: string) =>
@@ -139,13 +139,13 @@ describe('runInTrace', () => {
   });
 });
 
-describe('outside a scope', () => {
-  it('there is no trace, and nothing to put on an outgoing call', () => {
+describe('Code outside a scope', () => {
+  it('Outside a scope, there is no trace, and nothing to put on an outgoing call', () => {
     expect(currentTrace()).toBeUndefined();
     expect(traceHeaders()).toEqual({});
   });
 
-  it('acquire, try, run and release say what is missing; an owner is never invented', async () => {
+  it('Outside a scope, acquire, try, run and release say what is missing; an owner is never invented', async () => {
     const { store } = setUp();
     const calls = [
       () => lock.acquire('key'),
@@ -164,13 +164,13 @@ describe('outside a scope', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('nothing is held', () => {
+  it('Outside a scope, nothing is held', () => {
     expect([getLock('key').isHeld(), getLock('key').holdCount()]).toEqual([false, 0]);
   });
 });
 
-describe('in a scope that has ended', () => {
-  it('nothing is acquired, and the message names the likely causes', async () => {
+describe('A scope that has ended', () => {
+  it('In a scope that has ended, nothing is acquired, and the message names the likely causes', async () => {
     const { job, store } = setUp();
     const own = job();
     await own.end();
@@ -182,7 +182,7 @@ describe('in a scope that has ended', () => {
     expect(store.calls).toEqual([]);
   });
 
-  it('an acquire that was under way gives back what it got', async () => {
+  it('An acquire that was under way when its scope ended releases what it got', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     const open = store.gate('acquire');
@@ -196,8 +196,8 @@ describe('in a scope that has ended', () => {
   });
 });
 
-describe('a scope that is abandoned', () => {
-  it('has lost what it holds, newest first, and is told of once, also of what was lost before', async () => {
+describe('A scope that is abandoned', () => {
+  it('An abandoned scope has lost what it holds, newest first, and each loss is reported once', async () => {
     const { job, clock, store, events } = setUp();
     const lost = events('lost');
     const own = job();
@@ -213,7 +213,7 @@ describe('a scope that is abandoned', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('gives back, too, what was to be kept for other work, which settles later', async () => {
+  it('An abandoned scope also releases what was to be kept for other work, which settles later', async () => {
     const { job, clock, store, events } = setUp();
     const lost = events('lost');
     const own = job();
@@ -233,7 +233,7 @@ describe('a scope that is abandoned', () => {
   });
 });
 
-it('a scope says first what aborted it; its end alone is nobody leaving', async () => {
+it('A scope tells first what aborted it; its end alone is no departure of its client', async () => {
   const { job } = setUp();
   const [left, ended] = [scopeOf(job()), scopeOf(job())];
   left.abort('first');
@@ -245,7 +245,7 @@ it('a scope says first what aborted it; its end alone is nobody leaving', async 
   expect([ended.signal.aborted, ended.hasClientLeft]).toEqual([true, false]);
 });
 
-describe('whenever a job ends as it is granted what it asked for', () => {
+describe('A job that ends as it is granted what it asked for', () => {
   /** Whether what is told is held. An `await` takes one turn more, in which it may have ended: only `run` has none. */
   const kinds: readonly (readonly [string, () => Promise<boolean>, keys: number, late: number])[] = [
     ['acquire', async () => (await lock.acquire('a')).isHeld(), 1, 1],
@@ -255,7 +255,7 @@ describe('whenever a job ends as it is granted what it asked for', () => {
     ['runAll', () => lock.runAll(['a', 'b'], (hold) => hold.isHeld()), 2, 0],
   ];
 
-  it.each(kinds)('%s tells of no hold that was given back', async (_, call, keys, late) => {
+  it.each(kinds)('%s reports no hold that was released', async (_, call, keys, late) => {
     const told: unknown[] = [];
     for (let turns = 0; turns < 20; turns++) {
       const setup = setUp();
@@ -286,17 +286,17 @@ it.each<readonly [string, () => Promise<unknown>]>([
   ['run, whose routine fails', () => lock.run('a', () => Promise.reject(new Error('routine')))],
   ['runAll', () => lock.runAll(['a', 'b'], () => 'done')],
   ['runAll, whose routine fails', () => lock.runAll(['a', 'b'], () => Promise.reject(new Error('routine')))],
-])('the end of a job is not put off by a %s that has ended', async (_, call) => {
+])('The end of a job is not delayed by a %s that has ended', async (_, call) => {
   const own = setUp().job();
   await own.in(call).catch(() => {});
   scopeOf(own).end();
   expect(scopeOf(own).isOver).toBe(true);
 });
 
-describe('who waits in a scope', () => {
+describe('Waiters in a scope', () => {
   const name = lockName('key');
 
-  it('for a handler gives up when the client leaves; the handler itself waits on', async () => {
+  it('A waiter for a handler gives up when the client leaves; the handler itself waits on', async () => {
     const setup = setUp();
     await taken(setup);
     const scope = new Scope(runtimeOf(setup.locks), 'request', {});
@@ -313,7 +313,7 @@ describe('who waits in a scope', () => {
     expect(code.error).toBeInstanceOf(LockScopeError);
   });
 
-  it('for a handler gives up at the end of the work, though something is kept beyond it; other work waits on', async () => {
+  it('A waiter for a handler gives up at the end of the work, though something is kept beyond it; other work waits on', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const own = setup.job();
@@ -336,7 +336,7 @@ describe('who waits in a scope', () => {
     expect(code.value?.isHeld()).toBe(false);
   });
 
-  it('leaves nothing in it that is asked to look again, once the wait is over', async () => {
+  it('A waiter leaves nothing in its scope once the wait is over', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const own = setup.job();
@@ -363,7 +363,7 @@ describe('who waits in a scope', () => {
     expect(look).not.toHaveBeenCalled();
   });
 
-  it('is told that the hold was given back, where another branch did that in the turn of the grant', async () => {
+  it('A waiter is told that its hold was released if another branch did that in the turn of the grant', async () => {
     const setup = setUp();
     const own = setup.job();
     setup.locks.on('granted', () => void scopeOf(own).newestHold(name.id)?.release());
@@ -373,15 +373,15 @@ describe('who waits in a scope', () => {
   });
 });
 
-describe('branches of one scope', () => {
-  it('share the owner, and are not isolated from each other', async () => {
+describe('Branches of one scope', () => {
+  it('Branches share the owner, and are not isolated from each other', async () => {
     const { job } = setUp();
     const holds = await job('trace').in(() => Promise.all([1, 2, 3].map(() => lock.acquire('key'))));
     expect(new Set(holds.map((hold) => hold.fence)).size).toBe(1);
     expect(new Set(holds.map((hold) => hold.owner))).toEqual(new Set(['trace']));
   });
 
-  it('that race for a free key all hold it, and it is free after all their releases', async () => {
+  it('Branches that race for a free key all hold it, and it is free after all their releases', async () => {
     const { job, store } = setUp();
     const { in: inJob } = job();
     const holds = await inJob(() => Promise.all([lock.acquire('key'), lock.acquire('key')]));
@@ -393,8 +393,8 @@ describe('branches of one scope', () => {
   });
 });
 
-describe('the async context', () => {
-  it('follows timers, promises and callbacks, and a hold needs none', async () => {
+describe('The async context', () => {
+  it('The async context follows timers, promises and callbacks, and a hold needs none', async () => {
     const { job } = setUp();
     let hold: Hold | undefined;
     const id = await job('trace').in(
@@ -416,7 +416,7 @@ describe('the async context', () => {
 });
 
 describe('traceHeaders', () => {
-  it('makes the callee work for this trace, under the header of its Locks', () => {
+  it('traceHeaders makes the callee work for this trace, under the header of its Locks', () => {
     expect(setUp().job('trace-1').in(traceHeaders)).toEqual({ 'X-Trace-Id': 'trace-1' });
     expect(setUp({ headerName: 'x-request-id' }).job('trace-2').in(traceHeaders)).toEqual({
       'x-request-id': 'trace-2',

@@ -16,8 +16,8 @@ async function secretsOf({ locks, store }: Setup, key: string): Promise<string[]
   return [...holds.flatMap(({ holdId, owner }) => [holdId, owner]), ...processes];
 }
 
-describe('what JSON, logs and copies show', () => {
-  it('of a hold is its key, category, mode, fence and what is left, and neither its owner nor an id', async () => {
+describe('What JSON, logs and copies show', () => {
+  it('A hold shows its key, category, mode, fence and what is left, and neither its owner nor an id', async () => {
     const setup = setUp();
     const hold = await setup.job('secret-trace').in(() => lock.acquire('key', { category: 'orders' }));
     const seen = { key: 'key', category: 'orders', mode: 'write', fence: hold.fence, remainingMs: 9_898 };
@@ -30,7 +30,7 @@ describe('what JSON, logs and copies show', () => {
     expect(shownOf(hold)).not.toContain('secret');
   });
 
-  it('of a batch is the same of each of its holds', async () => {
+  it('A batch shows the same of each of its holds', async () => {
     const setup = setUp();
     const batch = await setup.job('secret-trace').in(() => lock.acquireAll(['a', 'b']));
     expect(JSON.parse(JSON.stringify(batch))).toMatchObject({ key: 'a, b', holds: [{ key: 'a' }, { key: 'b' }] });
@@ -39,7 +39,7 @@ describe('what JSON, logs and copies show', () => {
     for (const secret of secrets) expect(shownOf(batch)).not.toContain(secret);
   });
 
-  it('of a trace is what it holds, and not its id', async () => {
+  it('A trace shows what it holds, and not its id', async () => {
     const setup = setUp();
     const { in: inJob } = setup.job('secret-trace');
     await inJob(() => lock.acquire('key'));
@@ -49,7 +49,7 @@ describe('what JSON, logs and copies show', () => {
     expect(Object.keys(trace)).not.toContain('runtime');
   });
 
-  it('of a `Locks` is its options, without its store, its secrets and the name of its process', async () => {
+  it('A `Locks` shows its options, without its store, its secrets and the name of its process', async () => {
     const setup = setUp({ trust: { secrets: ['a secret of more than 32 characters'], audience: 'orders' } });
     await setup.job().in(() => lock.acquire('key'));
     expect(JSON.parse(JSON.stringify(setup.locks))).toMatchObject({ leaseMs: 10_000, waitMs: 15_000 });

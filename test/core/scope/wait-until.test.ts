@@ -5,7 +5,7 @@ import { coreTests } from '../../support/stores/set-up.ts';
 const setUp = coreTests();
 
 describe('waitUntil', () => {
-  it('postpones the release of its hold, renewed, until the promise has settled; others go', async () => {
+  it('waitUntil postpones the release of its hold, renewed, until the promise has settled; other holds are released', async () => {
     const { job, store, clock } = setUp();
     const own = job();
     const kept = await own.in(() => lock.acquire('kept', { leaseMs: 1_000 }));
@@ -21,7 +21,7 @@ describe('waitUntil', () => {
     expect(await store.remains()).toEqual([]);
   });
 
-  it('waits for the last of several promises, and the scope goes on meanwhile', async () => {
+  it('waitUntil waits for the last of several promises, and the scope goes on meanwhile', async () => {
     const { job, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
@@ -39,7 +39,7 @@ describe('waitUntil', () => {
     expect(own.in(() => currentTrace())?.isOver).toBe(true);
   });
 
-  it('says so where it comes too late, and takes the promise all the same', async () => {
+  it('waitUntil warns if it comes too late, and takes the promise all the same', async () => {
     const setup = setUp();
     const warnings = setup.events('warning');
     const own = setup.job();
@@ -57,7 +57,7 @@ describe('waitUntil', () => {
     [undefined, '`undefined` (undefined)'],
     [async () => {}, 'a value of type function'],
     [5, '`5` (number)'],
-  ])('refuses %p: the work would go on without the lock', async (value, got) => {
+  ])('waitUntil refuses %p: the work would go on without the lock', async (value, got) => {
     const { job } = setUp();
     const work = value as unknown as Promise<void>;
     const refusal = new LockConfigError(`Expected what waitUntil is given to be a promise, got ${got}`);
@@ -69,7 +69,7 @@ describe('waitUntil', () => {
     });
   });
 
-  it('turns a rejection into a warning event, and releases', async () => {
+  it('waitUntil turns a rejection into a warning event, and releases', async () => {
     const { job, clock, events } = setUp();
     const warnings = events('warning');
     const own = job();
@@ -82,7 +82,7 @@ describe('waitUntil', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('that has settled before the end postpones nothing', async () => {
+  it('waitUntil postpones nothing if its promise has settled before the end', async () => {
     const { job, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));
@@ -93,7 +93,7 @@ describe('waitUntil', () => {
     expect(hold.isHeld()).toBe(false);
   });
 
-  it('of a hold that is released by hand does not hold up the end of the scope', async () => {
+  it('waitUntil of a hold that is released by hand does not delay the end of the scope', async () => {
     const { job, clock } = setUp();
     const own = job();
     const hold = await own.in(() => lock.acquire('key'));

@@ -14,7 +14,7 @@ import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '.
 
 const setUp = coreTests();
 
-describe('a key that is none', () => {
+describe('An invalid key', () => {
   const refused: readonly (readonly [string, unknown])[] = [
     ['undefined', undefined],
     ['null', null],
@@ -68,7 +68,7 @@ describe('a key that is none', () => {
     return new RequestGuard(() => keys, {}).enter(request as never, keys);
   }
 
-  it.each(doors)('is refused by %s, with LockKeyError and without a store call', async (_, use) => {
+  it.each(doors)('An invalid key is refused by %s, with LockKeyError and without a store call', async (_, use) => {
     const told: unknown[] = [];
     for (const [name, key] of refused) {
       const { job, store } = setUp();
@@ -85,7 +85,7 @@ it.each([
   ['4 096 bytes', 'x'.repeat(4_096)],
   ['4 096 bytes in 2 048 characters', 'ä'.repeat(2_048)],
   ['a bigint of 4 096 digits', 10n ** 4_095n],
-])('a key of %s is taken, in a category of 256 characters too', async (_, key) => {
+])('A key of %s is accepted, in a category of 256 characters too', async (_, key) => {
   const { job } = setUp();
   expect((await job().in(() => lock.acquire(key))).isHeld()).toBe(true);
   expect((await job().in(() => lock.acquire(key, { category: 'c'.repeat(256) }))).isHeld()).toBe(true);
@@ -118,7 +118,7 @@ describe.each<[string, number, LocksOptions]>([
   ['7', 7, { maxWaitersPerKey: 7 }],
   ['1 000, the default', 1_000, {}],
 ])('maxWaitersPerKey of %s', (_, max, options) => {
-  it('lets exactly as many wait for one key, over two processes, and one more for each that is granted', async () => {
+  it('maxWaitersPerKey lets exactly as many wait for one key, over two processes, and one more for each that is granted', async () => {
     const setup = setUp(options);
     const other = setup.sibling(options);
     const first = await taken(setup);
@@ -146,7 +146,7 @@ describe.each<[string, number, LocksOptions]>([
 ])('maxWaiters of %s', (_, max, options) => {
   // Ten thousand waiters take a while on a busy machine.
   jest.setTimeout(60_000);
-  it('lets exactly as many wait in a process, over all keys, and one more for each that is granted', async () => {
+  it('maxWaiters lets exactly as many wait in a process, over all keys, and one more for each that is granted', async () => {
     const setup = setUp(options);
     const keys = Array.from({ length: Math.ceil(max / 1_000) }, (_, index) => `key ${index}`);
     const holds: Hold[] = [];
@@ -182,7 +182,7 @@ describe.each<[string, number, LocksOptions]>([
   const enter = (depth: number): Promise<number> =>
     lock.run('key', () => (depth === 1 ? getLock('key').holdCount() : enter(depth - 1)));
 
-  it('lets a scope nest exactly as deep, and its outer holds outlive the refusal', async () => {
+  it('maxReentry lets a scope nest exactly as deep, and its outer holds outlive the refusal', async () => {
     const { job, store } = setUp(options);
     const own = job();
     expect(await own.in(() => enter(max))).toBe(max);
@@ -192,7 +192,7 @@ describe.each<[string, number, LocksOptions]>([
     expect(await store.remains()).toEqual([]);
   });
 
-  it('counts what is held now, in this scope and on this key', async () => {
+  it('maxReentry counts what is held now, in this scope and on this key', async () => {
     const { job } = setUp(options);
     const own = job('trace');
     const holds: Hold[] = [];

@@ -19,14 +19,14 @@ function tally(outcomes: readonly Outcome<Hold>[]): typeof none {
 const keys = Array.from({ length: 50 }, (_, index) => `key-${index}`);
 
 describe('maxWaiters', () => {
-  it('lets a burst on free keys through, however many are on their way to the store', async () => {
+  it('maxWaiters lets a burst on free keys through, however many are on their way to the store', async () => {
     const setup = setUp({ maxWaiters: 1 });
     const outcomes = burst(setup, keys);
     await setup.clock.settle();
     expect(tally(outcomes)).toEqual({ ...none, held: 50 });
   });
 
-  it('does not count tries: one that waits still may', async () => {
+  it('maxWaiters does not count tries: one that waits still may', async () => {
     const setup = setUp({ maxWaiters: 1 });
     await taken(setup);
     const answer = setup.store.gate('acquire');
@@ -39,7 +39,7 @@ describe('maxWaiters', () => {
     expect(setup.store.count('release')).toBe(0);
   });
 
-  it('lets no more of a burst on keys that are not free wait, over all keys, and the others leave the queues', async () => {
+  it('maxWaiters lets no more of a burst on taken keys wait, over all keys, and the others leave the queues', async () => {
     const setup = setUp({ maxWaiters: 3 });
     const holds: Hold[] = [];
     for (const key of keys) holds.push(await setup.job().in(() => lock.acquire(key)));

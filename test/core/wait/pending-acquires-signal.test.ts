@@ -5,8 +5,8 @@ import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up
 
 const setUp = coreTests();
 
-describe('a signal', () => {
-  it('that is aborted already refuses even a free key, without a store call', async () => {
+describe('An acquire’s signal', () => {
+  it('A signal that is already aborted refuses even a free key, without a store call', async () => {
     const setup = setUp();
     const reason = new Error('too late');
     const outcome = await queued(setup, { signal: AbortSignal.abort(reason) });
@@ -20,21 +20,24 @@ describe('a signal', () => {
     ['acquire of what it holds', (signal) => lock.acquire('held', { signal })],
     ['run', (signal) => lock.run('key', () => {}, { signal })],
     ['acquireAll', (signal) => lock.acquireAll(['key', 'later'], { signal })],
-  ])('that is aborted already is told of by the event, once, as one that ends a wait (%s)', async (_, call) => {
-    const setup = setUp();
-    const aborted = setup.events('aborted');
-    const job = setup.job('owner');
-    await job.in(() => lock.acquire('held'));
-    const outcome = outcomeOf(job.in(() => call(AbortSignal.abort())));
-    await setup.clock.settle();
-    expect(outcome.error).toBeInstanceOf(LockAbortedError);
-    const { key } = outcome.error as LockAbortedError;
-    const parts = { key, category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
-    expect(aborted).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0 }]);
-    expect(setup.store.count('acquire')).toBe(1);
-  });
+  ])(
+    'A signal that is already aborted is reported by the event, once, like one that ends a wait (%s)',
+    async (_, call) => {
+      const setup = setUp();
+      const aborted = setup.events('aborted');
+      const job = setup.job('owner');
+      await job.in(() => lock.acquire('held'));
+      const outcome = outcomeOf(job.in(() => call(AbortSignal.abort())));
+      await setup.clock.settle();
+      expect(outcome.error).toBeInstanceOf(LockAbortedError);
+      const { key } = outcome.error as LockAbortedError;
+      const parts = { key, category: undefined, mode: 'write', owner: 'owner', traceId: 'owner' };
+      expect(aborted).toEqual([{ ...parts, holdId: expect.any(String), waitedMs: 0 }]);
+      expect(setup.store.count('acquire')).toBe(1);
+    },
+  );
 
-  it('ends the wait, and its waiter leaves the queue', async () => {
+  it('A signal ends the wait, and its waiter leaves the queue', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
     const hold = await taken(setup);
@@ -49,7 +52,7 @@ describe('a signal', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted while the store is asked gives back what it granted', async () => {
+  it('A signal that is aborted during the store call releases what it granted', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const open = setup.store.gate('acquire');
@@ -62,7 +65,7 @@ describe('a signal', () => {
   });
 
   it.each(['subscribe', 'acquire'] as const)(
-    'that is aborted before the store has answered to %s is told of by the event, as one that ends a wait',
+    'A signal that is aborted before the store has answered %s is reported by the event, like one that ends a wait',
     async (operation) => {
       const setup = setUp();
       const [aborted, granted] = [setup.events('aborted'), setup.events('granted')];
@@ -80,7 +83,7 @@ describe('a signal', () => {
     },
   );
 
-  it('of a call that a close refuses is told of by no event', async () => {
+  it('A signal of a call that a close refuses is reported by no event', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
     const controller = new AbortController();
@@ -95,7 +98,7 @@ describe('a signal', () => {
     expect(aborted).toEqual([]);
   });
 
-  it('that is aborted while the store puts the waiter into the queue ends the wait at once', async () => {
+  it('A signal that is aborted while the store queues the waiter ends the wait at once', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();
@@ -109,7 +112,7 @@ describe('a signal', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('that is aborted in the turn of the grant leaves nothing held', async () => {
+  it('A signal that is aborted in the turn of the grant leaves nothing held', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const controller = new AbortController();
@@ -123,7 +126,7 @@ describe('a signal', () => {
   });
 
   it.each(['waiting', 'aborted', 'timeout'] as const)(
-    'that a listener of `%s` aborts ends the wait once',
+    'A signal that a listener of `%s` aborts ends the wait once',
     async (event) => {
       const setup = setUp();
       const hold = await taken(setup);
@@ -147,7 +150,7 @@ describe('a signal', () => {
     },
   );
 
-  it('that is aborted while its process subscribes lets nothing be sent', async () => {
+  it('A signal that is aborted while its process subscribes lets nothing be sent', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const open = setup.store.gate('subscribe');
@@ -159,7 +162,7 @@ describe('a signal', () => {
     expect(setup.store.calls.map(({ operation }) => operation)).toEqual(['subscribe']);
   });
 
-  it('that is aborted after the grant takes nothing away, and no listener is left on it', async () => {
+  it('A signal that is aborted after the grant takes nothing away, and no listener stays on it', async () => {
     const setup = setUp();
     const controller = new AbortController();
     const added = jest.spyOn(controller.signal, 'addEventListener');
@@ -175,7 +178,7 @@ describe('a signal', () => {
   });
 
   it.each([['acquire' as const], ['tryAcquire' as const]])(
-    'of a job that is over already refuses even a free key, and the event tells of it (%s)',
+    'A signal of a job that is over refuses even a free key, and the event reports it (%s)',
     async (call) => {
       const setup = setUp();
       const aborted = setup.events('aborted');
@@ -189,7 +192,7 @@ describe('a signal', () => {
     },
   );
 
-  it('of the job ends the wait, when the job is over', async () => {
+  it('A job’s signal ends the wait when the job is over', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const job = setup.job();
@@ -203,10 +206,10 @@ describe('a signal', () => {
   });
 });
 
-describe('many who listen to one signal', () => {
+describe('Many waiters with one signal', () => {
   const count = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 
-  it('are told by one listener, which stays until the last of them has gone, and comes again with the next one', () => {
+  it('Many waiters with one signal share one listener, which stays until the last has gone, and returns with the next', () => {
     const { signal } = new AbortController();
     const [first, second] = [onAbort(signal, jest.fn()), onAbort(signal, jest.fn())];
     expect(count(signal)).toBe(1);
@@ -223,7 +226,7 @@ describe('many who listen to one signal', () => {
     expect(count(signal)).toBe(0);
   });
 
-  it('are told though others have gone, those too who came after all had gone', () => {
+  it('Many waiters with one signal are all told if others have gone, even those that came after all had gone', () => {
     const [controller, told, gone] = [new AbortController(), jest.fn(), jest.fn()];
     const { signal } = controller;
     onAbort(signal, gone)();

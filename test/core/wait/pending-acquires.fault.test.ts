@@ -4,8 +4,8 @@ import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
-describe('a grant', () => {
-  it('at the instant of the timeout is handed on, and nobody holds two', async () => {
+describe('A grant at a bad moment', () => {
+  it('A grant at the instant of the timeout is handed over, and nobody holds two', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const late = await queued(setup, { waitMs: 1_000 });
@@ -17,7 +17,7 @@ describe('a grant', () => {
     expect(next.state).toBe('fulfilled');
   });
 
-  it('whose message comes after the timeout is handed on', async () => {
+  it('A grant whose message comes after the timeout is handed over', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -33,7 +33,7 @@ describe('a grant', () => {
     expect(next.state).toBe('fulfilled');
   });
 
-  it('that overtakes the reply to its own acquire is kept until that reply', async () => {
+  it('A grant that overtakes the reply to its own acquire is kept until that reply', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -49,7 +49,7 @@ describe('a grant', () => {
     expect(setup.store.count('acquire')).toBe(acquires);
   });
 
-  it('that overtakes the reply to its own acquire is kept, though one of another key overtakes its own later', async () => {
+  it('A grant that overtakes its reply is kept, even if one of another key overtakes its own later', async () => {
     const setup = setUp();
     const own = setup.sibling().job();
     const keys = ['a', 'b'] as const;
@@ -68,7 +68,7 @@ describe('a grant', () => {
     expect(setup.store.count('acquire')).toBe(acquires);
   });
 
-  it('in the late answer to a release is used', async () => {
+  it('A grant in the late reply to a release is used', async () => {
     const setup = setUp({ claimMs: 9_000, pollMs: 60_000 });
     const first = await taken(setup);
     const waiter = await queued(setup, { waitMs: 60_000 });
@@ -82,7 +82,7 @@ describe('a grant', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('that overtook a reply which never comes is given back', async () => {
+  it('A grant that overtook a reply which never comes is released', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -94,7 +94,7 @@ describe('a grant', () => {
     expect(await setup.store.remains()).toEqual([]);
   });
 
-  it('to who gave up long ago, of which the store never heard, is given back at once', async () => {
+  it('A grant to an acquire that gave up long ago, of which the store never heard, is released at once', async () => {
     const setup = setUp({ leaseMs: 1_000 });
     const other = setup.sibling();
     const first = await taken(other);
@@ -109,7 +109,7 @@ describe('a grant', () => {
     expect(next.value?.isHeld()).toBe(true);
   });
 
-  it('with less than a third of its claim left is asked for before it is used', async () => {
+  it('A grant with less than a third of its claim left is confirmed with the store before it is used', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
     const other = setup.sibling();
     const first = await taken(other);
@@ -129,7 +129,7 @@ describe('a grant', () => {
     expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(200);
   });
 
-  it('whose claim has lapsed is not used: its waiter queues again', async () => {
+  it('A grant whose claim has lapsed is not used: its waiter queues again', async () => {
     const setup = setUp({ claimMs: 900, pollMs: 60_000, storeTimeoutMs: 50_000 });
     const other = setup.sibling();
     const first = await taken(other);
@@ -147,7 +147,7 @@ describe('a grant', () => {
     expect(waiter.value?.fence).toBeGreaterThan(second.value!.fence);
   });
 
-  it('is never held for longer than its claim after it was received, whatever its end says', async () => {
+  it('A grant is never held for longer than its claim after it was received, whatever its end says', async () => {
     const setup = setUp({ claimMs: 900 });
     await taken(setup, { leaseMs: 60_000 });
     const holdIds: string[] = [];
@@ -163,7 +163,7 @@ describe('a grant', () => {
     await setup.clock.advance(10);
   });
 
-  it('whose end is not a number is asked for, and not used', async () => {
+  it('A grant whose end is not a number is confirmed with the store, and not used', async () => {
     const setup = setUp();
     await taken(setup);
     const waiter = await queued(setup);
@@ -175,7 +175,7 @@ describe('a grant', () => {
     expect(setup.store.count('acquire')).toBe(acquires + 1);
   });
 
-  it('for somebody unknown changes nothing', async () => {
+  it('A grant for an unknown waiter changes nothing', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const waiter = await queued(setup);
@@ -186,7 +186,7 @@ describe('a grant', () => {
     expect([waiter.state, hold.isHeld()]).toEqual(['pending', true]);
   });
 
-  it('that comes twice is one hold', async () => {
+  it('A grant that comes twice is one hold', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -207,7 +207,7 @@ describe('a grant', () => {
   });
 });
 
-it('a reply that says that a waiter was queued, after that was given up, queues nobody', async () => {
+it('A reply that queues a waiter that has given up queues nothing', async () => {
   const setup = setUp();
   const waiting = setup.events('waiting');
   await taken(setup.sibling());
@@ -224,7 +224,7 @@ it('a reply that says that a waiter was queued, after that was given up, queues 
 it.each([
   ['undone where a copy of it may still arrive', true],
   ['not undone where none can', false],
-])('an acquire that is refused is %s', async (_, mayArriveLater) => {
+])('An acquire that is refused is %s', async (_, mayArriveLater) => {
   const setup = setUp();
   await taken(setup);
   const acquire = setup.store.acquire.bind(setup.store);
@@ -239,8 +239,8 @@ it.each([
   expect(releases.map((call) => call.holdId)).toEqual(mayArriveLater ? [holdId] : []);
 });
 
-describe('messages that get lost', () => {
-  it('are made up for by the poll', async () => {
+describe('Messages that get lost', () => {
+  it('A lost message is replaced by the poll', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -253,7 +253,7 @@ describe('messages that get lost', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('are found at once after a resubscribe', async () => {
+  it('A lost message is found at once after a resubscription', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -267,7 +267,7 @@ describe('messages that get lost', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('of several waiters of one process are found by one call each poll', async () => {
+  it('Lost messages of several waiters of one process are found by one call each poll', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     for (let n = 0; n < 10; n++) await queued(setup);
@@ -278,7 +278,7 @@ describe('messages that get lost', () => {
     expect(polls).toBeLessThanOrEqual(7);
   });
 
-  it('are found sooner where the holder has little left: a dead holder costs its lease, not a poll more', async () => {
+  it('A lost message is found sooner if the holder has little left: a dead holder costs its lease, not a poll more', async () => {
     const setup = setUp({ pollMs: 10_000 });
     await taken(setup.sibling(), { leaseMs: 300, renew: false });
     setup.store.always('release', { kind: 'lostCall' });
@@ -288,8 +288,8 @@ describe('messages that get lost', () => {
   });
 });
 
-describe('a store that forgot everything', () => {
-  it('is told of all waiters again, also where its answer to the first of them was lost', async () => {
+describe('A store that forgot everything', () => {
+  it('A store that forgot everything is told of all waiters again, even if its reply to the first of them was lost', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiters = [await queued(setup, { waitMs: 60_000 }), await queued(setup, { waitMs: 60_000 })];
@@ -300,7 +300,7 @@ describe('a store that forgot everything', () => {
     expect((await setup.store.inspect('key')).waiters).toHaveLength(waiters.length);
   });
 
-  it('is told of all waiters again, and none is left behind', async () => {
+  it('A store that forgot everything is told of all waiters again, and none is left behind', async () => {
     const setup = setUp({ waitMs: 60_000 });
     const first = await taken(setup, { leaseMs: 60_000 });
     const waiters = [];

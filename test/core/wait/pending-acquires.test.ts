@@ -4,8 +4,8 @@ import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up
 
 const setUp = coreTests();
 
-describe('waiters', () => {
-  it('are granted in the order in which they came, one at a time', async () => {
+describe('Waiters', () => {
+  it('Waiters are granted in the order in which they came, one at a time', async () => {
     const setup = setUp();
     const order: number[] = [];
     const first = await taken(setup);
@@ -24,7 +24,7 @@ describe('waiters', () => {
     expect(order).toEqual(Array.from({ length: 20 }, (_, n) => n));
   });
 
-  it('are not overtaken by a newcomer, not by one who only tries either', async () => {
+  it('Waiters are not overtaken by a newcomer, not by a try either', async () => {
     const setup = setUp();
     const { store } = setup;
     const first = await taken(setup);
@@ -42,7 +42,7 @@ describe('waiters', () => {
     expect(newcomer.state).toBe('fulfilled');
   });
 
-  it('of two processes are granted in turn', async () => {
+  it('Waiters of two processes are granted in turn', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(setup);
@@ -62,7 +62,7 @@ describe('waiters', () => {
     }
   });
 
-  it('of one trace are granted together', async () => {
+  it('Waiters of one trace are granted together', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const a = outcomeOf(setup.job('trace').in(() => lock.acquire('key')));
@@ -75,7 +75,7 @@ describe('waiters', () => {
   });
 });
 
-it('an acquire is sent in the turn in which it is asked for, once its process has subscribed', async () => {
+it('An acquire is sent in the turn of its call once its process has subscribed', async () => {
   const setup = setUp();
   await taken(setup, {});
   const { in: inJob } = setup.job();
@@ -86,7 +86,7 @@ it('an acquire is sent in the turn in which it is asked for, once its process ha
 });
 
 describe('waitMs', () => {
-  it('is longer by default than the lease: a waiter gets the key of a holder whose process died', async () => {
+  it('waitMs is longer by default than the lease: a waiter gets the key of a holder whose process died', async () => {
     const setup = setUp();
     const { leaseMs } = setup.locks.settings;
     const dead = {
@@ -105,7 +105,7 @@ describe('waitMs', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('0 answers at once and leaves nothing in the queue', async () => {
+  it('waitMs 0 returns at once and leaves nothing in the queue', async () => {
     const setup = setUp();
     const hold = await taken(setup);
     const outcome = await queued(setup, { waitMs: 0 });
@@ -117,7 +117,7 @@ describe('waitMs', () => {
     expect(setup.store.count('release')).toBe(1);
   });
 
-  it('counts from the call on, and not from the answer that it must wait', async () => {
+  it('waitMs counts from the call on, and not from the reply that queued it', async () => {
     const setup = setUp();
     await taken(setup);
     setup.store.next('acquire', { kind: 'lateReply', ms: 1_500 });
@@ -126,7 +126,7 @@ describe('waitMs', () => {
     expect(outcome.error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', waitedMs: 5_000 });
   });
 
-  it('is how long the wait lasts; the error tells that, and when to come back', async () => {
+  it('waitMs is how long the wait lasts; the error tells that, and when to come back', async () => {
     const setup = setUp();
     const timeouts = setup.events('timeout');
     await taken(setup, { leaseMs: 20_000, renew: false });
@@ -145,7 +145,7 @@ describe('waitMs', () => {
     expect(setup.store.calls.at(-1)?.operation).toBe('release');
   });
 
-  it('Infinity waits without an end, and starts no timer that is too long for Node', async () => {
+  it('waitMs Infinity waits without an end, and starts no timer that is too long for Node', async () => {
     const setup = setUp({ maxHoldMs: 2 ** 31 - 1 });
     const hold = await taken(setup);
     const started = jest.spyOn(setup.clock, 'after');
@@ -158,7 +158,7 @@ describe('waitMs', () => {
     expect(outcome.state).toBe('fulfilled');
   });
 
-  it('is over with the grant: no timeout is told afterwards', async () => {
+  it('waitMs is over with the grant: no timeout is reported afterwards', async () => {
     const setup = setUp();
     const timeouts = setup.events('timeout');
     const first = await taken(setup);
@@ -169,7 +169,7 @@ describe('waitMs', () => {
     expect(timeouts).toEqual([]);
   });
 
-  it('of one that gives up lets the next move up', async () => {
+  it('A waiter whose waitMs ends lets the next one move up', async () => {
     const setup = setUp();
     const first = await taken(setup);
     const short = await queued(setup, { waitMs: 100 });
@@ -181,7 +181,7 @@ describe('waitMs', () => {
     expect(long.state).toBe('fulfilled');
   });
 
-  it('ends although the machine slept, by the wall clock', async () => {
+  it('waitMs ends although the machine slept, by the wall clock', async () => {
     const setup = setUp();
     await taken(setup, { renew: false });
     const outcome = await queued(setup, { waitMs: 5_000 });
@@ -191,7 +191,7 @@ describe('waitMs', () => {
   });
 });
 
-describe('the caps', () => {
+describe('The limits of waiting', () => {
   it('maxWaitersPerKey refuses one more in the queue of a key', async () => {
     const setup = setUp({ maxWaitersPerKey: 2 });
     await taken(setup);
@@ -204,7 +204,7 @@ describe('the caps', () => {
     expect(elsewhere.state).toBe('fulfilled');
   });
 
-  it('maxWaiters counts who waits now, not who has waited', async () => {
+  it('maxWaiters counts the present waiters, not the past ones', async () => {
     const setup = setUp({ maxWaiters: 2 });
     for (let n = 0; n < 5; n++) {
       const hold = await taken(setup);
@@ -231,7 +231,7 @@ describe('the caps', () => {
     expect(timeouts).toEqual([]);
   });
 
-  it('maxWaiters refuses no free key, no call of the holder in another scope, and no try', async () => {
+  it('maxWaiters refuses no free key, no acquire of the holder in another scope, and no try', async () => {
     const setup = setUp({ maxWaiters: 1 });
     await setup.job('holder').in(() => lock.acquire('key'));
     await queued(setup);

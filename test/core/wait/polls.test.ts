@@ -15,8 +15,8 @@ async function asksDuring({ store }: Setup, happening: () => Promise<unknown>): 
   return store.count('acquire') - before;
 }
 
-describe('the polls of a key', () => {
-  it('come every `pollMs`, the first as late as the others', async () => {
+describe('The polls of a key', () => {
+  it('Polls come every `pollMs`, the first one after `pollMs`, too', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const startMs = setup.clock.now().monoMs;
@@ -28,7 +28,7 @@ describe('the polls of a key', () => {
   it.each([
     [0, [750, 1_500, 2_250, 3_000]],
     [1, [1_250, 2_500, 3_750]],
-  ])('are jittered by a quarter of `pollMs` to both sides: %d', async (jitter, due) => {
+  ])('Polls are jittered by a quarter of `pollMs` to both sides: %d', async (jitter, due) => {
     const setup = setUp();
     setup.clock.nextJitter = jitter;
     await taken(setup.sibling());
@@ -38,7 +38,7 @@ describe('the polls of a key', () => {
     expect(asksSince(setup, startMs).slice(0, due.length)).toEqual(due);
   });
 
-  it('have `pollMs` to be answered, and then the next one comes in its time', async () => {
+  it('Polls have `pollMs` to be answered, and then the next one comes in its time', async () => {
     const setup = setUp({ storeTimeoutMs: 10_000 });
     const failures = setup.events('storeError');
     await taken(setup.sibling());
@@ -55,7 +55,7 @@ describe('the polls of a key', () => {
   it.each([
     [{}, 5_000],
     [{ pollMs: 100, storeTimeoutMs: 50 }, 350],
-  ])('keep the process live for three of them and the deadline of a call: %p', async (options, livenessMs) => {
+  ])('Polls keep the process live for three of them and the deadline of a call: %p', async (options, livenessMs) => {
     const setup = setUp(options);
     await taken(setup.sibling());
     await queued(setup);
@@ -66,7 +66,7 @@ describe('the polls of a key', () => {
     for (const { terms } of asks.slice(1)) expect(terms).toMatchObject({ livenessMs });
   });
 
-  it('are not put off by those who come meanwhile', async () => {
+  it('Polls are not put off by newcomers', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const oldest = await queued(setup);
@@ -80,7 +80,7 @@ describe('the polls of a key', () => {
     expect(oldest.state).toBe('pending');
   });
 
-  it('go on where it is waited for again, after nobody did', async () => {
+  it('Polls begin again if the key is waited for again', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     await queued(setup, { waitMs: 100 });
@@ -92,7 +92,7 @@ describe('the polls of a key', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('leave no timer behind where the wait has ended: by its time, and by the poll itself', async () => {
+  it('Polls leave no timer if the wait has ended: by its time, or by the poll itself', async () => {
     const setup = setUp();
     const { clock, store } = setup;
     const other = setup.sibling();
@@ -113,7 +113,7 @@ describe('the polls of a key', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('are one call at a time, also where the stream was interrupted meanwhile', async () => {
+  it('Polls are one call at a time, even if the stream was interrupted meanwhile', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     await queued(setup);
@@ -128,7 +128,7 @@ describe('the polls of a key', () => {
     expect(await asksDuring(setup, () => setup.clock.advance(5_000))).toBe(5);
   });
 
-  it('are one call each, also of one that is granted what a lost message told', async () => {
+  it('Polls are one call each, also if one is granted what a lost message said', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiters = [await queued(setup), await queued(setup), await queued(setup)];
@@ -138,7 +138,7 @@ describe('the polls of a key', () => {
     expect(waiters.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending']);
   });
 
-  it('are one call each while the store fails, and one more once it is back', async () => {
+  it('Polls are one call each while the store fails, and one more once it is back', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 60_000 });
     for (let n = 0; n < 4; n++) await queued(setup, { waitMs: 60_000 });
@@ -148,7 +148,7 @@ describe('the polls of a key', () => {
     expect(await asksDuring(setup, () => setup.clock.advance(5_000))).toBe(5 + 1);
   });
 
-  it('tell a store that has lost its data of all who wait, in their order', async () => {
+  it('Polls tell a store that has lost its data of all waiters, in their order', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const ids: (string | undefined)[] = [];
@@ -162,7 +162,7 @@ describe('the polls of a key', () => {
     expect((await setup.store.inspect('key')).waiters.map(({ holdId }) => holdId)).toEqual(ids);
   });
 
-  it('keep the place of their waiters, though one is lost and the next comes late', async () => {
+  it('Polls keep the place of their waiters, even if one is lost and the next comes late', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -178,7 +178,7 @@ describe('the polls of a key', () => {
     expect([waiter.state, behind.state]).toEqual(['fulfilled', 'pending']);
   });
 
-  it('grant for what is left, counted from before the call', async () => {
+  it('Polls grant for what is left, counted from before the call', async () => {
     const setup = setUp({ claimMs: 900 });
     const first = await taken(setup.sibling());
     const waiter = await queued(setup, { renew: false });
@@ -191,7 +191,7 @@ describe('the polls of a key', () => {
     expect(waiter.value?.remainingMs()).toBeCloseTo(890 * 0.99 - 2 - 400);
   });
 
-  it('grant nothing, and end nothing, where the claim was over when they were answered', async () => {
+  it('Polls grant nothing, and end nothing, if the claim was over when they were answered', async () => {
     const setup = setUp({ claimMs: 300 });
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -205,7 +205,7 @@ describe('the polls of a key', () => {
     expect(waiter.value?.isHeld()).toBe(true);
   });
 
-  it('that are answered after the wait has ended do nothing more', async () => {
+  it('Polls that are answered after the wait has ended do nothing more', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiter = await queued(setup, { waitMs: 1_500 });
@@ -217,8 +217,8 @@ describe('the polls of a key', () => {
   });
 });
 
-describe('a grant by message', () => {
-  it('is used at once, however long its waiter has waited: its end goes by the last poll', async () => {
+describe('A grant by message', () => {
+  it('A grant by message is used at once, however long its waiter has waited: its end counts from the last poll', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling(), { maxHoldMs: 1_000_000 });
     const waiter = await queued(setup, { waitMs: 1_000_000 });
@@ -231,7 +231,7 @@ describe('a grant by message', () => {
     expect(asks).toBe(0);
   });
 
-  it('of a short claim is used at once, too', async () => {
+  it('A grant by message with a short claim is used at once, too', async () => {
     const setup = setUp({ claimMs: 3_000 });
     const first = await taken(setup.sibling());
     const waiter = await queued(setup, { leaseMs: 500 });
@@ -244,8 +244,8 @@ describe('a grant by message', () => {
   });
 });
 
-describe('when to come back', () => {
-  it('goes by the turns that were over here, before any poll tells of them', async () => {
+describe('When to come back', () => {
+  it('Retry-After counts the turns that ended here, before any poll reports them', async () => {
     const setup = setUp({ pollMs: 60_000 });
     const holder = await taken(setup);
     await queued(setup);
@@ -257,7 +257,7 @@ describe('when to come back', () => {
     expect(last.error).toMatchObject({ retryAfterMs: 9_000 });
   });
 
-  it('takes those who are granted together for one turn', async () => {
+  it('Retry-After takes those that are granted together for one turn', async () => {
     const setup = setUp({ pollMs: 60_000 });
     const holder = await taken(setup);
     const acquire = () => lock.acquire('key');
@@ -272,7 +272,7 @@ describe('when to come back', () => {
     expect(last.error).toMatchObject({ retryAfterMs: 9_000 });
   });
 
-  it('goes by those turns also for who finds the queue full', async () => {
+  it('Retry-After counts those turns also for an acquire that finds the queue full', async () => {
     const setup = setUp({ pollMs: 60_000, maxWaitersPerKey: 2 });
     const holder = await taken(setup);
     await queued(setup);

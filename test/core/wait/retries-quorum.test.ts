@@ -41,8 +41,8 @@ function takeTurns(processes: readonly Setup[], turns: number, holdMs: number) {
   return { fences, all: outcomeOf(Promise.all(all)) };
 }
 
-describe('a wait for a lock on a quorum', () => {
-  it('ends within 10 ms of the release, with one try for the messages of all nodes', async () => {
+describe('A wait for a lock on a quorum', () => {
+  it('A wait ends within 10 ms of the release, with one try for the messages of all nodes', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -56,7 +56,7 @@ describe('a wait for a lock on a quorum', () => {
     expect(nodes[0]?.count('acquire')).toBe(count + 1);
   });
 
-  it('has an end for everybody in two processes, one at a time, with rising fences', async () => {
+  it('Waits in two processes all end, one holder at a time, with rising fences', async () => {
     const setup = setUp();
     const { fences, all } = takeTurns([setup, setup.sibling()], 10, 20);
     await setup.clock.advance(5_000);
@@ -66,7 +66,7 @@ describe('a wait for a lock on a quorum', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
   });
 
-  it('goes on while a node is down, and when it is back', async () => {
+  it('A wait goes on while a node is down, and when it is back', async () => {
     const setup = setUp();
     const { fences, all } = takeTurns([setup, setup.sibling()], 10, 20);
     await setup.clock.advance(100);
@@ -79,7 +79,7 @@ describe('a wait for a lock on a quorum', () => {
     expect(fences).toHaveLength(20);
   });
 
-  it('lasts on while no quorum can be had, ends when it is back, and tells of the nodes at its timeout', async () => {
+  it('A wait lasts while no quorum can be had, ends when it is back, and names the nodes at its timeout', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling(), { leaseMs: 60_000 });
     const [hasty, patient] = [await queued(setup, { waitMs: 2_000 }), await queued(setup)];
@@ -94,7 +94,7 @@ describe('a wait for a lock on a quorum', () => {
     expect(patient.state).toBe('fulfilled');
   });
 
-  it('is overtaken by re-entry from the other process', async () => {
+  it('A wait is overtaken by re-entry from the other process', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const outer = await setup.job('trace').in(() => lock.acquire('key'));
@@ -105,7 +105,7 @@ describe('a wait for a lock on a quorum', () => {
     expect(stranger.state).toBe('pending');
   });
 
-  it('leaves nothing on any node when it times out', async () => {
+  it('A wait leaves nothing on any node when it times out', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiter = await queued(setup, { waitMs: 500 });

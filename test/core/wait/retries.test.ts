@@ -39,8 +39,8 @@ const acquires = ({ store }: Setup) => store.calls.filter(({ operation }) => ope
 const triesSince = (setup: Setup, startMs: number) =>
   acquires(setup).flatMap(({ atMs }) => (atMs > startMs ? [atMs - startMs] : []));
 
-describe('where the store has no queue, an acquire that is refused', () => {
-  it('waits, and is granted soon after the release', async () => {
+describe('An acquire that a store without a queue refuses', () => {
+  it('A refused acquire waits, and is granted soon after the release', async () => {
     const setup = setUp();
     const waitings = setup.events('waiting');
     const first = await taken(setup.sibling());
@@ -54,7 +54,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(waiter.value?.fence).toBeGreaterThan(first.fence);
   });
 
-  it('is told so at once when it does not wait', async () => {
+  it('A refused acquire is told so at once if it does not wait', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     expect((await queued(setup, { waitMs: 0 })).error).toBeInstanceOf(LockTimeoutError);
@@ -65,7 +65,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(acquires(setup)).toHaveLength(5);
   });
 
-  it('is granted by a try of its own where the message is lost', async () => {
+  it('A refused acquire is granted by a try of its own if the message is lost', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -75,7 +75,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(waiter.state).toBe('fulfilled');
   });
 
-  it('tries after pauses with full jitter, which grow up to `pollMs`', async () => {
+  it('A refused acquire tries after pauses with full jitter, which grow up to `pollMs`', async () => {
     const setup = setUp({ pollMs: 500 });
     await taken(setup.sibling());
     await queued(setup);
@@ -93,7 +93,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(setup.store.count('inspect')).toBe(0);
   });
 
-  it('tries soon after a message in place of at the end of the pause, and soon after the next one again', async () => {
+  it('A refused acquire tries soon after a message, and soon after the next one again', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     await queued(setup);
@@ -125,7 +125,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(waiter.state).toBe('fulfilled');
   });
 
-  it('rejects after `waitMs`, and leaves nothing in the store', async () => {
+  it('A refused acquire rejects after `waitMs`, and leaves nothing in the store', async () => {
     const setup = setUp();
     const timeouts = setup.events('timeout');
     await taken(setup.sibling());
@@ -139,7 +139,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(acquires(setup)).toHaveLength(count);
   });
 
-  it('gives back what a try is granted after it gave up', async () => {
+  it('A refused acquire releases what a try is granted after it gave up', async () => {
     const setup = setUp({ storeTimeoutMs: 2_000 });
     const granted = setup.events('granted');
     const first = await taken(setup.sibling());
@@ -158,7 +158,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(granted).toEqual([]);
   });
 
-  it('ends with its signal, and with the locks', async () => {
+  it('A refused acquire ends with its signal, and with the locks', async () => {
     const setup = setUp();
     const aborted = setup.events('aborted');
     await taken(setup.sibling());
@@ -175,7 +175,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(two.error).toBeInstanceOf(LocksClosedError);
   });
 
-  it('waits on through failures of the store, and tells of them at its end', async () => {
+  it('A refused acquire waits on through failures of the store, and reports them at its end', async () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     const first = await taken(setup.sibling());
@@ -192,7 +192,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(patient.state).toBe('fulfilled');
   });
 
-  it('goes by its pauses while the store fails, though the lease was almost over before', async () => {
+  it('A refused acquire keeps its pauses while the store fails, even if the lease was almost over before', async () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     await taken(setup.sibling({ leaseMs: 10_000 }), { renew: false });
@@ -204,7 +204,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(errors.length).toBeLessThan(6);
   });
 
-  it('waits on where the store does not answer, and uses an answer that comes late', async () => {
+  it('A refused acquire waits on if the store does not answer, and uses a late reply', async () => {
     const setup = setUp({ storeTimeoutMs: 500 });
     const errors = setup.events('storeError');
     const first = await taken(setup.sibling());
@@ -220,7 +220,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(29_698 - 2_000);
   });
 
-  it('fails where the store says that it had cancelled the call', async () => {
+  it('A refused acquire fails if the store says that it had cancelled the call', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiter = await queued(setup);
@@ -229,7 +229,7 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(waiter.error).toBeInstanceOf(LockStoreError);
   });
 
-  it('is told to come back later by each that is before it', async () => {
+  it('A refused acquire is told to come back later by each waiter that is before it', async () => {
     const setup = setUp();
     await taken(setup.sibling(), { leaseMs: 12_000, renew: false });
     const waiters = [await queued(setup, { waitMs: 100 }), await queued(setup, { waitMs: 100 })];
@@ -238,13 +238,13 @@ describe('where the store has no queue, an acquire that is refused', () => {
     expect(second).toBe(2 * first);
   });
 
-  it('is not even told to wait where its first call fails', async () => {
+  it('An acquire whose first call fails does not wait', async () => {
     const setup = setUp();
     setup.store.next('acquire', down);
     expect((await queued(setup)).error).toBeInstanceOf(LockStoreError);
   });
 
-  it('is one too many beyond `maxWaitersPerKey`, of those in its process', async () => {
+  it('An acquire beyond `maxWaitersPerKey` of its process is refused', async () => {
     const setup = setUp({ maxWaitersPerKey: 2 });
     await taken(setup.sibling());
     const waiters = [await queued(setup), await queued(setup), await queued(setup)];
@@ -263,8 +263,8 @@ describe('where the store has no queue, an acquire that is refused', () => {
   });
 });
 
-describe('where the store has no queue, those of one process that wait for a key', () => {
-  it('have it in their order', async () => {
+describe('The waiters of one process for a key in a store without a queue', () => {
+  it('The waiters of one process get the key in their order', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiters = [await queued(setup), await queued(setup), await queued(setup)];
@@ -276,7 +276,7 @@ describe('where the store has no queue, those of one process that wait for a key
     }
   });
 
-  it('ask by the oldest alone; a newcomer does not ask, and does not overtake', async () => {
+  it('The waiters of one process try by the oldest alone; a newcomer does not try, and does not overtake', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const waiters = [await queued(setup), await queued(setup), await queued(setup)];
@@ -290,7 +290,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect([...waiters, newcomer].map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending', 'pending']);
   });
 
-  it('begin with short pauses anew when one of them was granted', async () => {
+  it('The waiters of one process begin with short pauses anew when one of them was granted', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const [second, third] = [await queued(setup), await queued(setup)];
@@ -303,7 +303,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(third.state).toBe('fulfilled');
   });
 
-  it('ask by the next when the oldest gives up', async () => {
+  it('The waiters of one process try by the next when the oldest gives up', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     await queued(setup, { waitMs: 100 });
@@ -314,7 +314,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(next.state).toBe('fulfilled');
   });
 
-  it('ask once for all the messages of a release, and once more for one that comes while they ask', async () => {
+  it('The waiters of one process try once for all the messages of a release, and once more for one that comes meanwhile', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup, { waitMs: 60_000 });
@@ -341,7 +341,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(acquires(setup)).toHaveLength(count + 3);
   });
 
-  it('ask by one call at a time, also where the stream was interrupted meanwhile', async () => {
+  it('The waiters of one process try by one call at a time, even if the stream was interrupted meanwhile', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup);
@@ -353,7 +353,7 @@ describe('where the store has no queue, those of one process that wait for a key
     open();
   });
 
-  it('do not look at the holders while the store fails, and tell of a look that failed', async () => {
+  it('The waiters of one process do not inspect the holders while the store fails, and report an inspection that failed', async () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     await taken(setup.sibling());
@@ -370,7 +370,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(setup.store.count('inspect')).toBe(looks);
   });
 
-  it('look again where a look was not answered in time, and tell of that', async () => {
+  it('The waiters of one process inspect again if the reply came too late, and report that', async () => {
     const setup = setUp({ pollMs: 60_000, storeTimeoutMs: 500 });
     const errors = setup.events('storeError');
     await taken(setup.sibling());
@@ -384,7 +384,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(setup.store.count('inspect')).toBe(2);
   });
 
-  it('ask in time, though the messages do not end', async () => {
+  it('The waiters of one process try in time, even if the messages do not end', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup, { waitMs: 60_000 });
@@ -398,7 +398,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(acquires(setup).length).toBeGreaterThan(count + 2);
   });
 
-  it('are not disturbed by other keys', async () => {
+  it('The waiters of one process are not disturbed by other keys', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup);
@@ -409,7 +409,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(acquires(setup)).toHaveLength(count);
   });
 
-  it('are overtaken by one whose owner holds the key: in this process, in another, and though it came first', async () => {
+  it('The waiters of one process are overtaken by one whose owner holds the key: in this process, in another, and even if it came first', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const outer = await other.job('trace').in(() => lock.acquire('key'));
@@ -422,7 +422,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(stranger.state).toBe('pending');
   });
 
-  it('are overtaken by an earlier waiter whose owner was granted the key elsewhere', async () => {
+  it('The waiters of one process are overtaken by an earlier waiter whose owner was granted the key elsewhere', async () => {
     const setup = setUp();
     const other = setup.sibling();
     const first = await taken(other);
@@ -437,7 +437,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(stranger.state).toBe('pending');
   });
 
-  it('are granted together where they have one owner', async () => {
+  it('The waiters of one process are granted together if they have one owner', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
     const mine = [1, 2].map(() => outcomeOf(setup.job('trace').in(() => lock.acquire('key'))));
@@ -451,7 +451,7 @@ describe('where the store has no queue, those of one process that wait for a key
     expect(stranger.state).toBe('pending');
   });
 
-  it('look at the holders once for all who come at once, and once more for those who come meanwhile', async () => {
+  it('The waiters of one process inspect the holders once for all that come at once, and once more for those that come meanwhile', async () => {
     const setup = setUp({ pollMs: 60_000 });
     await taken(setup.sibling());
     await queued(setup);

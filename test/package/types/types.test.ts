@@ -9,6 +9,6 @@ it.each<[string, string, string[]]>([
   ['with the plain strict mode', 'tsconfig.json', plainStrict],
   ['with experimentalDecorators and their metadata', legacy, []],
   ['with experimentalDecorators, their metadata and the plain strict mode', legacy, plainStrict],
-])('the types of guards and of `@Locked` let right code compile, and refuse mistakes, %s', (_, config, flags) => {
+])('The types of guards and of `@Locked` let right code compile, and refuse mistakes, %s', (_, config, flags) => {
   runBinary('tsc', ['-p', join(__dirname, config), ...flags]);
 });
