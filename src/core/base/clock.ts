@@ -28,13 +28,26 @@ export interface Clock {
 /** The longest delay that Node's timers take without wrapping around. */
 export const maxTimerMs: number = 2 ** 31 - 1;
 
+/** An object without a closure: each waiter has one. */
+class SystemTimer implements Timer {
+  readonly #timeout: NodeJS.Timeout;
+
+  constructor(timeout: NodeJS.Timeout) {
+    this.#timeout = timeout;
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timeout);
+  }
+}
+
 /** The real clock. */
 export const systemClock: Clock = {
   now: () => ({ monoMs: performance.now(), wallMs: Date.now() }),
   after(ms, run, isAwaited = false) {
     const timeout = setTimeout(run, Math.min(Math.max(ms, 0), maxTimerMs));
     if (!isAwaited) timeout.unref();
-    return { cancel: () => clearTimeout(timeout) };
+    return new SystemTimer(timeout);
   },
   randomId: pooledIds(),
   jitter: Math.random,

@@ -4,7 +4,7 @@ import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
-import { type EventSource, eventOf } from '../model/events.ts';
+import { eventOf } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
@@ -15,9 +15,9 @@ import { ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
-import type { AcquireCallbacks, Cancellation } from '../wait/task.ts';
+import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel } from './acquire-channel.ts';
-import { emitFailure, outcomeOf } from './outcome.ts';
+import { emitFailure, type Failure, type Outcome, outcomeOf } from './outcome.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -57,91 +57,122 @@ export function acquire(
     if (asked.mode === 'read') assertModes(runtime.client.capabilities, name.key);
     if (runtime.acquires.isClosed) throw new LocksClosedError({ key: name.key });
   } catch (error) {
-    emitFailure(runtime, sourceOf(scope, name, asked), runtime.clock.now(), error);
+    emitFailure(runtime.events, new Acquisition(scope, name, asked, cancellation), outcomeOf(error), error);
     throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  const acquisition = { scope, name, settings, cancellation, joined: entered, firstCallTimeoutMs };
-  return acquireChannel.hasSubscribers ? acquireTraced(acquisition, as) : acquireFromStore(acquisition);
+  const acquisition = new Acquisition(scope, name, settings, cancellation, entered, firstCallTimeoutMs);
+  if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, as);
+  runtime.acquires.acquire(acquisition);
+  return acquisition.result.now;
 }
 
-/** One acquire that asks the store. */
-interface Acquisition {
-  readonly scope: Scope;
+function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
+  const { locks, acquires } = acquisition.work.runtime;
+  const { waitMs } = acquisition;
+  const message: AcquireMessage = { locks: locks as Locks, ...eventOf(acquisition), caller, waitMs };
+  acquisition.message = message;
+  return acquireChannel.tracePromise(async () => {
+    acquires.acquire(acquisition);
+    return acquisition.result.now;
+  }, message);
+}
+
+/** One acquire that asks the store. Ten thousand of these may wait: one object each, without closures. */
+class Acquisition implements AcquireTask {
+  readonly work: Scope;
   readonly name: LockName;
   readonly settings: AcquireSettings & AcquireTarget;
   readonly cancellation: Cancellation;
   /** The read hold that the acquire joins as a writer. */
   readonly joined: Grant | undefined;
   readonly firstCallTimeoutMs: number | undefined;
-}
+  readonly request: HoldRequest;
+  readonly startedAt: Instant;
+  readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
+  /** What subscribers of the tracing channel are given. */
+  message: AcquireMessage | undefined;
 
-function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
-  const { scope, name, settings } = acquisition;
-  const { locks } = scope.runtime;
-  const source = sourceOf(scope, name, settings);
-  const message: AcquireMessage = { locks: locks as Locks, ...eventOf(source), caller, waitMs: settings.waitMs };
-  return acquireChannel.tracePromise(async () => acquireFromStore(acquisition, source, message), message);
-}
+  constructor(
+    scope: Scope,
+    name: LockName,
+    settings: AcquireSettings & AcquireTarget,
+    cancellation: Cancellation,
+    joined?: Grant,
+    firstCallTimeoutMs?: number,
+  ) {
+    this.work = scope;
+    this.name = name;
+    this.settings = settings;
+    this.cancellation = cancellation;
+    this.joined = joined;
+    this.firstCallTimeoutMs = firstCallTimeoutMs;
+    this.request = requestOf(scope, name, settings);
+    this.startedAt = scope.runtime.clock.now();
+    this.message = undefined;
+  }
 
-function acquireFromStore(
-  { scope, name, settings, cancellation, joined, firstCallTimeoutMs }: Acquisition,
-  source: AcquireSource = sourceOf(scope, name, settings),
-  message?: AcquireMessage,
-): MaybePromise<ScopedHold> {
-  const { runtime } = scope;
-  const startedAt = runtime.clock.now();
-  const result = new Deferred<ScopedHold>(false);
-  const fail = (error: Error, wasBusy?: boolean): void => {
-    if (message !== undefined) {
-      message.outcome = wasBusy ? 'refused' : outcomeOf(error);
-      message.waitedMs = wholeMs(runtime.clock.now(), startedAt);
+  get key(): string {
+    return this.name.key;
+  }
+
+  get category(): string | undefined {
+    return this.name.category;
+  }
+
+  get traceId(): string {
+    return this.work.traceId;
+  }
+
+  get leaseMs(): number {
+    return this.settings.leaseMs;
+  }
+
+  get waitMs(): number {
+    return this.settings.waitMs;
+  }
+
+  get waitedMs(): number {
+    return wholeMs(this.work.runtime.clock.now(), this.startedAt);
+  }
+
+  onQueued(): void {
+    if (this.message !== undefined) this.message.wasQueued = true;
+  }
+
+  onGranted(granted: Granted): void {
+    const first = firstHold(this, granted);
+    this.#report('granted');
+    if (this.message !== undefined) this.message.fence = granted.fence;
+    const lost = this.joined && lossOf(this.work, this.joined);
+    if (lost === undefined) this.result.resolve(first);
+    else {
+      // Others may have written since it read.
+      first.startRelease();
+      this.result.reject(lost);
     }
-    result.reject(error);
-    emitFailure(runtime, source, startedAt, error, wasBusy);
-  };
-  const callbacks: AcquireCallbacks = {
-    onGranted: (granted) => {
-      const first = firstHold(scope, settings, name, source.request, granted, startedAt);
-      if (message !== undefined) {
-        message.outcome = 'granted';
-        message.fence = granted.fence;
-        message.waitedMs = wholeMs(runtime.clock.now(), startedAt);
-      }
-      const lost = joined && lossOf(scope, joined);
-      if (lost === undefined) result.resolve(first);
-      else {
-        // Others may have written since it read.
-        first.startRelease();
-        result.reject(lost);
-      }
-    },
-    onRefused: (retryAfterMs) => fail(new LockTimeoutError({ key: name.key, waitedMs: 0, retryAfterMs }), true),
-    onFailed: fail,
-  };
-  const { leaseMs, waitMs } = settings;
-  const { key, category, traceId, request } = source;
-  // A literal, not a spread: ten thousand of these may wait.
-  runtime.acquires.acquire({
-    key,
-    category,
-    traceId,
-    request,
-    leaseMs,
-    waitMs,
-    startedAt,
-    firstCallTimeoutMs,
-    work: scope,
-    cancellation,
-    callbacks,
-    onQueued:
-      message &&
-      (() => {
-        message.wasQueued = true;
-      }),
-  });
-  return result.now;
+  }
+
+  onRefused(retryAfterMs: number): void {
+    this.#fail(new LockTimeoutError({ key: this.key, waitedMs: 0, retryAfterMs }), 'refused');
+  }
+
+  onFailed(error: Error): void {
+    this.#fail(error, outcomeOf(error));
+  }
+
+  #fail(error: Error, outcome: Failure): void {
+    this.#report(outcome);
+    this.result.reject(error);
+    emitFailure(this.work.runtime.events, this, outcome, error);
+  }
+
+  #report(outcome: Outcome): void {
+    if (this.message === undefined) return;
+    this.message.outcome = outcome;
+    this.message.waitedMs = this.waitedMs;
+  }
 }
 
 /** As `acquire` without a wait, but returns undefined if the key is not free. */
@@ -163,14 +194,6 @@ export function tryAcquire(
   );
 }
 
-/** The parts of one acquire that its calls and its events need. */
-type AcquireSource = EventSource & { readonly request: HoldRequest };
-
-function sourceOf(scope: Scope, name: LockName, settings: AcquireSettings & AcquireTarget): AcquireSource {
-  const { key, category } = name;
-  return { key, category, traceId: scope.traceId, request: requestOf(scope, name, settings) };
-}
-
 function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
   const { clock, process, settings: defaults } = scope.runtime;
   return {
@@ -185,17 +208,10 @@ function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & A
 }
 
 /** The first hold of a scope on what the store granted. */
-function firstHold(
-  scope: Scope,
-  settings: AcquireSettings & AcquireTarget,
-  name: LockName,
-  request: HoldRequest,
-  granted: Granted,
-  startedAt: Instant,
-): ScopedHold {
+function firstHold(acquisition: Acquisition, granted: Granted): ScopedHold {
+  const { work: scope, name, request, settings, traceId } = acquisition;
   const { clock, events, grants } = scope.runtime;
   const createController = (): ScopedController => new ScopedController(scope);
-  const { traceId } = scope;
   const grant = new Grant({ clock, createController, name, traceId, request, settings, granted });
   grant.addHold(settings.leaseMs, settings.renew);
   const first = new ScopedHold(grant, scope, settings.renew);
@@ -204,7 +220,7 @@ function firstHold(
   if (events.has('granted')) {
     const { key, category, fence } = grant;
     const { mode, owner, holdId } = request;
-    const waitedMs = wholeMs(clock.now(), startedAt);
+    const { waitedMs } = acquisition;
     events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
   }
   const { otherHolds = 0 } = granted;

@@ -13,6 +13,9 @@ export class ScopeCancellation implements Cancellation {
   readonly #scope: Scope;
   readonly #signal: AbortSignal | undefined;
   readonly #isForGuard: boolean;
+  /** While a wait listens. */
+  #check: (() => void) | undefined;
+  #unsubscribe: (() => void) | undefined;
 
   constructor(key: string, scope: Scope, signal: AbortSignal | undefined, isForGuard: boolean) {
     this.#key = key;
@@ -39,16 +42,18 @@ export class ScopeCancellation implements Cancellation {
     return this.error ?? (stopped && new LockAbortedError(stopped));
   }
 
-  listen(onCancel: (error: Error) => void): () => void {
+  listen(onCancel: (error: Error) => void): void {
     const check = (): void => {
       const error = this.waitError;
       if (error !== undefined) onCancel(error);
     };
-    const unsubscribeSignal = this.#signal && onAbort(this.#signal, check);
-    const unsubscribeScope = this.#scope.onChange(check);
-    return () => {
-      unsubscribeSignal?.();
-      unsubscribeScope();
-    };
+    this.#check = check;
+    this.#unsubscribe = this.#signal && onAbort(this.#signal, check);
+    this.#scope.listen(check);
+  }
+
+  unlisten(): void {
+    this.#unsubscribe?.();
+    if (this.#check !== undefined) this.#scope.unlisten(this.#check);
   }
 }

@@ -200,13 +200,14 @@ export class Scope implements Trace {
     else if (at >= 0) this.#holds.splice(at, 1);
   }
 
-  /** Calls `listener` when the client has left, the work has ended or the scope is over. Returns the function that unsubscribes. */
-  onChange(listener: () => void): () => void {
+  /** Calls `listener` when the client has left, the work has ended or the scope is over. */
+  listen(listener: () => void): void {
     this.#listeners ??= new Set();
-    const listeners = this.#listeners.add(listener);
-    return () => {
-      listeners.delete(listener);
-    };
+    this.#listeners.add(listener);
+  }
+
+  unlisten(listener: () => void): void {
+    this.#listeners?.delete(listener);
   }
 
   /** Postpones the automatic release of a hold until the returned function is called. */
@@ -269,12 +270,13 @@ export class Scope implements Trace {
     if (signals.length === 0) return;
     this.#stopSignals = signals;
     const unsubscribes = signals.map((signal) => onAbort(signal, () => this.abort(signal.reason)));
-    const unsubscribe = this.onChange(() => {
+    const unsubscribe = (): void => {
       // Work that `waitUntil` postpones can be stopped, too.
       if (!this.isStopped && !this.isOver) return;
-      unsubscribe();
+      this.unlisten(unsubscribe);
       for (const each of unsubscribes) each();
-    });
+    };
+    this.listen(unsubscribe);
     const aborted = signals.find((signal) => signal.aborted);
     if (aborted !== undefined) this.abort(aborted.reason);
   }

@@ -2,17 +2,25 @@ import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from 
 import type { ReplyTimestamp } from '../client/granted.ts';
 import type { LockStoreError } from '../model/errors.ts';
 import type { AcquireReply } from '../model/store.ts';
-import { type Positioned, QueueProgress, retryAfterMs } from './retry-after.ts';
+import { type Positioned, QueueProgress, retryAfterMs, type Turn } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';
 
 /** An acquire on its way. Its state goes one way: pending, waiting, gone. */
-export interface Waiter extends Positioned {
+export class Waiter implements Positioned {
   readonly task: AcquireTask;
-  state: 'pending' | 'waiting' | 'gone';
-  /** Ends the wait: clears its timer, unsubscribes, and takes it out of the process's queue. */
-  leave: (() => void) | undefined;
+  /** Whether it may wait: too many others may wait already. The key may still be free, or held by its owner. */
+  readonly mayWait: boolean;
+  state: 'pending' | 'waiting' | 'gone' = 'pending';
   /** Its queue, once a reply said that it is queued. */
-  queue: WaitQueue | undefined;
+  queue: WaitQueue | undefined = undefined;
+  turn: Turn | undefined = undefined;
+  /** Ends the wait in time. */
+  timer: Timer | undefined = undefined;
+
+  constructor(task: AcquireTask, mayWait: boolean) {
+    this.task = task;
+    this.mayWait = mayWait;
+  }
 }
 
 /** A store's reply for a key that is not free. */

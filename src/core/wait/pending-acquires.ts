@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant, lastedMs, maxTimerMs, type Timer } from '../base/clock.ts';
+import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -10,7 +10,7 @@ import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { type NotFree, type Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
 import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
@@ -68,15 +68,9 @@ export class PendingAcquires {
   /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
   acquire(task: AcquireTask): void {
     const { startedAt } = task;
-    const waiter: Waiter = {
-      task: task.waitMs > 0 && this.#isFull ? withoutWait(task) : task,
-      state: 'pending',
-      leave: undefined,
-      queue: undefined,
-      turn: undefined,
-    };
+    const waiter = new Waiter(task, task.waitMs > 0 && !this.#isFull);
     this.inFlight.begin();
-    if (waiter.task.waitMs === 0) this.#begin(waiter, startedAt);
+    if (!waiter.mayWait) this.#begin(waiter, startedAt);
     // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
     else if (this.#subscription.isInForce) this.#begin(waiter, startedAt);
@@ -131,16 +125,18 @@ export class PendingAcquires {
 
   /** Asks the store; or, if it has no queue, stands behind the waiters of this process. */
   #begin(waiter: Waiter, sent: Instant): void {
-    const { task } = waiter;
+    const { task, mayWait } = waiter;
     const { id } = task.request;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
       if (waiter.state !== 'pending') return;
-      const asQueued = task.waitMs > 0 ? this.#strategy.asQueued?.(reply, this.#queues.get(id)) : undefined;
+      const asQueued = mayWait ? this.#strategy.asQueued?.(reply, this.#queues.get(id)) : undefined;
       this.#onFirstReply(waiter, asOf, asQueued ?? reply);
     };
-    if (task.waitMs > 0 && this.#strategy.joinLine?.(this.#queues.get(id), onReply)) return;
+    if (mayWait && this.#strategy.joinLine?.(this.#queues.get(id), onReply)) return;
     const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
-    this.#access.client.acquire('acquire', task, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
+    const call =
+      mayWait || task.waitMs === 0 ? task : { key: task.key, request: task.request, leaseMs: task.leaseMs, waitMs: 0 };
+    this.#access.client.acquire('acquire', call, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
   }
 
   /** How long the first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
@@ -158,7 +154,8 @@ export class PendingAcquires {
   }
 
   #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
-    const { key, callbacks, request, leaseMs } = waiter.task;
+    const { task } = waiter;
+    const { key, request, leaseMs } = task;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
@@ -171,8 +168,9 @@ export class PendingAcquires {
       // A copy of the call may come yet: it would be granted, and nobody would know.
       if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
-      if (reply.status === 'refused') callbacks.onRefused(retryAfterRefusal(reply, queue));
-      else callbacks.onFailed(refusal(waiter, reply, queue));
+      if (reply.status !== 'refused') task.onFailed(refusal(waiter, reply, queue));
+      else if (task.waitMs > 0) task.onFailed(tooManyWaiters(key));
+      else task.onRefused(retryAfterRefusal(reply, queue));
     }
   }
 
@@ -185,18 +183,11 @@ export class PendingAcquires {
       return;
     }
     waiter.state = 'waiting';
-    waiter.task.onQueued?.();
+    waiter.task.onQueued();
     this.#waiters.set(request.holdId, waiter);
-    const queue = this.#queues.join(waiter, sent, reply);
-    const timer = this.#startTimer(queue, waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
-    const unsubscribe = cancellation.listen((error) => this.#fail(waiter, error));
-    waiter.leave = () => {
-      timer.cancel();
-      unsubscribe();
-      this.#waiters.delete(request.holdId);
-      this.#deadlocks.forget(waiter);
-      this.#queues.leave(queue, waiter);
-    };
+    this.#queues.join(waiter, sent, reply);
+    this.#startTimer(waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
+    cancellation.listen((error) => this.#fail(waiter, error));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     const early = this.#early.take(request.holdId);
     if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
@@ -206,15 +197,12 @@ export class PendingAcquires {
   }
 
   /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
-  #startTimer(queue: WaitQueue, waiter: Waiter, leftMs: number): Timer {
-    const { clock } = this.#access;
-    if (leftMs < Number.POSITIVE_INFINITY) return clock.after(leftMs, () => this.#timeOut(queue, waiter), true);
-    const start = (): Timer => clock.after(maxTimerMs, again, true);
-    const again = (): void => {
-      timer = start();
+  #startTimer(waiter: Waiter, leftMs: number): void {
+    const onDue = (): void => {
+      if (leftMs > maxTimerMs) this.#startTimer(waiter, leftMs - maxTimerMs);
+      else this.#timeOut(waiter);
     };
-    let timer = start();
-    return { cancel: () => timer.cancel() };
+    waiter.timer = this.#access.clock.after(Math.min(leftMs, maxTimerMs), onDue, true);
   }
 
   #grant(waiter: Waiter, granted: Granted): void {
@@ -223,22 +211,28 @@ export class PendingAcquires {
     this.#end(waiter);
     // A hold that was only tried for must hear of a forced release, too.
     if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
-    waiter.task.callbacks.onGranted(granted);
+    waiter.task.onGranted(granted);
   }
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: a release undoes either.
-    const { key, request, leaseMs, callbacks } = waiter.task;
+    const { key, request, leaseMs } = waiter.task;
     const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
     if (wasSent) this.#releases.releaseInBackground({ key, request, leaseMs: mayLastMs });
-    callbacks.onFailed(error);
+    waiter.task.onFailed(error);
   }
 
   #end(waiter: Waiter): void {
     waiter.state = 'gone';
-    waiter.leave?.();
+    if (waiter.queue !== undefined) {
+      waiter.timer?.cancel();
+      waiter.task.cancellation.unlisten();
+      this.#waiters.delete(waiter.task.request.holdId);
+      this.#deadlocks.forget(waiter);
+      this.#queues.leave(waiter.queue, waiter);
+    }
     this.inFlight.end();
   }
 
@@ -246,11 +240,12 @@ export class PendingAcquires {
     return this.#waiters.size >= this.#access.settings.maxWaiters;
   }
 
-  #timeOut(queue: WaitQueue, waiter: Waiter): void {
-    const waitedMs = lastedMs(this.#access.clock.now(), waiter.task.startedAt);
-    const retryAfterMs = queue.retryAfterMs(waiter);
+  #timeOut(waiter: Waiter): void {
+    const { queue, task } = waiter;
+    const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
+    const retryAfterMs = queue?.retryAfterMs(waiter) ?? 0;
     // A process that could not ask can't say that another owner holds the key.
-    this.#fail(waiter, queue.fault ?? new LockTimeoutError({ key: waiter.task.key, waitedMs, retryAfterMs }));
+    this.#fail(waiter, queue?.fault ?? new LockTimeoutError({ key: task.key, waitedMs, retryAfterMs }));
   }
 
   /** A grant that came by message, or in the reply to another call. */
@@ -273,10 +268,4 @@ interface HolderListener {
   onTaken(holdId: string): void;
   /** From here on, `onTaken` tells. What was taken before is not known. */
   onSubscribed(): void;
-}
-
-/** When too many acquires wait, a key may still be free, or held by the same owner. */
-function withoutWait(task: AcquireTask): AcquireTask {
-  const { key, callbacks } = task;
-  return { ...task, waitMs: 0, callbacks: { ...callbacks, onRefused: () => callbacks.onFailed(tooManyWaiters(key)) } };
 }

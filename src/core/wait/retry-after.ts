@@ -21,7 +21,7 @@ export interface Positioned {
   turn?: Turn | undefined;
 }
 
-interface Turn {
+export interface Turn {
   /** How many turns were over when it came. */
   readonly from: number;
   /** The number of its own turn. */

@@ -2,7 +2,10 @@ import type { Instant } from '../base/clock.ts';
 import type { Granted } from '../client/granted.ts';
 import type { AcquireCall } from '../client/store-client.ts';
 
-/** One acquire on its way to the store. */
+/**
+ * One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once; synchronously, if the
+ * store returns no promise.
+ */
 export interface AcquireTask extends AcquireCall {
   readonly startedAt: Instant;
   readonly category: string | undefined;
@@ -11,13 +14,8 @@ export interface AcquireTask extends AcquireCall {
   readonly firstCallTimeoutMs?: number | undefined;
   readonly work: Work;
   readonly cancellation: Cancellation;
-  readonly callbacks: AcquireCallbacks;
   /** Called if it must wait in the queue. */
-  readonly onQueued?: (() => void) | undefined;
-}
-
-/** One of these is called, once; synchronously, if the store returns no promise. */
-export interface AcquireCallbacks {
+  onQueued(): void;
   onGranted(granted: Granted): void;
   /** Not free, and not waited for. `retryAfterMs` is when another try is worth it. */
   onRefused(retryAfterMs: number): void;
@@ -38,6 +36,7 @@ export interface Cancellation {
   readonly error: Error | undefined;
   /** The error to give up a wait with now, if there is one: a job that was told to stop does not wait, either. */
   readonly waitError: Error | undefined;
-  /** Calls `onCancel` once a wait must end. Returns the function that unsubscribes. */
-  listen(onCancel: (error: Error) => void): () => void;
+  /** Calls `onCancel` once a wait must end, until `unlisten`. It has one listener. */
+  listen(onCancel: (error: Error) => void): void;
+  unlisten(): void;
 }

@@ -341,26 +341,21 @@ describe('Waiters in a scope', () => {
     const first = await taken(setup);
     const own = setup.job();
     const scope = scopeOf(own);
-    let watching = 0;
-    const onChange = scope.onChange.bind(scope);
-    scope.onChange = (look) => {
-      watching += 1;
-      const unwatch = onChange(look);
-      return () => {
-        watching -= 1;
-        unwatch();
-      };
-    };
+    const listening = new Set<() => void>();
+    jest.spyOn(scope, 'listen').mockImplementation((listener) => void listening.add(listener));
+    jest.spyOn(scope, 'unlisten').mockImplementation((listener) => void listening.delete(listener));
     const waiter = outcomeOf(own.in(() => lock.acquire('key')));
     await setup.clock.settle();
-    expect(watching).toBe(1);
+    expect(listening.size).toBe(1);
     await first.release();
     await setup.clock.settle();
-    expect([waiter.state, watching]).toEqual(['fulfilled', 0]);
-    const look = jest.fn();
-    scope.onChange(look)();
+    expect([waiter.state, listening.size]).toEqual(['fulfilled', 0]);
+    jest.restoreAllMocks();
+    const listener = jest.fn();
+    scope.listen(listener);
+    scope.unlisten(listener);
     scope.end();
-    expect(look).not.toHaveBeenCalled();
+    expect(listener).not.toHaveBeenCalled();
   });
 
   it('A waiter is told that its hold was released if another branch did that in the turn of the grant', async () => {

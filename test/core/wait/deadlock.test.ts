@@ -1,7 +1,7 @@
 import { DeadlockError, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import { Deadlocks } from '../../../src/core/wait/deadlock.ts';
-import type { Waiter } from '../../../src/core/wait/local-queue.ts';
+import { Waiter } from '../../../src/core/wait/local-queue.ts';
 import type { AcquireTask } from '../../../src/core/wait/task.ts';
 import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
@@ -565,12 +565,8 @@ describe('who can be in no ring pays nothing', () => {
       work: { traceId: 'own', blockedOwners: ['own'] },
       startedAt: clock.now(),
     };
-    const waiter: Waiter = {
-      task: task as AcquireTask,
-      state: 'waiting',
-      leave: undefined,
-      queue: undefined,
-    };
+    const waiter = new Waiter(task as AcquireTask, true);
+    waiter.state = 'waiting';
     deadlocks.look(waiter);
     await clock.settle();
     for (let n = 0; n < 3; n++) deadlocks.forget(waiter);
