@@ -1,43 +1,78 @@
 import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
 
+type Hold = WaitReply['holds'][number];
+
+/** A wait, as the store told of it: since when it stands in its queue, and who holds the key. */
+export interface KnownWait {
+  readonly edge: WaitEdge;
+  readonly sinceMs: number;
+  readonly holds: readonly Hold[];
+}
+
 /** One wait of a cycle, and the hold that it waits for. */
 export interface Link {
   readonly edge: WaitEdge;
   readonly sinceMs: number;
-  readonly hold: WaitReply['holds'][number];
+  readonly hold: Hold;
 }
 
 /** A search ends at so many owners: a longer or wider cycle is not found. */
 const maxOwners = 64;
-/** So many waits are looked up at once, if the branches of a few owners have very many. */
+/** So many waits of one level are looked up, if the branches of a few owners have very many. */
 const maxWaits = 256;
 
 /**
- * Searches for a cycle in which all other waits were queued before `own`, the wait of `owners`, and returns it from there
- * on. All lookups of one level travel together. The links of the cycle need not have stood at the same time.
+ * Reads what the holders of a lock wait for, and the holders of that, and so on, by owner. All reads of one level travel
+ * together. What it returns need not have been there at the same time.
  */
-export async function findCycle(
-  store: EdgeStore,
-  own: WaitEdge,
-  owners: readonly string[],
-): Promise<readonly Link[] | undefined> {
-  const { sinceMs, holds } = await store.wait(own.request);
-  if (sinceMs === undefined) return undefined;
-  const seen = new Set(owners);
-  // A wait for its own owner is no wait for others: an acquire with `owner: 'hold'` means to wait for its own trace.
-  let paths = unseen(holds, seen).map((hold) => [{ edge: own, sinceMs, hold }]);
-  while (paths.length > 0) {
-    const waits = await waitsOf(store, paths);
-    const replies = await Promise.all(waits.map(({ edge }) => store.wait(edge.request)));
-    paths = [];
-    for (const [index, { edge, path }] of waits.entries()) {
+export async function readWaits(store: EdgeStore, holds: readonly Hold[]): Promise<Map<string, KnownWait[]>> {
+  const waits = new Map<string, KnownWait[]>();
+  const seen = new Set<string>();
+  let owners = unseen(holds, seen).map(({ owner }) => owner);
+  while (owners.length > 0) {
+    const edges = await Promise.all(
+      owners.map(async (owner) => (await store.of(owner)).map((edge) => ({ owner, edge }))),
+    );
+    const steps = edges.flat().slice(0, maxWaits);
+    const replies = await Promise.all(steps.map(({ edge }) => store.wait(edge.request)));
+    owners = [];
+    for (const [index, { owner, edge }] of steps.entries()) {
       const reply = replies[index] as WaitReply;
-      const since = reply.sinceMs;
-      if (since === undefined || !isBefore(since, edge, sinceMs, own)) continue;
-      const closing = reply.holds.find((hold) => owners.includes(hold.owner));
-      if (closing !== undefined) return [...path, { edge, sinceMs: since, hold: closing }];
-      for (const hold of unseen(reply.holds, seen)) paths.push([...path, { edge, sinceMs: since, hold }]);
+      // A wait that is over makes no cycle.
+      if (reply.sinceMs === undefined) continue;
+      waits.set(owner, [...(waits.get(owner) ?? []), { edge, sinceMs: reply.sinceMs, holds: reply.holds }]);
+      owners.push(...unseen(reply.holds, seen).map((hold) => hold.owner));
     }
+  }
+  return waits;
+}
+
+/**
+ * Searches what is known for a cycle in which all other waits were queued before `own`, the wait of `owners`, and returns it
+ * from there on. The links of the cycle need not have stood at the same time.
+ */
+export function findCycle(
+  own: KnownWait,
+  owners: readonly string[],
+  waits: ReadonlyMap<string, readonly KnownWait[]>,
+): readonly Link[] | undefined {
+  const seen = new Set(owners);
+  const { edge, sinceMs } = own;
+  // A wait for its own owner is no wait for others: an acquire with `owner: 'hold'` means to wait for its own trace.
+  let paths: readonly Link[][] = unseen(own.holds, seen).map((hold) => [{ edge, sinceMs, hold }]);
+  while (paths.length > 0) {
+    const longer: Link[][] = [];
+    for (const path of paths) {
+      const next = waits.get((path.at(-1) as Link).hold.owner) ?? [];
+      for (const wait of next.filter((other) => isBefore(other, own))) {
+        const closing = wait.holds.find((hold) => owners.includes(hold.owner));
+        if (closing !== undefined) return [...path, { edge: wait.edge, sinceMs: wait.sinceMs, hold: closing }];
+        for (const hold of unseen(wait.holds, seen)) {
+          longer.push([...path, { edge: wait.edge, sinceMs: wait.sinceMs, hold }]);
+        }
+      }
+    }
+    paths = longer;
   }
   return undefined;
 }
@@ -47,24 +82,13 @@ export async function stands(store: EdgeStore, cycle: readonly Link[]): Promise<
   const replies = await Promise.all(cycle.map(({ edge }) => store.wait(edge.request)));
   return cycle.every(({ sinceMs, hold }, index) => {
     const reply = replies[index] as WaitReply;
-    const isSame = (other: Link['hold']): boolean => other.holdId === hold.holdId && other.fence === hold.fence;
+    const isSame = (other: Hold): boolean => other.holdId === hold.holdId && other.fence === hold.fence;
     return reply.sinceMs === sinceMs && reply.holds.some(isSame);
   });
 }
 
-interface Step {
-  readonly edge: WaitEdge;
-  readonly path: readonly Link[];
-}
-
-/** The published waits of the owners at the ends of these paths. */
-async function waitsOf(store: EdgeStore, paths: readonly (readonly Link[])[]): Promise<Step[]> {
-  const edges = await Promise.all(paths.map((path) => store.of((path.at(-1) as Link).hold.owner)));
-  return paths.flatMap((path, index) => (edges[index] ?? []).map((edge) => ({ edge, path }))).slice(0, maxWaits);
-}
-
 /** One hold of each owner that was not seen before; marks the owners as seen. */
-function unseen(holds: WaitReply['holds'], seen: Set<string>): Link['hold'][] {
+function unseen(holds: readonly Hold[], seen: Set<string>): Hold[] {
   return holds.filter(({ owner }) => {
     if (seen.has(owner) || seen.size >= maxOwners) return false;
     seen.add(owner);
@@ -72,7 +96,7 @@ function unseen(holds: WaitReply['holds'], seen: Set<string>): Link['hold'][] {
   });
 }
 
-function isBefore(sinceMs: number, edge: WaitEdge, ownSinceMs: number, own: WaitEdge): boolean {
-  if (sinceMs !== ownSinceMs) return sinceMs < ownSinceMs;
-  return edge.request.holdId < own.request.holdId;
+function isBefore(wait: KnownWait, own: KnownWait): boolean {
+  if (wait.sinceMs !== own.sinceMs) return wait.sinceMs < own.sinceMs;
+  return wait.edge.request.holdId < own.edge.request.holdId;
 }

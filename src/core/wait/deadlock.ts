@@ -1,47 +1,87 @@
+import { elapsedMs, type Instant } from '../base/clock.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { DeadlockError } from '../model/errors.ts';
-import type { EdgeStore, WaitEdge } from '../model/store.ts';
-import { findCycle, stands } from './cycle.ts';
-import type { Waiter } from './local-queue.ts';
+import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
+import { findCycle, type KnownWait, readWaits, stands } from './cycle.ts';
+import type { Waiter, WaitQueue } from './local-queue.ts';
 
-/** The edge of a waiter, as the store was told of it. */
-interface PublishedEdge {
+/** A wait of this process, as the store was told of it. */
+interface PublishedWait {
   readonly edge: WaitEdge;
   /** The owners under which it may stand in the store. */
-  readonly owners: Set<string>;
-  isLooking: boolean;
+  readonly told: Set<string>;
+  /** Those under which it does. */
+  confirmed: readonly string[];
+  /** When it must be told again, on the monotonic clock: edges do not last for ever. */
+  dueMs: number;
+  isPublishing: boolean;
 }
 
+/** The search for the waiters of one key. Its times are of the monotonic clock. */
+interface KeySearch {
+  isRunning: boolean;
+  /** Whether a wait was published while it ran. */
+  isDue: boolean;
+  /** Whether a failure was told since the last poll. */
+  isReported: boolean;
+  /** The holds that were seen last. */
+  holds: WaitReply['holds'];
+  /** When a wait was published, or a new hold was seen. */
+  changedMs: number;
+  /** When the last search began that read all. */
+  searchedMs: number;
+  /** Whether it found that the holders wait for nothing. */
+  isLeaf: boolean;
+  /** Counts the searches in which nothing could have changed. */
+  quiet: number;
+}
+
+/** An edge lasts no longer than its wait, and an edge that lasts for longer than this is told again after half of it. */
+const maxEdgeMs = 3_600_000;
+/** Of so many quiet searches, one reads what a holder waits for, in place of who holds the key. */
+const recheckEvery = 8;
+
 /**
- * Finds deadlocks of the waiters here, over all processes. A waiter that others may wait for publishes its edge before it
- * looks, so that the last one of a cycle to publish sees the whole cycle; the others see it when they look again, with each
- * poll. A waiter looks only for cycles in which it was queued last: so each cycle has one victim, without a word between
- * the processes. While the store fails, nothing is found.
+ * Finds deadlocks of the waiters here, over all processes. A waiter that others may wait for publishes its edge before the
+ * search, so that the last one of a cycle to publish sees the whole cycle; the others see it at their next poll. A waiter is
+ * the victim only of cycles in which it was queued last: so each cycle has one victim, without a word between the processes.
+ *
+ * One search at a time serves all waiters of a key. If the holders wait for nothing, a wait that one of them begins later is
+ * queued later, and then it is the later wait that searches. So while no wait was published and no hold came for a while, a
+ * search reads only who holds the key; sometimes, in place of that, what one of the holders waits for, in turn: that may have
+ * been published very late. While the store fails, nothing is found.
  */
 export class Deadlocks {
   readonly #access: StoreAccess;
   readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
-  readonly #published = new Map<Waiter, PublishedEdge>();
+  readonly #published = new Map<Waiter, PublishedWait>();
+  readonly #searches = new WeakMap<WaitQueue, KeySearch>();
 
   constructor(access: StoreAccess, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
     this.#access = access;
     this.#onVictim = onVictim;
   }
 
-  /** Looks whether a waiter is the victim of a deadlock. Costs nothing if nobody can wait for it. */
-  look(waiter: Waiter): void {
-    if (!this.#access.client.capabilities.edges || waiter.state !== 'waiting') return;
+  /** Publishes a wait that has begun, and searches then. Costs nothing if nobody can wait for the waiter. */
+  onWaiting(waiter: Waiter): void {
+    if (waiter.state !== 'waiting' || !this.#access.client.capabilities.edges) return;
     const owners = waiter.task.work.blockedOwners;
-    if (owners.length === 0) return;
-    const published = this.#published.get(waiter) ?? { edge: edgeOf(waiter), owners: new Set(), isLooking: false };
-    if (published.isLooking) return;
-    published.isLooking = true;
-    this.#published.set(waiter, published);
-    this.#search(waiter, published, owners)
-      .catch((error: Error) => this.#report(waiter, error))
-      .finally(() => {
-        published.isLooking = false;
-      });
+    if (owners.length > 0) this.#publish(waiter, owners);
+  }
+
+  /** Publishes what is to be published by now, and searches. */
+  onPolled(queue: WaitQueue): void {
+    if (!this.#access.client.capabilities.edges) return;
+    const search = this.#searches.get(queue);
+    if (search !== undefined) search.isReported = false;
+    for (const waiter of queue.waiters) this.onWaiting(waiter);
+    if (search !== undefined) this.#searchNow(queue);
+  }
+
+  /** The store had lost the wait, and perhaps its edge: it was queued anew. */
+  onRequeued(waiter: Waiter): void {
+    const published = this.#published.get(waiter);
+    if (published !== undefined) published.confirmed = [];
   }
 
   /** The wait is over: its edge is removed. */
@@ -49,28 +89,151 @@ export class Deadlocks {
     const published = this.#published.get(waiter);
     if (published === undefined) return;
     this.#published.delete(waiter);
-    const { edge, owners } = published;
-    for (const owner of owners) this.#edges.clear(owner, edge).catch((error: Error) => this.#report(waiter, error));
+    const { edge, told } = published;
+    for (const owner of told) this.#edges.clear(owner, edge).catch((error: Error) => this.#report(waiter, error));
   }
 
-  async #search(waiter: Waiter, { edge, owners: told }: PublishedEdge, owners: readonly string[]): Promise<void> {
-    const edges = this.#edges;
-    for (const owner of owners) told.add(owner);
-    await Promise.all(owners.map((owner) => edges.set(owner, edge, this.#access.client.livenessMs)));
-    const found = waiter.state === 'waiting' ? await findCycle(edges, edge, owners) : undefined;
+  #publish(waiter: Waiter, owners: readonly string[]): void {
+    const published = this.#published.get(waiter) ?? unpublished(waiter);
+    this.#published.set(waiter, published);
+    const now = this.#access.clock.now();
+    if (now.monoMs >= published.dueMs) published.confirmed = [];
+    if (published.isPublishing || owners.every((owner) => published.confirmed.includes(owner))) return;
+    published.isPublishing = true;
+    const edgeMs = this.#edgeMs(waiter, now);
+    const told = owners.map((owner) => {
+      published.told.add(owner);
+      return this.#edges.set(owner, published.edge, edgeMs + this.#access.client.livenessMs);
+    });
+    Promise.all(told)
+      .then(
+        () => {
+          published.confirmed = owners;
+          published.dueMs = edgeMs < maxEdgeMs ? Number.POSITIVE_INFINITY : now.monoMs + edgeMs / 2;
+          if (waiter.queue === undefined || waiter.state !== 'waiting') return;
+          this.#searchOf(waiter.queue).changedMs = this.#nowMs;
+          this.#searchNow(waiter.queue);
+        },
+        (error: Error) => this.#report(waiter, error),
+      )
+      .finally(() => {
+        published.isPublishing = false;
+      });
+  }
+
+  #edgeMs({ task: { waitMs, startedAt } }: Waiter, now: Instant): number {
+    return Math.ceil(Math.min(maxEdgeMs, Math.max(0, waitMs - elapsedMs(now, startedAt))));
+  }
+
+  /** Searches for all waiters of a key; once more if it is called meanwhile. */
+  #searchNow(queue: WaitQueue): void {
+    const search = this.#searchOf(queue);
+    search.isDue = search.isRunning;
+    if (search.isRunning) return;
+    search.isRunning = true;
+    this.#search(queue, search)
+      .catch((error: Error) => queue.oldest && this.#report(queue.oldest, error))
+      .finally(() => {
+        search.isRunning = false;
+        if (search.isDue) this.#searchNow(queue);
+      });
+  }
+
+  async #search(queue: WaitQueue, search: KeySearch): Promise<void> {
+    const waiters = queue.waiters.filter((waiter) => this.#confirmedOf(waiter).length > 0);
+    const newest = waiters.at(-1);
+    if (newest === undefined) return;
+    if (await this.#isRechecked(search)) return;
+    const startedMs = this.#nowMs;
+    const { holds } = await this.#edges.wait(newest.task.request);
+    const before = new Set(search.holds.map(({ holdId }) => holdId));
+    if (holds.some(({ holdId }) => !before.has(holdId))) search.changedMs = startedMs;
+    search.holds = holds;
+    if (this.#isQuiet(search)) return;
+    search.searchedMs = startedMs;
+    const waits = await readWaits(this.#edges, holds);
+    search.isLeaf = waits.size === 0;
+    const closing = new Set([...waits.values()].flat().flatMap((wait) => wait.holds.map(({ owner }) => owner)));
+    for (const waiter of waiters) {
+      if (this.#confirmedOf(waiter).some((owner) => closing.has(owner))) await this.#judge(waiter, holds, waits);
+    }
+  }
+
+  /** Whether nothing can have changed since a search that read all, but for what a holder has published very late. */
+  #isQuiet({ isLeaf, searchedMs, changedMs }: KeySearch): boolean {
+    // After so long, each process has published what it had failed to publish.
+    return isLeaf && searchedMs >= changedMs + this.#access.client.livenessMs;
+  }
+
+  /** Whether this search only read what one holder waits for, and that was nothing. */
+  async #isRechecked(search: KeySearch): Promise<boolean> {
+    if (!this.#isQuiet(search)) return false;
+    search.quiet += 1;
+    if (search.quiet % recheckEvery !== 0) return false;
+    const hold = search.holds[(search.quiet / recheckEvery) % search.holds.length];
+    if (hold === undefined) return false;
+    search.isLeaf = (await this.#edges.of(hold.owner)).length === 0;
+    return search.isLeaf;
+  }
+
+  /** Refuses a waiter that is the victim of a deadlock. */
+  async #judge(waiter: Waiter, holds: WaitReply['holds'], waits: ReadonlyMap<string, KnownWait[]>): Promise<void> {
+    const edge = edgeOf(waiter);
+    const { sinceMs } = await this.#edges.wait(edge.request);
+    if (sinceMs === undefined) return;
+    const found = findCycle({ edge, sinceMs, holds }, this.#confirmedOf(waiter), waits);
     // Read again once all of it was read: what is the same in both was there at the same time.
-    if (found === undefined || !(await stands(edges, found)) || waiter.state !== 'waiting') return;
+    if (found === undefined || !(await stands(this.#edges, found)) || waiter.state !== 'waiting') return;
     const cycle = found.map((link) => ({ traceId: link.edge.traceId, key: link.edge.key }));
     this.#onVictim(waiter, new DeadlockError({ key: waiter.task.key, cycle }));
+  }
+
+  #confirmedOf(waiter: Waiter): readonly string[] {
+    return this.#published.get(waiter)?.confirmed ?? [];
+  }
+
+  #searchOf(queue: WaitQueue): KeySearch {
+    let search = this.#searches.get(queue);
+    if (search === undefined) {
+      search = newSearch();
+      this.#searches.set(queue, search);
+    }
+    return search;
+  }
+
+  get #nowMs(): number {
+    return this.#access.clock.now().monoMs;
   }
 
   get #edges(): EdgeStore {
     return this.#access.client.edges;
   }
 
-  #report({ task: { key } }: Waiter, error: Error): void {
+  /** Once a poll and key: many waiters may have failed together. */
+  #report({ task: { key }, queue }: Waiter, error: Error): void {
+    const search = queue && this.#searchOf(queue);
+    if (search?.isReported) return;
+    if (search !== undefined) search.isReported = true;
     this.#access.events.emit('storeError', { operation: 'edges', key, error });
   }
+}
+
+function newSearch(): KeySearch {
+  return {
+    isRunning: false,
+    isDue: false,
+    isReported: false,
+    holds: [],
+    changedMs: Number.NEGATIVE_INFINITY,
+    searchedMs: Number.NEGATIVE_INFINITY,
+    isLeaf: false,
+    quiet: 0,
+  };
+}
+
+function unpublished(waiter: Waiter): PublishedWait {
+  const edge = edgeOf(waiter);
+  return { edge, told: new Set(), confirmed: [], dueMs: Number.POSITIVE_INFINITY, isPublishing: false };
 }
 
 function edgeOf({ task: { key, request, work } }: Waiter): WaitEdge {

@@ -51,7 +51,8 @@ export class PendingAcquires {
     const listener: StrategyListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
-      onPolled: (waiter) => this.#deadlocks.look(waiter),
+      onRequeued: (waiter) => this.#deadlocks.onRequeued(waiter),
+      onPolled: (queue) => this.#deadlocks.onPolled(queue),
     };
     this.#strategy = client.capabilities.queue
       ? new PollStrategy(access, listener)
@@ -193,7 +194,7 @@ export class PendingAcquires {
     if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
-    this.#deadlocks.look(waiter);
+    this.#deadlocks.onWaiting(waiter);
   }
 
   /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */

@@ -30,7 +30,7 @@ export class PollStrategy implements WaitStrategy {
     // The store did not know the oldest: it has lost its data, and knows none of the others.
     if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
-    for (const waiter of queue.waiters) this.#listener.onPolled(waiter);
+    this.#listener.onPolled(queue);
     queue.pollLater();
   }
 
@@ -70,6 +70,7 @@ export class PollStrategy implements WaitStrategy {
     }
     if (reply.status === 'queued') {
       queue.updatePosition(waiter, reply);
+      if (reply.isNew) this.#listener.onRequeued(waiter);
       return reply.isNew;
     }
     this.#listener.onFailed(waiter, refusal(waiter, reply, queue));

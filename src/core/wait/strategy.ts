@@ -29,6 +29,8 @@ export interface WaitStrategy {
 export interface StrategyListener {
   onGranted(waiter: Waiter, granted: Granted): void;
   onFailed(waiter: Waiter, error: Error): void;
-  /** It, or another waiter of its key, was asked for again. */
-  onPolled(waiter: Waiter): void;
+  /** The store had lost a waiter, and has queued it anew. */
+  onRequeued(waiter: Waiter): void;
+  /** The store was asked again for the waiters of a key. */
+  onPolled(queue: WaitQueue): void;
 }
