@@ -1,4 +1,4 @@
-import { wholeMs } from '../base/clock.ts';
+import { lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -98,6 +98,10 @@ export class GrantRegistry {
     if (grant.wasReleasedAsLost) {
       released.reject(grant.lostError);
       return released;
+    }
+    if (grant.lostError === undefined) {
+      const { request, category, grantedAt } = grant;
+      this.#access.holdTimes.record({ id: request.id, category }, lastedMs(this.#access.clock.now(), grantedAt));
     }
     let isLate = false;
     let isAnswered = false;

@@ -108,8 +108,9 @@ export class LockTimeoutError extends LockError {
   /**
    * When another try is worth it, in milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs. `leaseRemainingMs` is
    * the rest of the holder's lease when it was last seen, `position` the number of waiters before this call, and `turnMs`
-   * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn was over,
-   * `leaseRemainingMs` stands for it: too long rather than too short. At most 60 000, unless the lease lasts longer.
+   * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn was over, it is
+   * how long holds of the key lasted lately in this process, else those of its category, else all; but no less than the call
+   * waited. If no hold has ended yet, `leaseRemainingMs` stands for it. At most 60 000, unless the lease lasts longer.
    */
   readonly retryAfterMs: number;
 

@@ -3,6 +3,7 @@ import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { StoreAccess } from '../client/access.ts';
+import { HoldTimes } from '../client/hold-times.ts';
 import { Releases } from '../client/releases.ts';
 import { StoreClient } from '../client/store-client.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
@@ -148,6 +149,7 @@ class ProcessLocks implements Locks {
       clock,
       events,
       client: new StoreClient(store, events, clock, settings),
+      holdTimes: new HoldTimes(),
       process: processName(settings.instance, clock.randomId()),
     };
     this.#releases = new Releases(access);

@@ -105,10 +105,13 @@ export class WaitQueue {
     if (waiter === this.oldest) this.#progress.turnReached(waiter);
   }
 
-  /** For a waiter that gives up now. */
-  retryAfterMs(waiter: Waiter): number {
+  /** For a waiter that gives up now. `typicalMs` is how long a hold lasts, if that is known. */
+  retryAfterMs(waiter: Waiter, typicalMs: number | undefined): number {
     const { position } = this.#progress.seenBy(waiter);
-    return retryAfterMs({ leaseRemainingMs: this.leaseRemainingMs, position, turnMs: this.turnMs(waiter) });
+    // No turn was over in its wait: the present one has lasted as long, at least.
+    const presentMs = typicalMs && Math.max(typicalMs, lastedMs(this.#clock.now(), waiter.task.startedAt));
+    const turnMs = this.turnMs(waiter) ?? presentMs;
+    return retryAfterMs({ leaseRemainingMs: this.leaseRemainingMs, position, turnMs });
   }
 
   /** How long a turn lasted while a waiter waited; undefined if none was over. */

@@ -12,7 +12,7 @@ import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
 import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
-import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters } from './refusals.ts';
+import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 import type { AcquireTask } from './task.ts';
@@ -169,9 +169,10 @@ export class PendingAcquires {
       // A copy of the call may come yet: it would be granted, and nobody would know.
       if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
-      if (reply.status !== 'refused') task.onFailed(refusal(waiter, reply, queue));
+      const { holdTimes } = this.#access;
+      if (reply.status !== 'refused') task.onFailed(refusal(waiter, reply, queue, holdTimes));
       else if (task.waitMs > 0) task.onFailed(tooManyWaiters(key));
-      else task.onRefused(retryAfterRefusal(reply, queue));
+      else task.onRefused(retryAfterRefusal(waiter, reply, queue, holdTimes));
     }
   }
 
@@ -244,7 +245,7 @@ export class PendingAcquires {
   #timeOut(waiter: Waiter): void {
     const { queue, task } = waiter;
     const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
-    const retryAfterMs = queue?.retryAfterMs(waiter) ?? 0;
+    const retryAfterMs = queue?.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes)) ?? 0;
     // A process that could not ask can't say that another owner holds the key.
     this.#fail(waiter, queue?.fault ?? new LockTimeoutError({ key: task.key, waitedMs, retryAfterMs }));
   }

@@ -73,7 +73,7 @@ export class PollStrategy implements WaitStrategy {
       if (reply.isNew) this.#listener.onRequeued(waiter);
       return reply.isNew;
     }
-    this.#listener.onFailed(waiter, refusal(waiter, reply, queue));
+    this.#listener.onFailed(waiter, refusal(waiter, reply, queue, this.#access.holdTimes));
     return false;
   }
 }

@@ -1,23 +1,38 @@
+import type { HoldTimes } from '../client/hold-times.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from '../model/errors.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { NotFree, Waiter, WaitQueue } from './local-queue.ts';
 import { retryAfterMs } from './retry-after.ts';
+import type { AcquireTask } from './task.ts';
 
 /** When another try is worth it for an acquire that was not queued. The oldest waiter has seen most of the queue. */
-export function retryAfterRefusal(reply: NotFree, queue: WaitQueue | undefined): number {
+export function retryAfterRefusal(
+  { task }: Waiter,
+  reply: NotFree,
+  queue: WaitQueue | undefined,
+  holdTimes: HoldTimes,
+): number {
   const { oldest } = queue ?? {};
-  return retryAfterMs({ ...reply, turnMs: oldest && queue?.turnMs(oldest) });
+  const turnMs = (oldest && queue?.turnMs(oldest)) ?? typicalMs(task, holdTimes);
+  return retryAfterMs({ ...reply, turnMs });
+}
+
+/** How long a hold of the key that a task is for lasts, if that is known. */
+export function typicalMs({ request, category }: AcquireTask, holdTimes: HoldTimes): number | undefined {
+  return holdTimes.typicalMs({ id: request.id, category });
 }
 
 /** The error for an acquire that the store neither granted nor queued. */
 export function refusal(
-  { task: { key, work } }: Waiter,
+  waiter: Waiter,
   reply: Exclude<AcquireReply, { status: 'granted' | 'queued' }>,
   queue: WaitQueue | undefined,
+  holdTimes: HoldTimes,
 ): Error {
+  const { key, work } = waiter.task;
   if (reply.status === 'full') {
     const message = 'Too many requests wait for this lock';
-    return new LockLimitError(message, { key, retryAfterMs: retryAfterRefusal(reply, queue) });
+    return new LockLimitError(message, { key, retryAfterMs: retryAfterRefusal(waiter, reply, queue, holdTimes) });
   }
   if (reply.status === 'conflict') {
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';

@@ -136,7 +136,8 @@ export class RetryStrategy implements WaitStrategy {
       return granted !== undefined;
     }
     if (reply.status === 'refused') queue.leaseRemainingMs = reply.leaseRemainingMs;
-    else if (reply.status !== 'queued') this.#listener.onFailed(waiter, refusal(waiter, reply, queue));
+    else if (reply.status !== 'queued')
+      this.#listener.onFailed(waiter, refusal(waiter, reply, queue, this.#access.holdTimes));
     return false;
   }
 

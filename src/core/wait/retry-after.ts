@@ -4,7 +4,7 @@ interface Refusal {
   readonly leaseRemainingMs: number;
   /** How many wait before it. */
   readonly position: number;
-  /** How long a turn lasts, if one was seen. */
+  /** How long a turn lasts, if one was seen, or if holds like it are known. */
   readonly turnMs?: number | undefined;
 }
 

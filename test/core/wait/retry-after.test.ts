@@ -94,6 +94,32 @@ describe('retryAfterMs', () => {
     expect((await queued(setup, { waitMs: 0 })).error).toMatchObject({ retryAfterMs: 24_000 });
   });
 
+  it('Retry-After follows how long holds lasted lately, not the lease of a holder that renews', async () => {
+    const setup = setUp();
+    for (let n = 0; n < 3; n++) {
+      const earlier = await taken(setup);
+      await setup.clock.advance(20);
+      await earlier.release();
+    }
+    await taken(setup, { leaseMs: 30_000 });
+    for (let n = 0; n < 29; n++) await queued(setup, { waitMs: 60_000 });
+    const refused = await queued(setup, { waitMs: 0 });
+    expect(refused.error).toMatchObject({ retryAfterMs: 600, headers: { 'Retry-After': '1' } });
+  });
+
+  it('Retry-After after a wait in which no turn was over counts a turn as long as that wait', async () => {
+    const setup = setUp();
+    const earlier = await taken(setup);
+    await setup.clock.advance(20);
+    await earlier.release();
+    await taken(setup);
+    const waiters = [await queued(setup, { waitMs: 4_000 }), await queued(setup, { waitMs: 4_000 })];
+    await setup.clock.advance(4_000);
+    const [first, second] = waiters.map(({ error }) => (error as LockTimeoutError).retryAfterMs) as [number, number];
+    expect(first).toBe(4_000);
+    expect(second).toBe(8_000);
+  });
+
   it('is a second where a scope re-entered too often', async () => {
     const setup = setUp({ maxReentry: 1 });
     const job = setup.job();
