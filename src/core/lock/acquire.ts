@@ -49,7 +49,7 @@ export function acquire(
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
   try {
     if (cancellation.error !== undefined) throw cancellation.error;
-    if (entered !== undefined) assertEnterable(scope, entered, asked);
+    if (entered !== undefined) assertEnterable(scope, entered, options.owner);
     if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
     }

@@ -46,7 +46,9 @@ export interface TraceOptions {
 }
 
 /** The options of `createLocks`. Durations are milliseconds; those of an acquire are its defaults. */
-export interface LocksOptions extends TraceOptions, Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs'> {
+export interface LocksOptions
+  extends TraceOptions,
+    Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'> {
   /** The store. Default: a `MemoryStore` of its own, which excludes no other process. */
   readonly store?: LockStore | undefined;
   /** How long a handed-off grant lasts until its first renewal, `leaseMs` at most. Default 3 000. */
@@ -81,11 +83,11 @@ export interface AcquireSettings {
   readonly leaseMs: number;
   readonly renew: boolean;
   readonly maxHoldMs: number;
+  readonly owner: OwnerKind;
 }
 
 /** The other options of one acquire, without `category`, which is a part of the lock's name. */
 export interface AcquireTarget {
-  readonly owner: OwnerKind;
   readonly mode: LockMode;
   readonly priority: number;
   readonly signal: AbortSignal | undefined;
@@ -149,6 +151,7 @@ const locksRules: Rules<LocksOptions> = {
   leaseMs: acquireRules.leaseMs,
   renew: acquireRules.renew,
   maxHoldMs: acquireRules.maxHoldMs,
+  owner: acquireRules.owner,
   store,
   claimMs: milliseconds(10),
   pollMs: milliseconds(10),
@@ -169,6 +172,7 @@ const defaults = {
   leaseMs: 10_000,
   renew: true,
   maxHoldMs: 300_000,
+  owner: 'trace',
   claimMs: 3_000,
   pollMs: 1_000,
   storeTimeoutMs: 2_000,
@@ -216,7 +220,7 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
     leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
     renew: options.renew ?? defaultsOf.renew,
     maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
-    owner: options.owner ?? 'trace',
+    owner: options.owner ?? defaultsOf.owner,
     mode: options.mode ?? 'write',
     priority: options.priority ?? 0,
     signal: options.signal,
@@ -225,7 +229,7 @@ export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOpt
   return settings;
 }
 
-function assertLeaseFits({ leaseMs, maxHoldMs }: AcquireSettings): void {
+function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs' | 'maxHoldMs'>): void {
   if (leaseMs <= maxHoldMs) return;
   throw new LockConfigError(
     `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,

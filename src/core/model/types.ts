@@ -21,8 +21,9 @@ export interface AcquireOptions {
   /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
   /**
-   * `'trace'` (default): every scope of the trace may re-enter. `'request'`: only this scope may, so that a called service
-   * that locks the key waits. `'hold'`: no acquire may, so that branches of one request exclude each other.
+   * `'trace'` (default, unless the `Locks` has another): every scope of the trace may re-enter. `'request'`: only this
+   * scope may, so that a called service that locks the key waits. `'hold'`: no acquire may, so that branches of one request
+   * exclude each other.
    */
   readonly owner?: OwnerKind | undefined;
   /**

@@ -2,6 +2,7 @@ import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import type { OwnerKind } from '../model/types.ts';
 import { ScopedHold } from './hold.ts';
 import type { Scope } from './scope.ts';
 
@@ -17,11 +18,11 @@ export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): 
   return hold;
 }
 
-/** Throws if the grant is lost, or belongs to another owner than the acquire asks for. */
-export function assertEnterable(scope: Scope, grant: Grant, settings: AcquireTarget): void {
+/** Throws if the grant is lost, or belongs to another owner than the acquire itself asks for; defaults ask for none. */
+export function assertEnterable(scope: Scope, grant: Grant, owner: OwnerKind | undefined): void {
   const lost = lossOf(scope, grant);
   if (lost !== undefined) throw lost;
-  if (settings.owner === 'request' && grant.ownerKind === 'trace') {
+  if (owner === 'request' && grant.ownerKind === 'trace') {
     throw new LockConfigError(
       "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
       { key: grant.key },
@@ -33,16 +34,21 @@ export function assertEnterable(scope: Scope, grant: Grant, settings: AcquireTar
  * Throws if an acquire would wait for its own request: a guard of the request has the key, keeps it until the work is over,
  * and one of both is not reentrant. Without this, the acquire would wait in vain for its whole `waitMs`.
  */
-export function assertNotOwnGuards(scope: Scope, { id, key }: LockName, { owner, mode }: AcquireTarget): void {
+export function assertNotOwnGuards(
+  scope: Scope,
+  { id, key }: LockName,
+  { owner, mode }: Pick<AcquireSettings & AcquireTarget, 'owner' | 'mode'>,
+): void {
   const blocking = scope.guarded.find(
     (hold) =>
       hold.grant.request.id === id && hold.isHeld() && (mode === 'write' || hold.grant.request.mode === 'write'),
   );
   if (blocking === undefined) return;
-  const [which, change] =
-    owner === 'hold' ? ['this acquire has', 'leave it out here'] : ['its guard has', 'leave it out at the guard'];
+  const isGuards = blocking.grant.ownerKind === 'hold';
+  const which = owner !== 'hold' ? 'its guard has' : isGuards ? 'both have' : 'this acquire has';
+  const change = owner !== 'hold' ? 'the guard' : isGuards ? 'both' : 'this acquire';
   throw new LockConfigError(
-    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`owner: 'hold'\`, which is not reentrant. Release the guard's hold before, or ${change}`,
+    `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`owner: 'hold'\`, which is not reentrant. Release the guard's hold before, or give ${change} \`owner: 'trace'\``,
     { key },
   );
 }

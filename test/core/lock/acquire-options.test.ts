@@ -31,9 +31,8 @@ function build(options: unknown): Locks {
 
 describe('The options of an acquire', () => {
   const table = [
-    ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew'].includes(name)),
+    ...locksTable.filter(([name]) => ['leaseMs', 'waitMs', 'maxHoldMs', 'renew', 'owner'].includes(name)),
     ['category', 'a string of 1 to 256 characters', ['5', '__proto__']],
-    ['owner', "'trace' or 'request' or 'hold'", []],
     ['mode', "'write' or 'read'", []],
     ['priority', 'a whole number, -100 to 100', [0, -1]],
     ['signal', 'an AbortSignal', []],

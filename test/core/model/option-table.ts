@@ -28,6 +28,7 @@ export const locksTable: readonly (readonly [keyof LocksOptions, string, readonl
   ['waitMs', 'a whole number of milliseconds, 0 to 2147483647, or Infinity', [0, Number.POSITIVE_INFINITY]],
   ['maxHoldMs', anyNumberFrom(10), []],
   ['renew', 'true or false', [true]],
+  ['owner', "'trace' or 'request' or 'hold'", []],
   ['claimMs', anyNumberFrom(10), []],
   ['pollMs', anyNumberFrom(10), []],
   ['storeTimeoutMs', anyNumberFrom(10), []],

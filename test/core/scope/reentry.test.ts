@@ -201,3 +201,31 @@ describe('Who may re-enter', () => {
     await hold.release();
   });
 });
+
+describe('The default owner of a `Locks`', () => {
+  it("With `owner: 'hold'`, an acquire waits for a hold of its own job, and the job may still ask to re-enter", async () => {
+    const { job, clock } = setUp({ owner: 'hold' });
+    const { in: inJob } = job('trace');
+    const first = await inJob(() => lock.acquire('key'));
+    expect(first.owner).not.toBe('trace');
+    const second = outcomeOf(inJob(() => lock.acquire('key')));
+    await clock.settle();
+    expect(second.state).toBe('pending');
+    await first.release();
+    await second.settled;
+    expect(second.value?.fence).toBeGreaterThan(first.fence);
+    const outer = await inJob(() => lock.acquire('other', { owner: 'trace' }));
+    const inner = await inJob(() => lock.acquire('other', { owner: 'trace' }));
+    expect([inner.fence, inner.owner]).toEqual([outer.fence, 'trace']);
+  });
+
+  it("With `owner: 'request'`, a job re-enters its own holds, those for its trace among them, and no other job does", async () => {
+    const { job } = setUp({ owner: 'request' });
+    const own = job('trace');
+    const outer = await own.in(() => lock.acquire('key'));
+    expect((await own.in(() => lock.acquire('key'))).fence).toBe(outer.fence);
+    expect(await job('trace').in(() => lock.tryAcquire('key'))).toBeNull();
+    const shared = await own.in(() => lock.acquire('shared', { owner: 'trace' }));
+    expect((await own.in(() => lock.acquire('shared'))).fence).toBe(shared.fence);
+  });
+});

@@ -81,6 +81,33 @@ describeFrameworks('a guard hints at mistakes:', (framework) => {
     expect((errors[0] as Error).message).toMatch(/wait for its own request.*`owner: 'hold'`/);
   });
 
+  it("With `owner: 'hold'` as the default, an acquire on its guard's key fails at once, until both say `owner: 'trace'`", async () => {
+    const errors: unknown[] = [];
+    const stage = await ServerStage.start(
+      framework,
+      (app) => {
+        for (const owner of [undefined, 'trace'] as const)
+          app.route(`/${owner}`, lockOn('k', { owner }), async (call) => {
+            for (const ofCode of [undefined, 'trace'] as const)
+              await getLock('k', { owner: ofCode })
+                .run(() => {})
+                .catch((error: Error) => errors.push(error.message));
+            call.send('in');
+          });
+      },
+      { owner: 'hold' },
+    );
+    await stage.get('/undefined');
+    expect(errors.splice(0)).toEqual([
+      expect.stringMatching(/both have `owner: 'hold'`.* give both `owner: 'trace'`$/),
+      expect.stringMatching(/its guard has `owner: 'hold'`.* give the guard `owner: 'trace'`$/),
+    ]);
+    await stage.get('/trace');
+    expect(errors).toEqual([
+      expect.stringMatching(/this acquire has `owner: 'hold'`.* give this acquire `owner: 'trace'`$/),
+    ]);
+  });
+
   it("A hold with `owner: 'hold'` is granted after the handler has released its guard's hold", async () => {
     const stage = await ServerStage.start(framework, (app) =>
       app.route('/x', lockOn('k'), async (call) => {
