@@ -24,7 +24,7 @@ describe('the code of the documents', () => {
   });
 
   it('compares the fence with the statements that the example runs', () => {
-    const blocks = blocksOf(readDocument('README.md')).filter(({ language }) => language === 'sql');
+    const blocks = blocksOf(readDocument('docs/concepts/holds.md')).filter(({ language }) => language === 'sql');
     const statements = blocks.flatMap(({ code }) => code.match(/^\w[^;]+(?=;)/gm) ?? []);
     expect(statements).toHaveLength(2);
     const example = readDocument('examples/fenced-sql/fenced-sql.ts');

@@ -9,7 +9,8 @@ import { readDocument } from './markdown.ts';
 watchLeaks();
 
 describe('the Redis user of the README', () => {
-  const [, name, password, rights = ''] = /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('README.md')) ?? [];
+  const [, name, password, rights = ''] =
+    /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores/redis.md')) ?? [];
   let redis: RedisServer;
   let admin: Redis;
   let clients: Redis[] = [];
@@ -32,7 +33,7 @@ describe('the Redis user of the README', () => {
       /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB|SHARDNUMSUB|MYID)')?/g,
     );
     const called = [...calls].map(([, command, sub]) => (sub ? `${command}|${sub}` : command)?.toLowerCase());
-    const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(readDocument('docs/stores-redis.md')) ?? [];
+    const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(readDocument('docs/stores/redis.md')) ?? [];
     const sent = ['evalsha', 'eval', 'subscribe', 'unsubscribe', 'ping', 'info', 'scan'];
     const listOf = (text: string): string[] => text.match(/(?<=\+)\S+/g) ?? [];
     const [allowed, inShards] = [listOf(rights), listOf(shards)];
@@ -40,7 +41,7 @@ describe('the Redis user of the README', () => {
     expect([...allowed, ...inShards].sort()).toEqual([...all].sort());
     const needed = allowed.map((command) => Object.keys(since).find((version) => since[version]?.includes(command)));
     expect(needed).not.toContain(undefined);
-    expect(readDocument('README.md')).toContain(`**Version.** Redis ${needed.sort().at(-1)} or newer`);
+    expect(readDocument('docs/stores/redis.md')).toContain(`**Version.** Redis ${needed.sort().at(-1)} or newer`);
   });
 
   it('may do all that locks need, and nothing else', async () => {

@@ -92,7 +92,7 @@ describe('the round trips that "which store to take" tells of', () => {
     },
   };
 
-  const table = tableOf(sectionOf(readDocument('docs/stores.md'), 'What it costs'));
+  const table = tableOf(sectionOf(readDocument('docs/stores/choose.md'), 'What it costs'));
 
   it('has a row for each of the stores', () => {
     expect(table.map((row) => row.store)).toEqual(Object.keys(stores));

@@ -1,7 +1,7 @@
 import { headingsOf, plain, type Row, readDocument, sectionOf, tableOf } from './markdown.ts';
 
-export const readme: string = readDocument('README.md');
-export const table = (title: string): Row[] => tableOf(sectionOf(readme, title));
+const optionsPage = readDocument('docs/reference/options.md');
+const table = (title: string): Row[] => tableOf(sectionOf(optionsPage, title));
 export const names = (rows: readonly Row[]): string[] => rows.map(({ name }) => plain(name));
 
 export const locksOptions: Row[] = table('createLocks and configureLocks');
@@ -10,8 +10,8 @@ export const guardOptions: Row[] = table('lockOn');
 export const acquireOptions: Row[] = table('acquire');
 export const others: Row[] = table('PostgresStore, RedisStore, runInTrace and close');
 export const othersOf = (of: string): string[] => names(others.filter((row) => plain(row.of) === of));
-export const errors: Row[] = table('Errors');
-export const codesPage: string = 'docs/errors.md';
+export const codesPage: string = 'docs/reference/errors.md';
+export const errors: Row[] = tableOf(sectionOf(readDocument(codesPage), 'Classes'));
 export const codes: string[] = headingsOf(sectionOf(readDocument(codesPage), 'Errors'));
 
 /** A module that compiles only if the tables name what the types have, and nothing else. */
@@ -27,7 +27,7 @@ export function typesOfTables(): string {
     ['keyof RedisCasOptions', othersOf('RedisCas')],
     ['keyof PostgresCasOptions', othersOf('PostgresCas')],
     ['keyof QuorumStoreOptions', othersOf('QuorumStore')],
-    ['keyof LockEvents', table('Events').map((row) => plain(row.event))],
+    ['keyof LockEvents', tableOf(readDocument('docs/reference/events.md')).map((row) => plain(row.event))],
     ['LockErrorCode', codes],
   ];
   const imports = [

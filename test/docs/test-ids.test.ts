@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Row, readDocument, root, sectionOf, tableOf } from './markdown.ts';
+import { readDocument, root, sectionOf } from './markdown.ts';
 
 // A page names a test by its id, `[release-03]`, which begins its title: the words after it may be changed.
 
-/** The pages whose tables say which test shows what they promise. */
-const pages = ['docs/http-life.md', 'docs/reliability.md'];
+/** Its tables say which test shows what the pages for users promise. */
+const page = 'test/PROMISES.md';
 
 interface Named {
   readonly id: string;
@@ -14,12 +14,24 @@ interface Named {
 
 /** The links of a text to tests. A link to a whole file has its name in place of an id. */
 function testsIn(text: string): Named[] {
-  const links = text.matchAll(/\[([^\]]+)\]\(\.\.\/(test\/\S+?\.test\.ts)\)/g);
-  return [...links].map(([, id = '', file = '']) => ({ id, file }));
+  const links = text.matchAll(/\[([^\]]+)\]\((\S+?\.test\.ts)\)/g);
+  return [...links].map(([, id = '', file = '']) => ({ id, file: join('test', file) }));
 }
 
 function isId({ id }: Named): boolean {
   return /-\d\d$/.test(id);
+}
+
+/** The rows of all tables of a text, without their heads. */
+function rowsOf(text: string): string[][] {
+  const tables = text.match(/(^\|.*\|\n?)+/gm) ?? [];
+  return tables.flatMap((table) =>
+    table
+      .trimEnd()
+      .split('\n')
+      .slice(2)
+      .map((line) => line.slice(2, -2).split(' | ')),
+  );
 }
 
 /** The ids in a source's titles of tests and suites that are run. */
@@ -31,35 +43,37 @@ function idsOf(source: string): string[] {
 const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .flatMap((name) => idsOf(readDocument(join('test', name))).map((id) => ({ id, file: join('test', name) })));
-const named = pages.flatMap((page) => testsIn(readDocument(page)));
+const named = testsIn(readDocument(page));
 
 it('each id is that of one test', () => {
   const ids = tests.map(({ id }) => id).sort();
   expect(ids).toEqual([...new Set(ids)]);
 });
 
-it('the pages name tests that exist, and all that have an id', () => {
+it('the page names tests that exist, and all that have an id', () => {
   const key = ({ id, file }: Named): string => `${id} in ${file}`;
   expect([...new Set(named.filter(isId).map(key))].sort()).toEqual(tests.map(key).sort());
 });
 
-it('every row of the tables of releases names a situation, a moment and a test', () => {
-  const document = readDocument('docs/http-life.md');
-  const sections = [...document.matchAll(/^## (.*)$/gm)].map(([, title = '']) => title);
-  const rows: Row[] = sections.flatMap((title) => tableOf(sectionOf(document, title)));
-  expect(rows.length).toBeGreaterThan(0);
-  for (const row of rows) {
-    const cells = Object.values(row);
-    expect([cells.length, cells.every((cell) => cell !== '')]).toEqual([3, true]);
-    expect([row, testsIn(cells[2] as string).some(isId)]).toEqual([row, true]);
-  }
-});
+describe.each([
+  ['Releases', 'docs/concepts/release.md', 'Every situation'],
+  ['Promised', 'docs/concepts/promises.md', 'Promised'],
+  ['Not promised', 'docs/concepts/promises.md', 'Not promised'],
+])('the tests of "%s"', (title, usersPage, usersTitle) => {
+  const rows = rowsOf(sectionOf(readDocument(page), title));
 
-it('every row of the tables of promises names a test', () => {
-  const lines = readDocument('docs/reliability.md').split('\n');
-  const rows = lines.filter((line) => line.startsWith('|') && testsIn(line).length > 0);
-  expect(rows.length).toBeGreaterThan(20);
-  for (const row of rows) expect([row, row.split('|').length > 4]).toEqual([row, true]);
+  it('are named for every row of the page for users', () => {
+    const told = rowsOf(sectionOf(readDocument(usersPage), usersTitle));
+    const extra = told.filter(([situation]) => !rows.some(([named]) => named === situation));
+    // Of the tables there, one is no list of promises.
+    expect(rows.map(([situation]) => situation)).toEqual(told.filter((row) => !extra.includes(row)).map(([it]) => it));
+    expect(extra.length).toBe(title === 'Not promised' ? 3 : 0);
+  });
+
+  it('are at least one in every row', () => {
+    expect(rows.length).toBeGreaterThan(4);
+    for (const row of rows) expect([row, testsIn(row.at(-1) ?? '').length > 0]).toEqual([row, true]);
+  });
 });
 
 it('an id of a test that is skipped, or is only spoken of, is found missing', () => {

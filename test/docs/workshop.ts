@@ -100,7 +100,7 @@ export function documents(): string[] {
 
 /** The guide pages. */
 export function pages(): string[] {
-  return readdirSync(join(root, 'docs'))
+  return readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`);
 }

@@ -104,7 +104,7 @@ describe('the published package', () => {
       'README.md',
       'SECURITY.md',
       'package.json',
-      'docs/board.png',
+      'docs/observe/board.png',
       ...pages(),
     ];
     const rooms = readdirSync(join(root, 'src')).map((folder) => `dist/${folder}/`);

@@ -51,5 +51,5 @@ export function warnOnce(code: string, message: string, subject = ''): void {
   const warning = subject === '' ? code : `${code} ${subject}`;
   if (warned.has(warning) || warned.size >= maxWarnings) return;
   warned.add(warning);
-  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/errors.md, "${code}".` });
+  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/reference/errors.md, "${code}".` });
 }

@@ -1,4 +1,4 @@
-/** The stable code of each kind of lock error; docs/errors.md has a heading for each. */
+/** The stable code of each kind of lock error; docs/reference/errors.md has a heading for each. */
 export type LockErrorCode =
   | 'ERR_LOCK_CONFIG'
   | 'ERR_LOCK_KEY'

@@ -292,7 +292,7 @@ export type StoreMessage =
 
 /** How a server is set up in a way that locks suffer from. */
 export interface ServerWarning {
-  /** As it stands in docs/errors.md. */
+  /** As it stands in docs/reference/errors.md. */
   readonly code: string;
   readonly message: string;
 }

@@ -17,7 +17,7 @@ import { until } from '../../support/until.ts';
 jest.setTimeout(60_000);
 watchLeaks();
 
-const pictureFile = join(__dirname, '../../../docs/board.png');
+const pictureFile = join(__dirname, '../../../docs/observe/board.png');
 
 let browser: Browser;
 

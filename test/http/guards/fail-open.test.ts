@@ -79,7 +79,7 @@ describeFrameworks('failOpen', (framework) => {
       {
         code: 'LOCK_FAILED_OPEN',
         message: expect.stringContaining('failOpen'),
-        detail: 'See docs/errors.md, "LOCK_FAILED_OPEN".',
+        detail: 'See docs/reference/errors.md, "LOCK_FAILED_OPEN".',
       },
     ]);
   });

@@ -25,7 +25,7 @@ describeFrameworks('a guard hints at mistakes:', (framework) => {
     expect(warnings()).toEqual(
       ['/orders/:id', '/orders/:id/items'].map((route) => ({
         code: 'LOCK_KEY_SEGMENT',
-        detail: 'See docs/errors.md, "LOCK_KEY_SEGMENT".',
+        detail: 'See docs/reference/errors.md, "LOCK_KEY_SEGMENT".',
         message: expect.stringContaining(`got \`order:*:undefined\` on the route \`GET ${route}\``),
       })),
     );

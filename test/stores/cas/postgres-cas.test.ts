@@ -56,7 +56,7 @@ describe('PostgresCas', () => {
   }
 
   it('The table is the one in the documentation', () => {
-    expect(readDocument('docs/stores-cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
+    expect(readDocument('docs/stores/cas.md')).toContain(`\n${postgresCasTable()}\`\`\``);
   });
 
   it('The table has an index that finds what has expired', async () => {

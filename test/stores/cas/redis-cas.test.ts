@@ -272,7 +272,7 @@ describe('RedisCas', () => {
 
   it('RedisCas needs only the documented rights, and no script', async () => {
     const [, name, password, rights = ''] =
-      /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores-cas.md')) ?? [];
+      /^ACL SETUSER (\S+) on >(\S+) (.*)$/m.exec(readDocument('docs/stores/cas.md')) ?? [];
     await stage.client.call('ACL', 'SETUSER', name!, 'reset', 'on', `>${password}`, ...rights.split(' '));
     await stage.client.call('ACL', 'LOG', 'RESET');
     const limited = stage.connect({ username: name!, password: password! });

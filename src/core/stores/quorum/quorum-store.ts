@@ -38,7 +38,7 @@ export interface QuorumStoreOptions {
  * Keeps locks on a majority of independent stores (Redlock): they outlive the loss of the other stores. It has no queue: a
  * waiter tries again, and is woken by releases. A quorum agrees on a fence before the hold is granted. Throws
  * `LockConfigError` for bad options. Its calls reject with `LockStoreError`, whose cause says what each node did
- * (`QuorumFailure`). docs/stores-quorum.md says what is promised, and what is not.
+ * (`QuorumFailure`). docs/stores/quorum.md says what is promised, and what is not.
  */
 export class QuorumStore implements LockStore {
   readonly capabilities: StoreCapabilities;

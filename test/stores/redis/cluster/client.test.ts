@@ -181,8 +181,8 @@ describe("the application's Cluster", () => {
   });
 
   it('The Cluster may have a user with the rights of the guide, who needs no more while a slot moves', async () => {
-    const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('README.md')) ?? [];
-    const guide = readDocument('docs/stores-redis.md');
+    const [, rights = ''] = /^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(readDocument('docs/stores/redis.md')) ?? [];
+    const guide = readDocument('docs/stores/redis.md');
     const [, more = ''] = /`(\+cluster\|slots [^`]*)`/.exec(guide) ?? [];
     const [, shards = ''] = /`(\+ssubscribe [^`]*)`/.exec(guide) ?? [];
     const also = clientInfoRight(await stage.info(stage.cluster.servers[0]!, 'server'));
