@@ -3,7 +3,12 @@ module.exports = {
   testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
   reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/bench/', '<rootDir>/test/package/consumers/'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/dist/',
+    '<rootDir>/bench/',
+    '<rootDir>/website/',
+    '<rootDir>/test/package/consumers/',
+  ],
   transform: {
     '\\.ts$': [
       '@swc/jest',

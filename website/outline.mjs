@@ -1,0 +1,13 @@
+/** The order of the pages, by folder of `docs/`. A page that is not named here comes after those of its folder that are. */
+export const outline = [
+  ['Start', 'start', ['quick-start', 'production']],
+  ['Concepts', 'concepts', ['owner', 'holds', 'waiting', 'release', 'promises']],
+  ['Guides', 'guides', ['jobs', 'across-services', 'several-keys', 'readers-and-writers', 'leases', 'refusals']],
+  ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas']],
+  ['Frameworks', 'frameworks', []],
+  ['Observe', 'observe', ['board', 'inspect', 'metrics']],
+  ['Test', 'test', ['testing']],
+  ['Migrate', 'migrate', []],
+  ['Recipes', 'recipes', []],
+  ['Reference', 'reference', ['options', 'errors', 'events', 'limits']],
+];
