@@ -30,10 +30,12 @@ const stores = {
     const client = await connect(redis);
     return { store: new RedisStore({ client }), end: () => client.quit() };
   },
-  async postgres({ postgres }) {
-    const { PostgresStore } = await import('reenlock/postgres');
+  async postgres({ postgres }, from) {
+    const { PostgresStore } = await loadReenlock('core/postgres', from);
     const pool = new pg.Pool({ host: '127.0.0.1', port: postgres, user: 'postgres', database: 'postgres' });
-    return { store: new PostgresStore({ pool }), end: () => pool.end() };
+    const store = new PostgresStore({ pool });
+    await store.migrate();
+    return { store, end: () => pool.end() };
   },
 };
 
@@ -41,6 +43,7 @@ const stores = {
 const subpaths = {
   'core/index': 'reenlock',
   'core/redis': 'reenlock/redis',
+  'core/postgres': 'reenlock/postgres',
   'express/index': 'reenlock/express',
 };
 

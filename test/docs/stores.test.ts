@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { type LockStore, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { PostgresStore } from 'reenlock/postgres';
 import { CasStore, PostgresCas, postgresCasTable, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
@@ -48,6 +49,7 @@ describe('the round trips that "which store to take" tells of', () => {
     postgres = await startPostgres();
     const database = new Pool({ connectionString: postgres.url });
     await database.query(postgresCasTable());
+    await new PostgresStore({ pool: database }).migrate();
     await database.end();
     const [admin, clusterAdmin] = [new Redis(primary.port), new Redis(alone.port)];
     await until(async () => /^slave0:.*state=online/m.test(await admin.info('replication')));
@@ -72,6 +74,7 @@ describe('the round trips that "which store to take" tells of', () => {
       ends.push(() => cluster.disconnect());
       return new RedisStore({ client: cluster });
     },
+    '`PostgresStore`': async (open, ends) => new PostgresStore({ pool: await pool(postgres, open, ends) }),
     '`QuorumStore`': async (open, ends) => {
       const clients = await Promise.all(servers.slice(0, 3).map((server) => client(server, open, ends)));
       const joined: Promise<unknown>[] = [];
@@ -83,13 +86,8 @@ describe('the round trips that "which store to take" tells of', () => {
       ends.push(() => adapter.close());
       return new CasStore({ adapter, prefix: 'cas:', deadlineMs: 10_000 });
     },
-    '`CasStore` on PostgreSQL': async (open, ends) => {
-      const { port } = await open(postgres.port);
-      const pool = new Pool({ connectionString: postgres.url.replace(`:${postgres.port}`, `:${port}`), max: 1 });
-      pool.on('error', () => {});
-      ends.push(() => pool.end());
-      return new CasStore({ adapter: new PostgresCas({ pool }), deadlineMs: 10_000 });
-    },
+    '`CasStore` on PostgreSQL': async (open, ends) =>
+      new CasStore({ adapter: new PostgresCas({ pool: await pool(postgres, open, ends) }), deadlineMs: 10_000 }),
   };
 
   const table = tableOf(sectionOf(readDocument('docs/stores/choose.md'), 'What it costs'));
@@ -107,7 +105,7 @@ describe('the round trips that "which store to take" tells of', () => {
     const shared = name === '`MemoryStore`' ? new MemoryStore() : undefined;
     const sides = await Promise.all([1, 2].map(() => side(shared, stores[name]!, ends)));
     const [one, two] = sides as [Side, Side];
-    const isTold = /Memory|RedisStore/.test(name);
+    const isTold = /Memory|RedisStore|PostgresStore/.test(name);
     // Connections are opened, and servers get to know the scripts, in a round that is not counted.
     await play(one, two, 'order:1', isTold);
     if (name.includes('Cluster')) await until(async () => ((await channelsOf(alone)) as string[]).length > 0);
@@ -155,6 +153,14 @@ async function client(server: RedisServer, open: (port: number) => Promise<TripC
   const redis = new Redis((await open(server.port)).port);
   ends.push(() => redis.disconnect());
   return redis;
+}
+
+async function pool(server: PostgresServer, open: (port: number) => Promise<TripCounter>, ends: (() => unknown)[]) {
+  const { port } = await open(server.port);
+  const opened = new Pool({ connectionString: server.url.replace(`:${server.port}`, `:${port}`), max: 1 });
+  opened.on('error', () => {});
+  ends.push(() => opened.end());
+  return opened;
 }
 
 async function side(shared: LockStore | undefined, connect: Connect, ends: (() => unknown)[]): Promise<Side> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
+import type { Pool } from 'pg';
 import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../src/core/model/store.ts';
 import type { LockMode } from '../../src/core/model/types.ts';
 import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
@@ -8,6 +9,7 @@ import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
 import * as scripts from '../../src/core/stores/redis/scripts.generated.ts';
 import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
+import { usePostgres } from '../support/postgres/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { setScriptTime, timed } from '../support/redis/script-time.ts';
@@ -308,22 +310,55 @@ class Play {
   }
 }
 
-/** A server's time that only goes on when a test says so, for the scripts of one client. */
+/** A server's time that only goes on when a test says so. */
 class ServerClock {
-  nowMs = 1_700_000_000_000;
-  readonly #client: Redis;
+  #nowMs = 1_700_000_000_000;
+  readonly #set: (us: number) => Promise<unknown>;
 
-  constructor(client: Redis) {
-    const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
-    this.#client = client;
-    client.evalsha = ((sha1: string, ...rest: [number]) =>
-      client.eval(sources.get(sha1) as string, ...rest)) as typeof client.evalsha;
+  constructor(set: (us: number) => Promise<unknown>) {
+    this.#set = set;
   }
 
   async pass(ms: number): Promise<void> {
-    this.nowMs += ms;
-    await setScriptTime(this.#client, this.nowMs * 1_000);
+    this.#nowMs += ms;
+    await this.#set(this.#nowMs * 1_000);
   }
+}
+
+/** The clock of a Redis server, for the scripts of one client. */
+function redisClock(client: Redis): ServerClock {
+  const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
+  client.evalsha = ((sha1: string, ...rest: [number]) =>
+    client.eval(sources.get(sha1) as string, ...rest)) as typeof client.evalsha;
+  return new ServerClock((us) => setScriptTime(client, us));
+}
+
+/** The clock of a PostgreSQL server: the one function that reads it reads a table. */
+async function postgresClock(pool: Pool): Promise<ServerClock> {
+  await pool.query('CREATE TABLE public.now (us bigint); INSERT INTO public.now VALUES (0)');
+  await pool.query(
+    'CREATE OR REPLACE FUNCTION reenlock.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT us FROM public.now $$',
+  );
+  return new ServerClock((us) => pool.query('UPDATE public.now SET us = $1', [us]));
+}
+
+/** Plays many casts on a store and in memory. */
+async function expectAsInMemory(store: LockStore, server: ServerClock): Promise<void> {
+  let fullest = 0;
+  await fc.assert(
+    fc.asyncProperty(cast, async (play) => {
+      const id = `run-${randomUUID()}`;
+      const clock = new ManualClock();
+      const memory = new Play(new MemoryStore({ clock }), id, play, (ms) => clock.skip(ms));
+      const expected = await memory.run();
+      const actual = await new Play(store, id, play, (ms) => server.pass(ms)).run();
+      fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
+      expect(actual).toEqual(expected);
+    }),
+    { seed, numRuns: runs, examples: found },
+  );
+  // The sequences were not idle: there were hand-offs between the processes.
+  expect(fullest).toBeGreaterThan(2);
 }
 
 describe('MemoryStore and RedisStore', () => {
@@ -331,25 +366,20 @@ describe('MemoryStore and RedisStore', () => {
 
   it('Both stores give the same replies, fences, queues, claims and messages in any sequence of operations, as time passes', async () => {
     const client = stage.connect();
-    const server = new ServerClock(client);
     stage.store = new RedisStore({ client });
     // So that the channel's connection stays open from run to run.
     await stage.process();
-    let fullest = 0;
-    await fc.assert(
-      fc.asyncProperty(cast, async (play) => {
-        const id = `run-${randomUUID()}`;
-        const clock = new ManualClock();
-        const memory = new Play(new MemoryStore({ clock }), id, play, (ms) => clock.skip(ms));
-        const expected = await memory.run();
-        const actual = await new Play(stage.store, id, play, (ms) => server.pass(ms)).run();
-        fullest = Math.max(fullest, JSON.stringify(expected).split('"kind":"granted"').length - 1);
-        expect(actual).toEqual(expected);
-      }),
-      { seed, numRuns: runs, examples: found },
-    );
+    await expectAsInMemory(stage.store, redisClock(client));
     client.disconnect();
-    // The sequences were not idle: there were hand-offs between the processes.
-    expect(fullest).toBeGreaterThan(2);
   });
+});
+
+describe('MemoryStore and PostgresStore', () => {
+  const stage = usePostgres();
+
+  it('Both stores give the same replies, fences, queues, claims and messages in any sequence of operations, as time passes', async () => {
+    // So that the channel's connection stays open from run to run.
+    await stage.process();
+    await expectAsInMemory(stage.store, await postgresClock(stage.pool));
+  }, 120_000);
 });
