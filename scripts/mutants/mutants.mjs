@@ -4,7 +4,8 @@
 //   npm run test:mutants -- src/core/http/guard.ts src/core/stores/redis/lua/release.lua --all
 // --all takes every change of the files that are named; --list prints the changes and tests nothing; --tests takes the
 // paths after it, up to the next option, in place of the tests of the changed file's room; --json writes the results.
-// The tests run in a copy of the working tree. Exit code 1 says that a change survived.
+// The tests run in a copy of the working tree, first without a change: they must pass, or the rest would say nothing. Exit
+// code 1 says that a change survived.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -20,7 +21,7 @@ const hangMs = 300_000;
 /** By where a source stands, the tests that must notice: first those of its own room, then those that use it. */
 const rooms = [
   [/^src[/]core[/]stores[/]redis[/]lua[/]/, [['test/stores/redis/redis-store.contract'], ['test/stores/redis']]],
-  [/^src[/]core[/]stores[/](redis|quorum|cas)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
+  [/^src[/]core[/]stores[/](redis|quorum|cas|postgres)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
   [
     /^src[/]core[/]stores[/]/,
     [
@@ -28,6 +29,7 @@ const rooms = [
       ['test/core', 'test/stores/differential'],
     ],
   ],
+  [/^src[/](prometheus|testing)[/]/, ({ 1: room }) => [[`test/${room}`]]],
   [/^src[/]core[/]http[/]|^src[/](express|koa)[/]/, [['test/http', 'test/express', 'test/koa']]],
   [
     /^src[/]core[/](\w+)[/]/,
@@ -103,6 +105,7 @@ async function testAll(mutations, tests) {
     const { stdout } = spawnSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
     for (const file of stdout.split('\n').filter(Boolean)) cpSync(join(root, file), join(tree, file), { force: true });
     symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
+    await assertGreen(tree, mutations, tests);
     const results = [];
     for (const mutation of mutations) {
       const outcome = await test(tree, mutation, tests);
@@ -112,6 +115,14 @@ async function testAll(mutations, tests) {
     return results;
   } finally {
     rmSync(tree, { recursive: true, force: true });
+  }
+}
+
+/** Runs once, without a change, all tests that the changes are tried with. */
+async function assertGreen(tree, mutations, tests) {
+  const paths = new Set(mutations.flatMap(({ file }) => tests ?? roomOf(file).flat()));
+  if ((await jest(tree, [...paths], { stdio: 'inherit', limitMs: 3_600_000 })) !== 'survived') {
+    throw new Error('The tests fail without a change, or there are none: make them pass, or name others with --tests');
   }
 }
 
@@ -125,7 +136,8 @@ async function test(tree, { file, from, to, becomes }, tests) {
   write(source.slice(0, from) + becomes + source.slice(to));
   try {
     for (const paths of tests === undefined ? roomOf(file) : [tests]) {
-      const outcome = await jest(tree, paths);
+      // A room may have no tests of its own.
+      const outcome = await jest(tree, [...paths, '--passWithNoTests']);
       if (outcome !== 'survived') return outcome;
     }
     return 'survived';
@@ -143,19 +155,12 @@ function roomOf(file) {
 }
 
 /** Runs tests until one fails. */
-function jest(tree, paths) {
-  const args = [
-    'node_modules/.bin/jest',
-    ...paths,
-    '--bail',
-    '--passWithNoTests',
-    '-w',
-    String(availableParallelism()),
-  ];
-  const child = spawn(process.execPath, args, { cwd: tree, stdio: 'ignore', detached: true });
+function jest(tree, args, { stdio = 'ignore', limitMs = hangMs } = {}) {
+  const command = ['node_modules/.bin/jest', ...args, '--bail', '-w', String(availableParallelism())];
+  const child = spawn(process.execPath, command, { cwd: tree, stdio, detached: true });
   return new Promise((resolve) => {
     // The workers with it: one that is in a loop hears nothing.
-    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), hangMs);
+    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), limitMs);
     child.once('exit', (code) => {
       clearTimeout(timer);
       if (code === null) resolve('hung');
