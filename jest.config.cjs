@@ -30,6 +30,7 @@ module.exports = {
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
     '^reenlock/testing$': '<rootDir>/src/testing/index.ts',
+    '^reenlock/testing/contract$': '<rootDir>/src/testing/contract/index.ts',
     '^reenlock/prometheus$': '<rootDir>/src/prometheus/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',

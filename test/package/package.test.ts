@@ -8,6 +8,7 @@ import * as postgres from 'reenlock/postgres';
 import * as prometheus from 'reenlock/prometheus';
 import * as redis from 'reenlock/redis';
 import * as testing from 'reenlock/testing';
+import * as contract from 'reenlock/testing/contract';
 import { pages } from '../docs/workshop.ts';
 import { createConsumer, packPackage, root, runBinary } from './packed.ts';
 
@@ -28,6 +29,7 @@ describe('the surface of the package', () => {
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
+    ['reenlock/testing/contract', contract, 'describeStoreContract'],
     ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
   ])('exports these names from %s, and no others', (_, exported, names) => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
@@ -41,6 +43,7 @@ describe('the surface of the package', () => {
       './express',
       './koa',
       './testing',
+      './testing/contract',
       './prometheus',
       './package.json',
     ]);

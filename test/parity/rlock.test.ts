@@ -1,9 +1,9 @@
 import { getLock, LockAbortedError, LockLostError, LockNotHeldError, LockTimeoutError, lock } from 'reenlock';
-import { shortMs } from '../stores/contract/harness.ts';
+import { shortMs } from '../../src/testing/contract/harness.ts';
+import { key } from '../../src/testing/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
-import { key } from '../support/stores/store-stage.ts';
 import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 

@@ -3,8 +3,8 @@ import { type LockEvents, type LockStore, type Locks, type LocksOptions, MemoryS
 import { RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
+import { StoreStage } from '../../src/testing/contract/stage.ts';
 import { RedisStage } from '../support/redis/redis-stage.ts';
-import { StoreStage } from '../support/stores/store-stage.ts';
 
 /** A lease that is soon over, but not before an answer to its own acquire is here, however busy the machine is. */
 export const briefMs = 400;

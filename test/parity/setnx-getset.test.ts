@@ -2,11 +2,11 @@ import { EventEmitter, once } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { createLocks, getLock, LockTimeoutError, lock, runInTrace } from 'reenlock';
 import { type CasAdapter, type CasReading, CasStore } from 'reenlock/redis';
-import { longMs, shortMs } from '../stores/contract/harness.ts';
+import { longMs, shortMs } from '../../src/testing/contract/harness.ts';
+import { key, type Line, StoreStage } from '../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type CasServer, casServers } from '../support/stores/cas-servers.ts';
 import { MapCas } from '../support/stores/map-cas.ts';
-import { key, type Line, StoreStage } from '../support/stores/store-stage.ts';
 
 watchLeaks();
 

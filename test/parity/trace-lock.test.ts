@@ -4,12 +4,12 @@ import express from 'express';
 import { Redis } from 'ioredis';
 import { getLock, Locked, LockLostError, lock, traceHeaders } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
+import { key } from '../../src/testing/contract/stage.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { outcomeOf } from '../support/stores/set-up.ts';
-import { key } from '../support/stores/store-stage.ts';
 import { until } from '../support/until.ts';
 import { briefMs, describeStores, longMs, type Service } from './services.ts';
 

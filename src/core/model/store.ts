@@ -2,7 +2,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockMode } from './types.ts';
 
 /**
- * The contract of a store. `test/stores/contract/` has a test under each number, and runs unchanged against every store.
+ * The contract of a store. `reenlock/testing/contract` has tests under each number, and runs unchanged against every store.
  *
  * C1  A free key is granted at once: a fence, the lease's end and the store's time.
  * C2  While the lease of one owner's hold lasts, no other owner is granted the key; but see C19.

@@ -1,12 +1,12 @@
 import { CasStore, type CasStoreOptions } from 'reenlock/redis';
 import { LockConfigError, LockStoreError } from '../../../src/core/model/errors.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key, StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
-import { key, StoreStage } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,10 +1,9 @@
 import { Pool, type PoolConfig } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
+import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
-import { describeContract } from '../contract/contract.ts';
-import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -50,7 +49,7 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
   // A machine that has too much to do may keep a server for seconds.
   const create = (): CasStore => new CasStore({ adapter: new PostgresCas({ pool }), deadlineMs: 10_000 });
 
-  describeContract('CasStore', {
+  describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'CasStore', {
     async create() {
       await pool.query('TRUNCATE reenlock_locks');
       return create();

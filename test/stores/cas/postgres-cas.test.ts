@@ -1,11 +1,11 @@
 import { Pool } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,14 +1,13 @@
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
+import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { majors } from '../../support/majors.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import type { RedisOptions } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-import { describeContract } from '../contract/contract.ts';
-import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -50,7 +49,7 @@ describe('on a server without scripts', () => {
         await expect(client.eval('return 1', 0)).rejects.toThrow(/NOPERM/);
       });
 
-      describeContract('CasStore', {
+      describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'CasStore', {
         async create() {
           await client.flushall();
           // A machine that has too much to do may keep a server for seconds.

@@ -1,8 +1,8 @@
 import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

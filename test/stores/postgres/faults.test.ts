@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { Pool } from 'pg';
 import { createLocks, getLock, type Locks, type LocksOptions, lock, runInTrace } from 'reenlock';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { PostgresProxy } from '../../support/postgres/proxy.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript } from '../../support/processes/processes.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

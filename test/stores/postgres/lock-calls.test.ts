@@ -1,11 +1,11 @@
 import { LockCalls, type Operation } from '../../../src/core/stores/postgres/lock-calls.ts';
 import { PostgresStatements } from '../../../src/core/stores/postgres/statements.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool, type Sent } from '../../support/postgres/fake-pool.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

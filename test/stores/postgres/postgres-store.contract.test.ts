@@ -1,12 +1,11 @@
 import { Pool, type PoolConfig } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from 'reenlock/postgres';
+import { describeStoreContract, type StoreFault, type StoreHarness } from 'reenlock/testing/contract';
 import { type PgBouncer, startPgBouncer } from '../../support/postgres/pgbouncer.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { tables } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
-import { describeContract } from '../contract/contract.ts';
-import type { StoreFault, StoreHarness } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -83,7 +82,7 @@ describe.each(ways)('$name', ({ isBehindPgBouncer, isolation, lacks, listen }) =
     },
   ];
 
-  describeContract('PostgresStore', {
+  describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'PostgresStore', {
     async create() {
       await empty();
       store = new PostgresStore({ pool, listen: listen(server) });

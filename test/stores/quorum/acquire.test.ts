@@ -2,12 +2,12 @@ import { LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import type { Clock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply } from '../../../src/core/model/store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import type { Line } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore, type Fault } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import type { Line } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { createLocks, LockLostError, lock, runInTrace } from 'reenlock';
 import { QuorumStore, RedisStore } from 'reenlock/redis';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { startScript } from '../../support/processes/processes.ts';
@@ -9,7 +10,6 @@ import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { startRedis } from '../../support/redis/server.ts';
 import { answersOf } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

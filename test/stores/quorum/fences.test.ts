@@ -1,9 +1,9 @@
 import type { AcquireTerms } from '../../../src/core/model/store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { FakeStore } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

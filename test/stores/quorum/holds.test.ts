@@ -2,13 +2,13 @@ import { LockConfigError, LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import type { Line } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 import { answersOf, fenceOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import type { Line } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,11 +1,11 @@
 import { LockStoreError } from 'reenlock';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import type { Line } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { Fault } from '../../support/stores/fake-store.ts';
 import { answersOf, putOn, QuorumStage } from '../../support/stores/quorum-stage.ts';
 import { outcomeOf } from '../../support/stores/set-up.ts';
-import type { Line } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

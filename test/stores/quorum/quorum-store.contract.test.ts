@@ -1,9 +1,8 @@
 import { QuorumStore } from 'reenlock/redis';
+import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
-import { describeContract } from '../contract/contract.ts';
-import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -32,7 +31,7 @@ describe.each([3, 4, 5])('on %i nodes in memory', (count) => {
     },
   });
 
-  describeContract('QuorumStore', {
+  describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'QuorumStore', {
     create: async () => create(),
     elapse: (ms) => clock.advance(ms),
     lacks: ['queue', 'handOff', 'reachability', 'modes', 'list', 'edges'],

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
 import { QuorumStore } from 'reenlock/redis';
+import { describeStoreContract } from 'reenlock/testing/contract';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest } from '../../../src/core/model/store.ts';
+import { shortMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-import { describeContract } from '../contract/contract.ts';
-import { shortMs } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -48,7 +48,7 @@ describe('on three servers', () => {
   const flush = () => Promise.all(clients.map((client) => client.flushall()));
   const nodes = (of: readonly Redis[]) => of.map((client) => new OldRedisStore({ client }));
 
-  describeContract('QuorumStore', {
+  describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'QuorumStore', {
     async create() {
       await flush();
       // The suite compares ends of leases: none may be told before each node has answered, however busy the machine is.

@@ -2,12 +2,12 @@ import type { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
 import { acquire } from '../../../src/core/stores/redis/scripts.generated.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { OldRedisStore, RedisNodes } from '../../support/redis/nodes.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -3,11 +3,11 @@ import type { Redis } from 'ioredis';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { CallHistory } from '../../../src/core/stores/redis/call-history.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -2,13 +2,13 @@ import type { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { looksOf, uses } from '../../support/stores/everything.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

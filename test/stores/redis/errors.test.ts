@@ -4,13 +4,13 @@ import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key, StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { FakeRedis } from '../../support/redis/fake-redis.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-import { key, StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { longMs, shortMs } from '../../../src/testing/contract/harness.ts';
+import type { Line } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-import type { Line } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs, shortMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,8 +1,8 @@
 import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-import { key } from '../../support/stores/store-stage.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -1,13 +1,12 @@
 import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
+import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import type { RedisOptions } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
-import { describeContract } from '../contract/contract.ts';
-import type { StoreFault } from '../contract/harness.ts';
 
 watchLeaks();
 
@@ -44,7 +43,7 @@ describe('on a standalone server', () => {
       });
       afterAll(() => client.disconnect());
 
-      describeContract('RedisStore', {
+      describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'RedisStore', {
         async create() {
           await client.flushall();
           store = new RedisStore({ client, ...ofStore });

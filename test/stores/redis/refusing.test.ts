@@ -3,12 +3,12 @@ import type { Redis } from 'ioredis';
 import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisStage, useRedis } from '../../support/redis/redis-stage.ts';
-import { key } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -2,12 +2,12 @@ import { Redis } from 'ioredis';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { renew } from '../../../src/core/stores/redis/scripts.generated.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisOptions, useRedis } from '../../support/redis/redis-stage.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
-import { key } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

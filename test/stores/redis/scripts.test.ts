@@ -1,9 +1,9 @@
 import { once } from 'node:events';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
-import { key } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, type Locks, runInTrace } from 'reenlock';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
-import { longMs } from '../contract/harness.ts';
 
 watchLeaks();
 jest.setTimeout(180_000);

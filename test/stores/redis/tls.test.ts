@@ -5,12 +5,12 @@ import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 import { useEverything, uses } from '../../support/stores/everything.ts';
-import { StoreStage } from '../../support/stores/store-stage.ts';
 import { until } from '../../support/until.ts';
 
 watchLeaks();

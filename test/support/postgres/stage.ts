@@ -1,6 +1,6 @@
 import { Pool, type PoolConfig } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from '../../../src/core/stores/postgres/postgres-store.ts';
-import { StoreStage } from '../stores/store-stage.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { type PostgresServer, startPostgres } from './server.ts';
 
 /** The tables of a store. */

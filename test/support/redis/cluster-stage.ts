@@ -1,6 +1,6 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { StoreStage } from '../stores/store-stage.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { until } from '../until.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisCluster, startRedisCluster } from './cluster.ts';

@@ -1,6 +1,6 @@
 import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { StoreStage } from '../stores/store-stage.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisServer, startRedis } from './server.ts';
 

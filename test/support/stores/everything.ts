@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
-import { longMs } from '../../stores/contract/harness.ts';
-import { key, type StoreStage } from './store-stage.ts';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key, type StoreStage } from '../../../src/testing/contract/stage.ts';
 
 /** Everything of a client that somebody else might have changed. */
 export function looksOf(client: Redis): Readonly<Record<string, unknown>> {

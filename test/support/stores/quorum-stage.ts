@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { QuorumFailure, QuorumStore, type QuorumStoreOptions } from 'reenlock/redis';
 import type { Clock } from '../../../src/core/base/clock.ts';
 import type { AcquireReply, LockStore } from '../../../src/core/model/store.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { FakeStore } from './fake-store.ts';
 import type { Outcome } from './set-up.ts';
-import { StoreStage } from './store-stage.ts';
 
 /** A quorum of nodes in memory whose calls go wrong when a test says so, on a clock that the test moves. */
 export class QuorumStage extends StoreStage {

@@ -4,15 +4,15 @@ import { Cluster as Cluster5 } from 'ioredis5';
 import { lockName } from '../../../../src/core/model/key.ts';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
+import { key } from '../../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../../docs/markdown.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { clientInfoRight } from '../../../support/redis/rights.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { useEverything } from '../../../support/stores/everything.ts';
-import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
-import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 

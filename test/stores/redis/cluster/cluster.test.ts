@@ -2,8 +2,8 @@ import type { Cluster, Redis } from 'ioredis';
 import type { HoldRequest } from '../../../../src/core/model/store.ts';
 import { CallHistory } from '../../../../src/core/stores/redis/call-history.ts';
 import { connectionsOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
-import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 

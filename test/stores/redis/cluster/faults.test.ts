@@ -1,13 +1,13 @@
 import type { Cluster } from 'ioredis';
 import { createLocks, type Locks } from 'reenlock';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
+import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterStage, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { Rush } from '../../../support/redis/rush.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
-import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

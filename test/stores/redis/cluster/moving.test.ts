@@ -1,11 +1,11 @@
 import type { Cluster } from 'ioredis';
 import type { WaitEdge } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs, shortMs } from '../../../../src/testing/contract/harness.ts';
+import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
-import { key, type Line, type Process } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
-import { longMs, shortMs } from '../../contract/harness.ts';
 
 watchLeaks();
 jest.setTimeout(60_000);

@@ -1,5 +1,6 @@
 import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
+import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { majors } from '../../../support/majors.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
@@ -7,8 +8,6 @@ import { disconnectTimeout } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
 import { type ClusterOptions, connected } from '../../../support/redis/cluster-stage.ts';
 import { elapseOnRedis } from '../../../support/stores/elapse.ts';
-import { describeContract } from '../../contract/contract.ts';
-import type { StoreFault } from '../../contract/harness.ts';
 
 watchLeaks();
 
@@ -38,7 +37,7 @@ describe('on a cluster', () => {
       });
       afterAll(() => client.disconnect());
 
-      describeContract('RedisStore', {
+      describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'RedisStore', {
         async create() {
           await cluster.callPrimaries('FLUSHALL');
           store = new RedisStore({ client });

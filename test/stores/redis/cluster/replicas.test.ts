@@ -1,11 +1,11 @@
 import type { Cluster, Redis } from 'ioredis';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
+import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
-import { key } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
-import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

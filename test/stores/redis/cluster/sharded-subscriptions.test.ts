@@ -8,13 +8,13 @@ import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { slotOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
 import { ShardedSubscriptions } from '../../../../src/core/stores/redis/cluster/sharded-subscriptions.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
+import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { type RedisServer, startRedis } from '../../../support/redis/server.ts';
-import { key, type Line, type Process } from '../../../support/stores/store-stage.ts';
 import { until } from '../../../support/until.ts';
-import { longMs } from '../../contract/harness.ts';
 
 watchLeaks();
 jest.setTimeout(120_000);

@@ -1,16 +1,16 @@
-import type { StoreMessage } from '../../../src/core/model/store.ts';
-import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import type { StoreMessage } from '../../../core/model/store.ts';
+import { longMs, shortMs } from '../harness.ts';
+import { type Contract, key, type Line } from '../stage.ts';
 
 /** Beyond the clock of any server that runs the tests. */
 const farMs = 60_000;
 
 /** C24, C25: what a quorum needs of its nodes. */
-export function describeNode({ harness, stage }: Contract): void {
+export function describeNode({ harness, stage, describe, it, expect }: Contract): void {
   const far = async () => ((await stage.inspect()).nowMs + farMs) * 1000;
 
   describe('C24 With `minFence`', () => {
-    it('The store says that it supports `minFence`', () => {
+    it('The store says that it supports `minFence`', async () => {
       expect(stage.store.capabilities.minFence).toBe(true);
     });
 
@@ -35,15 +35,17 @@ export function describeNode({ harness, stage }: Contract): void {
       expect((await process.line().hold({ minFence: fence })).fence).toBeGreaterThan(fence);
     });
 
-    it.each(['released', 'over'])('The next owner has a greater fence if the hold is %s', async (end) => {
-      const minFence = await far();
-      const process = stage.deafProcess();
-      const line = process.line();
-      await line.hold({ minFence, leaseMs: shortMs });
-      if (end === 'released') await line.release();
-      else await harness.elapse(shortMs);
-      expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
-    });
+    for (const end of ['released', 'over']) {
+      it(`The next owner has a greater fence if the hold is ${end}`, async () => {
+        const minFence = await far();
+        const process = stage.deafProcess();
+        const line = process.line();
+        await line.hold({ minFence, leaseMs: shortMs });
+        if (end === 'released') await line.release();
+        else await harness.elapse(shortMs);
+        expect((await process.line().hold()).fence).toBeGreaterThan(minFence);
+      });
+    }
 
     it('A repeat raises the fence of a hold that is alone, and not its lease; the old fence is lost', async () => {
       const line = stage.deafProcess().line();

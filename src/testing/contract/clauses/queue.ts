@@ -1,8 +1,11 @@
-import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
-import { shortMs } from './harness.ts';
+import { shortMs } from '../harness.ts';
+import { type Contract, key, type Line } from '../stage.ts';
 
 /** C5, C6, C16, C28: who is queued, and in what order. */
-export function describeQueue({ harness, stage, itQueues }: Contract): void {
+export function describeQueue({ harness, stage, describe, it, itQueues, expect }: Contract): void {
+  /** To some milliseconds: the time and the lease's end that a quorum tells may be of different servers. */
+  const about = (ms: number): unknown => expect.closeTo(ms, -1);
+
   describe('C5 A key that is not free', () => {
     itQueues(
       'is queued for, once: the reply says whether the store knew of it, and when the lease is over',
@@ -104,9 +107,8 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [lines[1].holdId], waiters: [lines[2].holdId] });
     });
 
-    itQueues.each([true, false])(
-      'a newcomer does not overtake when the lease of the holder is over (queue: %s)',
-      async (queue) => {
+    for (const queue of [true, false]) {
+      itQueues(`a newcomer does not overtake when the lease of the holder is over (queue: ${queue})`, async () => {
         const { begin } = await stage.shortTurn();
         const process = await stage.process();
         const waiter = await process.line().wait();
@@ -116,8 +118,8 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
         expect((await newcomer.ask({ queue })).status).toBe(queue ? 'queued' : 'refused');
         expect((await stage.order()).holds).toEqual([waiter.holdId]);
         expect(await process.granted(waiter)).toMatchObject({ isClaim: true });
-      },
-    );
+      });
+    }
 
     itQueues('the old holder, back after its lease, does not overtake either', async () => {
       const { holder, begin } = await stage.shortTurn();
@@ -205,9 +207,4 @@ export function describeQueue({ harness, stage, itQueues }: Contract): void {
       }
     });
   });
-}
-
-/** To some milliseconds: the time and the lease's end that a quorum tells may be of different servers. */
-function about(ms: number): number {
-  return expect.closeTo(ms, -1) as unknown as number;
 }

@@ -1,8 +1,8 @@
-import { type Contract, key } from '../../support/stores/store-stage.ts';
-import { shortMs } from './harness.ts';
+import { shortMs } from '../harness.ts';
+import { type Contract, key } from '../stage.ts';
 
 /** C7, C14, C15: how the key is handed on. */
-export function describeHandOff({ harness, stage, itQueues }: Contract): void {
+export function describeHandOff({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe("C7 The release of an owner's last hold makes the next waiter the holder", () => {
     itQueues('in the same step, with a greater fence and a claim of `claimMs`', async () => {
       const process = await stage.process();

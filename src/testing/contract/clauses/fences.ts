@@ -1,10 +1,12 @@
-import { type Contract, key } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { longMs, shortMs } from '../harness.ts';
+import { type Contract, key } from '../stage.ts';
 
-const farFuture = Date.UTC(2099, 0, 1);
+// biome-ignore lint/style/noRestrictedGlobals: C13 is about a caller whose wall clock is wrong.
+const wallClock = Date;
+const farFuture = wallClock.UTC(2099, 0, 1);
 
 /** C11, C13: the fence and the clock. */
-export function describeFences({ harness, stage, itQueues }: Contract): void {
+export function describeFences({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C11 A fence rises with each change of owner', () => {
     it('A fence rises with release and acquire, however fast they follow', async () => {
       const process = stage.deafProcess();
@@ -85,18 +87,17 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
   });
 
   describe("C13 The store's clock decides", () => {
-    afterEach(() => jest.restoreAllMocks());
-
-    it.each([0, farFuture])('A caller whose clock shows %i ends no lease and begins none', async (callerMs) => {
-      const process = stage.deafProcess();
-      const holder = process.line();
-      const before = await holder.ask();
-      jest.spyOn(Date, 'now').mockReturnValue(callerMs);
-      const reply = await process.line().try();
-      expect(reply).toMatchObject({ status: 'refused' });
-      expect(Math.abs(reply.nowMs - before.nowMs)).toBeLessThan(longMs);
-      expect((await stage.order()).holds).toEqual([holder.holdId]);
-    });
+    for (const callerMs of [0, farFuture]) {
+      it(`A caller whose clock shows ${callerMs} ends no lease and begins none`, async () => {
+        const process = stage.deafProcess();
+        const holder = process.line();
+        const before = await holder.ask();
+        const reply = await withWallClock(callerMs, () => process.line().try());
+        expect(reply).toMatchObject({ status: 'refused' });
+        expect(Math.abs(reply.nowMs - before.nowMs)).toBeLessThan(longMs);
+        expect((await stage.order()).holds).toEqual([holder.holdId]);
+      });
+    }
 
     it('A hold whose lease has ended counts for nothing, even if nobody removed it', async () => {
       const process = stage.deafProcess();
@@ -125,4 +126,15 @@ export function describeFences({ harness, stage, itQueues }: Contract): void {
       expect(times[2]).toBeGreaterThanOrEqual(times[1]!);
     });
   });
+}
+
+/** Calls with a wall clock that shows a time of its own. */
+async function withWallClock<T>(nowMs: number, call: () => Promise<T>): Promise<T> {
+  const { now } = wallClock;
+  try {
+    wallClock.now = () => nowMs;
+    return await call();
+  } finally {
+    wallClock.now = now;
+  }
 }

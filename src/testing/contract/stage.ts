@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { systemClock } from '../../core/base/clock.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -12,8 +12,9 @@ import type {
   StoreMessage,
   SubscribeOptions,
   Unsubscribe,
-} from '../../../src/core/model/store.ts';
-import { longMs, type StoreHarness, shortMs } from '../../stores/contract/harness.ts';
+} from '../../core/model/store.ts';
+import { longMs, type StoreHarness, shortMs } from './harness.ts';
+import type { TestRunner } from './runner.ts';
 
 export const key = 'order:42';
 /** In the hash slot of `key`: in a cluster, the messages of one server are in order. */
@@ -23,8 +24,11 @@ const lastId = 'last:45082';
 export interface Contract {
   readonly harness: StoreHarness;
   readonly stage: StoreStage;
-  /** `it` for what needs a queue; where the store declares that it has none, there is no such test. */
-  readonly itQueues: Pick<jest.It, 'each'> & ((promise: string, test: () => Promise<void>) => void);
+  readonly describe: TestRunner['describe'];
+  readonly it: TestRunner['it'];
+  /** `it` for what needs a queue. If the store declares that it has none, there is no such test. */
+  readonly itQueues: TestRunner['it'];
+  readonly expect: TestRunner['expect'];
 }
 
 /** One test's store, and the processes that were connected to it. */
@@ -206,5 +210,10 @@ export class Line {
 }
 
 function id(kind: string): string {
-  return `${kind}-${randomUUID()}`;
+  return `${kind}-${systemClock.randomId()}`;
+}
+
+/** The hold ids of these acquires. */
+export function holdIds(lines: readonly Line[]): string[] {
+  return lines.map(({ holdId }) => holdId);
 }

@@ -1,7 +1,7 @@
-import type { Contract } from '../../support/stores/store-stage.ts';
+import type { Contract } from '../stage.ts';
 
 /** C6: whose turn comes first. */
-export function describePriority({ harness, stage }: Contract): void {
+export function describePriority({ harness, stage, describe, it, expect }: Contract): void {
   if (harness.lacks?.includes('queue')) return;
   describe('C6 With priorities', () => {
     it('The higher priority is first, and within one priority the earlier arrival', async () => {

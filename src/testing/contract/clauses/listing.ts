@@ -1,11 +1,11 @@
-import type { Contract } from '../../support/stores/store-stage.ts';
-import { shortMs } from './harness.ts';
+import { shortMs } from '../harness.ts';
+import type { Contract } from '../stage.ts';
 
 /** C23: naming the locks. */
-export function describeListing({ harness, stage }: Contract): void {
+export function describeListing({ harness, stage, describe, it, expect }: Contract): void {
   describe('C23 `list`', () => {
     if (harness.lacks?.includes('list')) {
-      it('`list` is absent', () => {
+      it('`list` is absent', async () => {
         expect(stage.store.list).toBeUndefined();
       });
       return;

@@ -1,8 +1,8 @@
-import { type Contract, key } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { longMs, shortMs } from '../harness.ts';
+import { type Contract, key } from '../stage.ts';
 
 /** C8: the acquire as the poll. */
-export function describePolling({ harness, stage, itQueues }: Contract): void {
+export function describePolling({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C8 An acquire is also the poll', () => {
     itQueues('it finds a grant whose message was lost', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
@@ -80,10 +80,10 @@ export function describePolling({ harness, stage, itQueues }: Contract): void {
       const holder = process.line();
       await holder.hold();
       const waiter = await process.line().wait();
-      const { claims } = await holder.release(longMs);
+      const { claims } = await holder.copy.release(longMs);
       expect(claims).toMatchObject([{ holdId: waiter.holdId }]);
       // The first reply was lost, and the release is sent again.
-      expect(await holder.release(longMs)).toMatchObject({ status: 'released', claims });
+      expect(await holder.copy.release(longMs)).toMatchObject({ status: 'released', claims });
       expect(await holder.ask()).toMatchObject({ status: 'cancelled', claims });
     });
 

@@ -1,8 +1,8 @@
-import type { Contract } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { longMs, shortMs } from '../harness.ts';
+import type { Contract } from '../stage.ts';
 
 /** C9, C10: release, cancel and renewal. */
-export function describeEnding({ harness, stage, itQueues }: Contract): void {
+export function describeEnding({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C9 A release removes the hold or the queue entry of its hold id', () => {
     itQueues('and says which it was', async () => {
       const process = stage.deafProcess();
@@ -17,15 +17,14 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    it.each([0, longMs])(
-      'A release returns `expired` if the lease had ended and nobody had taken the key (tombstone: %i)',
-      async (ms) => {
+    for (const ms of [0, longMs]) {
+      it(`A release returns \`expired\` if the lease had ended and nobody had taken the key (tombstone: ${ms})`, async () => {
         const line = stage.deafProcess().line();
         await line.hold({ leaseMs: shortMs });
         await harness.elapse(shortMs);
         expect((await line.release(ms)).status).toBe('expired');
-      },
-    );
+      });
+    }
 
     it('A release returns `absent` if the lease had ended and another owner has taken the key, who keeps it', async () => {
       const process = stage.deafProcess();
@@ -60,7 +59,7 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
     it('With a tombstone, a repeated release returns `released` again', async () => {
       const line = stage.deafProcess().line();
       await line.hold();
-      for (const _ of [1, 2, 3]) expect((await line.release(longMs)).status).toBe('released');
+      for (const _ of [1, 2, 3]) expect((await line.copy.release(longMs)).status).toBe('released');
     });
 
     itQueues('with a tombstone, a repeat answers the same: cancelled', async () => {
@@ -75,21 +74,20 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       for (const _ of [1, 2]) expect((await line.release(longMs)).status).toBe('absent');
     });
 
-    it.each([true, false])(
-      'An acquire that arrives after its cancel returns `cancelled` (queue: %s)',
-      async (queue) => {
+    for (const queue of [true, false]) {
+      it(`An acquire that arrives after its cancel returns \`cancelled\` (queue: ${queue})`, async () => {
         const line = stage.deafProcess().line();
         await line.release(longMs);
         expect(await line.ask({ queue })).toMatchObject({ status: 'cancelled', nowMs: expect.any(Number), claims: [] });
         expect(await stage.order()).toEqual({ holds: [], waiters: [] });
-      },
-    );
+      });
+    }
 
     it('An acquire that arrives after its release returns `cancelled`, in the queue and at re-entry', async () => {
       const process = stage.deafProcess();
       const line = process.line('owner');
       await line.hold();
-      await line.release(longMs);
+      await line.copy.release(longMs);
       await process.line('owner').hold();
       expect((await line.ask()).status).toBe('cancelled');
       expect((await stage.inspect()).holds).toHaveLength(1);
@@ -129,9 +127,8 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
       expect((await line.ask()).status).toBe('granted');
     });
 
-    it.each(['released', 'absent'])(
-      'A tombstone is forgotten in the end beside one that is kept: %s',
-      async (status) => {
+    for (const status of ['released', 'absent']) {
+      it(`A tombstone is forgotten in the end beside one that is kept: ${status}`, async () => {
         const [line, other] = [stage.deafProcess().line(), stage.deafProcess().line()];
         for (const [each, tombstoneMs] of [[line, shortMs] as const, [other, longMs] as const]) {
           if (status === 'released') await each.hold();
@@ -139,8 +136,8 @@ export function describeEnding({ harness, stage, itQueues }: Contract): void {
         }
         await harness.elapse(3 * shortMs);
         expect((await line.ask()).status).toBe('granted');
-      },
-    );
+      });
+    }
   });
 
   describe('C10 A renewal', () => {

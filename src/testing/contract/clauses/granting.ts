@@ -1,20 +1,22 @@
-import type { Contract } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { longMs, shortMs } from '../harness.ts';
+import type { Contract } from '../stage.ts';
 
 /** C1 to C4: who is granted at once. */
-export function describeGranting({ harness, stage, itQueues }: Contract): void {
+export function describeGranting({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C1 A free key is granted at once', () => {
-    it.each([true, false])("with a fence, the end of the lease and the store's time (queue: %s)", async (queue) => {
-      const line = stage.deafProcess().line();
-      const reply = await line.ask({ queue, leaseMs: 12_345 });
-      expect(reply).toMatchObject({
-        status: 'granted',
-        grant: { holdId: line.holdId, fence: expect.any(Number), endMs: reply.nowMs + 12_345, isClaim: false },
-        otherHolds: 0,
-        nowMs: expect.any(Number),
-        claims: [],
+    for (const queue of [true, false]) {
+      it(`A grant comes with a fence, the end of the lease and the store's time (queue: ${queue})`, async () => {
+        const line = stage.deafProcess().line();
+        const reply = await line.ask({ queue, leaseMs: 12_345 });
+        expect(reply).toMatchObject({
+          status: 'granted',
+          grant: { holdId: line.holdId, fence: expect.any(Number), endMs: reply.nowMs + 12_345, isClaim: false },
+          otherHolds: 0,
+          nowMs: expect.any(Number),
+          claims: [],
+        });
       });
-    });
+    }
 
     it('The fence is a whole number of microseconds, exact in a double', async () => {
       const { fence } = await stage.deafProcess().line().hold();

@@ -1,10 +1,10 @@
-import { LockStoreError } from '../../../src/core/model/errors.ts';
-import type { EdgeStore, WaitEdge } from '../../../src/core/model/store.ts';
-import { type Contract, key, type Line } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { LockStoreError } from '../../../core/model/errors.ts';
+import type { EdgeStore, WaitEdge } from '../../../core/model/store.ts';
+import { longMs, shortMs } from '../harness.ts';
+import { type Contract, key, type Line } from '../stage.ts';
 
 /** C26, C27: who waits for what. */
-export function describeEdges({ harness, stage }: Contract): void {
+export function describeEdges({ harness, stage, describe, it, expect }: Contract): void {
   const edges = (): EdgeStore => stage.store.edges as EdgeStore;
   const edgeOf = ({ request }: Line): WaitEdge => ({ request, traceId: 'trace', key: 'as: {it} was % written' });
 

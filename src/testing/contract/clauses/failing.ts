@@ -1,10 +1,10 @@
 import { types } from 'node:util';
-import { LockStoreError } from '../../../src/core/model/errors.ts';
-import { type Contract, key } from '../../support/stores/store-stage.ts';
-import { longMs, shortMs } from './harness.ts';
+import { LockStoreError } from '../../../core/model/errors.ts';
+import { longMs, shortMs } from '../harness.ts';
+import { type Contract, key } from '../stage.ts';
 
 /** C17, C18: looking, and failing. */
-export function describeFailing({ harness, stage, itQueues }: Contract): void {
+export function describeFailing({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C17 `inspect`', () => {
     it('`inspect` reports no holder and no waiter for an unknown key', async () => {
       expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });

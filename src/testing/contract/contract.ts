@@ -1,0 +1,63 @@
+import { describeEdges } from './clauses/edges.ts';
+import { describeEnding } from './clauses/ending.ts';
+import { describeFailing } from './clauses/failing.ts';
+import { describeFences } from './clauses/fences.ts';
+import { describeGranting } from './clauses/granting.ts';
+import { describeHandOff } from './clauses/hand-off.ts';
+import { describeListing } from './clauses/listing.ts';
+import { describeLiveness } from './clauses/liveness.ts';
+import { describeModes } from './clauses/modes.ts';
+import { describeNode } from './clauses/node.ts';
+import { describeOneOwner } from './clauses/one-owner.ts';
+import { describePolling } from './clauses/polling.ts';
+import { describePriority } from './clauses/priority.ts';
+import { describeQueue } from './clauses/queue.ts';
+import { describeReachability } from './clauses/reachability.ts';
+import type { StoreHarness } from './harness.ts';
+import type { TestRunner } from './runner.ts';
+import { type Contract, StoreStage } from './stage.ts';
+
+/**
+ * Describes the tests of the store contract for one store: those of each clause that `LockStore` names, with the functions of
+ * a test runner. Each test has a store of its own. Call it where `describe` may be called.
+ */
+export function describeStoreContract(runner: TestRunner, name: string, harness: StoreHarness): void {
+  const { describe, it, beforeEach, afterEach, expect } = runner;
+  describe(`${name} keeps the contract of a store`, () => {
+    const stage = new StoreStage();
+    const itQueues = harness.lacks?.includes('queue') ? () => {} : it;
+    const contract: Contract = { harness, stage, describe, it, itQueues, expect };
+    beforeEach(async () => {
+      stage.store = await harness.create();
+    });
+    afterEach(() => stage.end());
+
+    for (const capability of ['queue', 'handOff', 'reachability', 'modes'] as const) {
+      it(`The store says truthfully whether it has ${capability}`, async () => {
+        expect(stage.store.capabilities[capability]).toBe(!harness.lacks?.includes(capability));
+      });
+    }
+
+    it('The store says truthfully whether it keeps edges', async () => {
+      expect([stage.store.capabilities.edges === true, stage.store.edges !== undefined]).toEqual(
+        Array(2).fill(!harness.lacks?.includes('edges')),
+      );
+    });
+
+    describeGranting(contract);
+    describeQueue(contract);
+    describeHandOff(contract);
+    describePolling(contract);
+    describeEnding(contract);
+    describeFences(contract);
+    describeReachability(contract);
+    describeLiveness(contract);
+    describeFailing(contract);
+    describeModes(contract);
+    describeOneOwner(contract);
+    describePriority(contract);
+    describeListing(contract);
+    if (harness.isNode) describeNode(contract);
+    if (!harness.lacks?.includes('edges')) describeEdges(contract);
+  });
+}
