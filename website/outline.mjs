@@ -7,7 +7,7 @@ export const outline = [
   ['Frameworks', 'frameworks', []],
   ['Observe', 'observe', ['board', 'inspect', 'metrics']],
   ['Test', 'test', ['testing']],
-  ['Migrate', 'migrate', []],
+  ['Migrate', 'migrate', ['redlock', 'redis-semaphore', 'redisson', 'async-mutex']],
   ['Recipes', 'recipes', []],
   ['Reference', 'reference', ['options', 'errors', 'events', 'limits']],
 ];

@@ -12,7 +12,7 @@ watchLeaks();
 
 /** How long a block may take. */
 const blockMs = 50_000;
-const marks = ['prelude', 'in', 'server', 'output'];
+const marks = ['prelude', 'in', 'server', 'output', 'alias'];
 
 // How blocks are marked is told in CONTRIBUTING.md.
 describe('the guide pages', () => {

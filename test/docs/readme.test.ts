@@ -18,6 +18,7 @@ describe('the code of the documents', () => {
 
   it('compiles under the options of this repository, and its tables name what the types have', () => {
     workshop.write('tables.ts', typesOfTables());
+    workshop.write('old-libraries.d.ts', readDocument('test/docs/old-libraries.d.ts'));
     // What is found shows that the compiler has looked.
     workshop.write('mistake.ts', "import { getLock } from 'reenlock';\nvoid getLock('k').run();\n");
     expect(workshop.mistakes()).toEqual([expect.stringMatching(/^mistake\.ts.*TS2554/)]);

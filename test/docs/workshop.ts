@@ -37,8 +37,9 @@ export class Workshop {
     const blocks = blocksOf(readDocument(document));
     return blocks.flatMap((block, at) => {
       if (block.language !== 'ts') return [];
-      const { file, marks, code } = block;
+      const { file, marks } = block;
       const { prelude } = marks;
+      const code = withAlias(block);
       const before = prelude === undefined ? '' : readFileSync(join(__dirname, 'preludes', `${prelude}.ts`), 'utf8');
       const path = this.write(join(folderOf(document), file ?? `line-${block.line}.ts`), before + code);
       const next = blocks[at + 1];
@@ -103,6 +104,12 @@ export function pages(): string[] {
   return readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`);
+}
+
+/** `<!-- alias: redlock4 for redlock -->`: an old version of a library, which is installed here under another name. */
+function withAlias({ code, marks }: Block): string {
+  const [alias, , name] = marks.alias?.split(' ') ?? [];
+  return alias === undefined ? code : code.replaceAll(`from '${name}'`, `from '${alias}'`);
 }
 
 const toModules: Options = {
