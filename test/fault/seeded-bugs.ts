@@ -158,9 +158,9 @@ export function withScriptBug(client: Redis, { script, before, lua }: ScriptBug)
   const spoilt = source.replace(head, (line) => `${line}\n${lua}`);
   return new Proxy(client, {
     get(target, name) {
-      if (name === 'evalsha') {
-        return (digest: string, ...args: [number, ...string[]]) =>
-          digest === sha1 ? target.eval(spoilt, ...args) : target.evalsha(digest, ...args);
+      if (name === 'call') {
+        return (command: string, digest: string, ...args: string[]) =>
+          digest === sha1 ? target.call('eval', spoilt, ...args) : target.call(command, digest, ...args);
       }
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? value.bind(target) : value;

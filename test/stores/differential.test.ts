@@ -328,8 +328,9 @@ class ServerClock {
 /** The clock of a Redis server, for the scripts of one client. */
 function redisClock(client: Redis): ServerClock {
   const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
-  client.evalsha = ((sha1: string, ...rest: [number]) =>
-    client.eval(sources.get(sha1) as string, ...rest)) as typeof client.evalsha;
+  const call = client.call.bind(client) as (...words: readonly unknown[]) => Promise<unknown>;
+  client.call = ((name: string, sha1: string, ...rest: readonly unknown[]) =>
+    name === 'evalsha' ? call('eval', sources.get(sha1), ...rest) : call(name, sha1, ...rest)) as Redis['call'];
   return new ServerClock((us) => setScriptTime(client, us));
 }
 

@@ -4,6 +4,7 @@ import { createLocks, getLock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
 import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.ts';
+import { driverOf } from '../../../src/core/stores/redis/drivers/driver-of.ts';
 import { readDocument } from '../../docs/markdown.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -34,16 +35,17 @@ describe('RedisCas', () => {
     const duplicate = client.duplicate.bind(client);
     jest.spyOn(client, 'duplicate').mockImplementation((options) => {
       const connection = duplicate(options);
-      const multi = connection.multi.bind(connection) as () => ReturnType<Redis['multi']>;
-      connection.multi = (() => {
-        const transaction = multi();
-        const exec = transaction.exec.bind(transaction);
-        transaction.exec = async () => {
-          await meanwhile(connection);
+      const pipeline = connection.pipeline.bind(connection);
+      connection.pipeline = () => {
+        const commands = pipeline();
+        const call = jest.spyOn(commands, 'call');
+        const exec = commands.exec.bind(commands);
+        commands.exec = async () => {
+          if (call.mock.calls.some(([name]) => name === 'multi')) await meanwhile(connection);
           return exec();
         };
-        return transaction;
-      }) as Redis['multi'];
+        return commands;
+      };
       return connection;
     });
   }
@@ -221,11 +223,11 @@ describe('RedisCas', () => {
 
   it('Connections close after some seconds without use, and not before', async () => {
     const clock = new ManualClock();
-    const pool = new ConnectionPool(client, clock);
+    const pool = new ConnectionPool(() => driverOf(client).createConnection()!, clock);
     const before = await connections();
-    await pool.run((connection) => connection.ping());
+    await pool.run((connection) => connection.send(['ping']));
     await clock.advance(4_999);
-    await pool.run((connection) => connection.ping());
+    await pool.run((connection) => connection.send(['ping']));
     await clock.advance(4_999);
     expect(await connections()).toBe(before + 1);
     await clock.advance(1);

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { CallHistory } from '../../../src/core/stores/redis/call-history.ts';
+import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
@@ -37,14 +38,14 @@ describe('CallHistory', () => {
   };
 
   it('a release says that no acquire can arrive if all of them were answered', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     expect(history.acquireSent(hold)()).toBe(false);
     expect(release(history, hold)).toBe(1);
   });
 
   it('a release says that an acquire may arrive if one was not answered, or if the store never sent one', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     history.acquireSent(hold);
     expect(history.acquireSent(hold)()).toBe(true);
@@ -53,7 +54,7 @@ describe('CallHistory', () => {
   });
 
   it('an acquire that is reported as answered twice does not count for another one', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     history.acquireSent(hold);
     const onAnswered = history.acquireSent(hold);
@@ -62,7 +63,7 @@ describe('CallHistory', () => {
   });
 
   it('a release says that an acquire may arrive if one was answered on another connection than it was sent on', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const hold = request();
     const onAnswered = history.acquireSent(hold);
     client.stream = connected();
@@ -71,7 +72,7 @@ describe('CallHistory', () => {
   });
 
   it('a release says that another release of the same lock is open, until that one is answered', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const [first, second] = [granted(history, 'first'), granted(history, 'second')];
     release(history, first);
     expect(release(history, granted(history, 'elsewhere', 'order:43'))).toBe(1);
@@ -83,7 +84,7 @@ describe('CallHistory', () => {
 
   it('an open release counts for ten minutes after it was sent last', () => {
     const clock = new ManualClock();
-    const history = new CallHistory(client, clock);
+    const history = new CallHistory(new IoredisDriver(client), clock);
     for (let i = 0; i < 5_000; i++) expect(release(history, granted(history, `hold-${i}`, `order:${i}`))).toBe(1);
     expect(release(history, granted(history, 'next'))).toBe(0);
     clock.skip(599_999);
@@ -95,7 +96,7 @@ describe('CallHistory', () => {
 
   it('an open release that is sent again counts from then on', () => {
     const clock = new ManualClock();
-    const history = new CallHistory(client, clock);
+    const history = new CallHistory(new IoredisDriver(client), clock);
     const hold = granted(history, 'hold');
     release(history, hold);
     clock.skip(300_000);
@@ -108,7 +109,7 @@ describe('CallHistory', () => {
   });
 
   it('the answer to one try of a release settles its other tries', () => {
-    const history = new CallHistory(client);
+    const history = new CallHistory(new IoredisDriver(client));
     const hold = granted(history, 'tried');
     for (let tries = 0; tries < 3; tries++) expect(release(history, hold)).toBe(1);
     history.releaseAnswered(hold);

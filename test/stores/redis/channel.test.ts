@@ -6,6 +6,7 @@ import { Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../src/core/stores/redis/channel.ts';
+import { driverOf } from '../../../src/core/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -75,7 +76,7 @@ describe('The channel of RedisStore', () => {
         const client = connect(stage.server.port);
         await client.ping();
         const duplicate = jest.spyOn(client, 'duplicate');
-        const channel = new RedisChannel(client, 'grants:');
+        const channel = new RedisChannel(driverOf(client), 'grants:');
         const { listen, messages } = listener();
         const first = channel.subscribe('first', listen);
         const connection = duplicate.mock.results[0]?.value as Redis;
@@ -261,7 +262,7 @@ describe('The channel of RedisStore', () => {
       await client.ping();
       const [own] = await connections();
       const others = async () => (await connections()).filter((line) => idOf(line) !== idOf(own!));
-      const channel = new RedisChannel(client, 'grants:', clock);
+      const channel = new RedisChannel(driverOf(client), 'grants:', clock);
       const { listen, next } = listener();
       const unsubscribe = await channel.subscribe('process', listen);
       await next('resubscribed');
@@ -295,7 +296,7 @@ describe('The channel of RedisStore', () => {
     const clock = new ManualClock();
     const client = stage.connect();
     const duplicate = jest.spyOn(client, 'duplicate');
-    const channel = new RedisChannel(client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(client), 'grants:', clock);
     const unsubscribe = await channel.subscribe('process', () => {});
     const closed = once(duplicate.mock.results[0]?.value as Redis, 'end');
     stage.server.pause();
@@ -313,7 +314,7 @@ describe('The channel of RedisStore', () => {
     await stage.client.call('ACL', 'SETUSER', 'silent', 'reset', 'on', 'nopass', '~*', '&*', '+@all', '-ping');
     const client = stage.connect({ username: 'silent', password: 'any' });
     const clock = new ManualClock();
-    const channel = new RedisChannel(client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(client), 'grants:', clock);
     const { listen, messages, next } = listener();
     const end = await channel.subscribe('process', listen);
     await next('resubscribed');
@@ -334,7 +335,7 @@ describe('The channel of RedisStore', () => {
     async (state) => {
       const client = stage.connect();
       const duplicate = jest.spyOn(client, 'duplicate');
-      const channel = new RedisChannel(client, 'grants:', new ManualClock());
+      const channel = new RedisChannel(driverOf(client), 'grants:', new ManualClock());
       const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})];
       const connection = duplicate.mock.results[0]?.value as Redis;
       const changed = once(connection, state);
@@ -349,7 +350,7 @@ describe('The channel of RedisStore', () => {
   it('The channel leaves no rejection behind if it ends while it subscribes again', async () => {
     const client = stage.connect({ db: 1 });
     const duplicate = jest.spyOn(client, 'duplicate');
-    const channel = new RedisChannel(client, 'grants:');
+    const channel = new RedisChannel(driverOf(client), 'grants:');
     const { listen, next } = listener();
     const end = await channel.subscribe('process', listen);
     await next('resubscribed');
@@ -370,7 +371,7 @@ describe('The channel of RedisStore', () => {
     await stage.client.call('ACL', 'SETUSER', 'guest', ...rights, '&grants:*');
     const guest = stage.connect({ username: 'guest', password: 'any' });
     const clock = new ManualClock();
-    const channel = new RedisChannel(guest, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(guest), 'grants:', clock);
     const { listen, messages, next } = listener();
     const end = await channel.subscribe('process', listen);
     await next('resubscribed');
@@ -395,7 +396,7 @@ describe('The channel of RedisStore', () => {
 
   it('A subscription that is not in force in time is a LockStoreError, and its connection is closed', async () => {
     const clock = new ManualClock();
-    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     stage.server.pause();
     const asked = channel.subscribe('process', () => {}).catch((reason: unknown) => reason);
     await clock.advance(2_000);
@@ -410,7 +411,7 @@ describe('The channel of RedisStore', () => {
     await client.ping();
     client.on('error', () => {});
     await stage.server.kill();
-    const asked = new RedisChannel(client, 'grants:', new ManualClock()).subscribe('process', () => {});
+    const asked = new RedisChannel(driverOf(client), 'grants:', new ManualClock()).subscribe('process', () => {});
     await stage.server.restart();
     await (await asked)();
     client.disconnect();
@@ -419,7 +420,7 @@ describe('The channel of RedisStore', () => {
 
   it('A subscription that is not in force in time leaves the others as they are', async () => {
     const clock = new ManualClock();
-    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     const { listen, next } = listener();
     const end = await channel.subscribe('first', listen);
     await next('resubscribed');
@@ -438,7 +439,7 @@ describe('The channel of RedisStore', () => {
   it('A subscription that is not in force in time does not come into force when its connection is made', async () => {
     const clock = new ManualClock();
     const duplicate = jest.spyOn(stage.client, 'duplicate');
-    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     const connection = () => duplicate.mock.results[0]?.value as Redis;
     const { listen, next } = listener();
     const end = await channel.subscribe('first', listen);
@@ -468,7 +469,7 @@ describe('The channel of RedisStore', () => {
 
   it('The end of a subscription that the server does not answer in time is reported', async () => {
     const clock = new ManualClock();
-    const channel = new RedisChannel(stage.client, 'grants:', clock);
+    const channel = new RedisChannel(driverOf(stage.client), 'grants:', clock);
     const ends = [await channel.subscribe('first', () => {}), await channel.subscribe('second', () => {})] as const;
     stage.server.pause();
     const ended = ends[0]().catch((reason: unknown) => reason);

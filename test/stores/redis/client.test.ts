@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
+import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -156,6 +157,16 @@ describe("the application's client", () => {
       );
     },
   );
+
+  it.each(['RedisStore', 'RedisCas'])('%s refuses a client of a library that it does not know by its name', (kind) => {
+    class GlideClusterClient {
+      customCommand() {}
+    }
+    const client = new GlideClusterClient() as unknown as Redis;
+    const create = () => (kind === 'RedisStore' ? new RedisStore({ client }) : new RedisCas({ client }));
+    expect(create).toThrow(LockConfigError);
+    expect(create).toThrow('Expected `client` to be an ioredis client, got a `GlideClusterClient`');
+  });
 
   it.each(['{}', 'app:{}', 'a}{}{b'])(
     'A client with a key prefix like %j is refused, since it takes the hash tag from every key',

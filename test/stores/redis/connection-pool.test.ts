@@ -1,6 +1,7 @@
-import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.ts';
+import type { RedisConnection } from '../../../src/core/stores/redis/drivers/driver.ts';
+import { driverOf } from '../../../src/core/stores/redis/drivers/driver-of.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -12,9 +13,10 @@ watchLeaks();
 describe('The connections of a pool', () => {
   const stage = useRedis();
   const clock = new ManualClock();
+  const poolOf = (client: Redis) => new ConnectionPool(() => driverOf(client).createConnection()!, clock);
   let pool: ConnectionPool;
   beforeEach(() => {
-    pool = new ConnectionPool(stage.client, clock);
+    pool = poolOf(stage.client);
   });
   afterEach(() => pool.close());
 
@@ -27,7 +29,7 @@ describe('The connections of a pool', () => {
     );
   }
 
-  const ping = (connection: Redis) => connection.ping();
+  const ping = (connection: RedisConnection) => connection.send(['ping']);
 
   it('Connections are kept for the next transaction, and closed with the pool', async () => {
     await pool.run(ping);
@@ -39,7 +41,7 @@ describe('The connections of a pool', () => {
 
   it('Connections close when their transaction ends if the pool was closed meanwhile', async () => {
     await pool.run(async (connection) => {
-      await connection.ping();
+      await ping(connection);
       pool.close();
     });
     expect(clock.timerCount).toBe(0);
@@ -57,7 +59,8 @@ describe('The connections of a pool', () => {
   });
 
   it('Connections are in the database that the client has selected since, even if one of another is kept', async () => {
-    const database = async (connection: Redis) => /\bdb=(\d+)/.exec(String(await connection.client('INFO')))?.[1];
+    const database = async (connection: RedisConnection) =>
+      /\bdb=(\d+)/.exec(String(await connection.send(['client', 'INFO'])))?.[1];
     expect(await pool.run(database)).toBe('0');
     await stage.client.select(2);
     expect(await pool.run(database)).toBe('2');
@@ -68,9 +71,8 @@ describe('The connections of a pool', () => {
 
   it('A kept connection that is lost is opened anew', async () => {
     const lost = await pool.run(async (connection) => connection);
-    const closed = once(lost, 'end');
-    lost.stream.destroy();
-    await closed;
+    await stage.client.client('KILL', 'ID', String(await lost.send(['client', 'ID'])));
+    await until(() => !lost.isUsable);
     expect(await pool.run(ping)).toBe('PONG');
   });
 
@@ -84,8 +86,8 @@ describe('The connections of a pool', () => {
 
   it('Connections report what the server said, whatever the client would do then', async () => {
     const client = stage.connect({ reconnectOnError: () => 2 });
-    const others = new ConnectionPool(client, clock);
-    await expect(others.run((connection) => connection.call('NONE'))).rejects.toThrow('unknown command');
+    const others = poolOf(client);
+    await expect(others.run((connection) => connection.send(['none']))).rejects.toThrow('unknown command');
     client.disconnect();
   });
 

@@ -147,10 +147,9 @@ describe('A store that waits for a replica', () => {
   async function spoil(spoilt: (send: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
     const duplicate = (options: RedisOptions): Redis => {
       const connection = stage.client.duplicate(options);
-      const evalsha = connection.evalsha.bind(connection) as (...args: unknown[]) => Promise<unknown>;
-      const instead = (...args: unknown[]) =>
-        args[0] === renew.sha1 ? spoilt(() => evalsha(...args)) : evalsha(...args);
-      return Object.assign(connection, { evalsha: instead });
+      const call = connection.call.bind(connection) as (...args: unknown[]) => Promise<unknown>;
+      const instead = (...args: unknown[]) => (args[1] === renew.sha1 ? spoilt(() => call(...args)) : call(...args));
+      return Object.assign(connection, { call: instead });
     };
     const client: Redis = Object.create(stage.client, { duplicate: { value: duplicate } });
     stage.store = new RedisStore({ client, waitReplicas: 1 });

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { createLocks, lock, runInTrace } from '../../../src/core/index.ts';
 import type { ReleaseReply } from '../../../src/core/model/store.ts';
+import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { acquire } from '../../../src/core/stores/redis/scripts.generated.ts';
 import { RedisUnsent } from '../../../src/core/stores/redis/unsent.ts';
@@ -141,7 +142,7 @@ describe('a release that is tried again', () => {
 
   it('A repeated release is sent again once it was answered, well or not, even if there is still no connection', async () => {
     const client = { status: 'connecting', options: {} } as Redis;
-    const unsent = new RedisUnsent(client);
+    const unsent = new RedisUnsent(new IoredisDriver(client));
     const { request } = stage.deafProcess().line();
     const answers = [
       Promise.reject(new Error('given up')),

@@ -2,6 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
+import { driverOf, type RedisClient } from '../../../src/core/stores/redis/drivers/driver-of.ts';
+import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ServerUptime } from '../../../src/core/stores/redis/server-info.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
@@ -22,7 +24,9 @@ class Server {
   /** What happens while a reply is on its way. */
   meanwhile: () => void = () => {};
 
-  async info(): Promise<string> {
+  readonly options = {};
+
+  async call(): Promise<string> {
     this.asked += 1;
     const answer = `# Server\r\nuptime_in_seconds:${this.seconds}\r\n`;
     this.clock.skip(this.lateMs);
@@ -37,7 +41,7 @@ describe('ServerUptime', () => {
 
   beforeEach(() => {
     server = new Server();
-    uptime = new ServerUptime(server as unknown as Redis, server.clock);
+    uptime = new ServerUptime(new IoredisDriver(server as unknown as Redis), server.clock);
   });
 
   it('The uptime of a server is never reported as longer than it is, however long the reply took', async () => {
@@ -57,12 +61,14 @@ describe('ServerUptime', () => {
   it.each<[string, object]>([
     [
       'is that of a cluster, which has no single uptime',
-      { isCluster: true, info: async () => 'uptime_in_seconds:100' },
+      { isCluster: true, call: async () => 'uptime_in_seconds:100' },
     ],
-    ['gets no uptime in the reply', { info: async () => '# Server' }],
-    ['fails', { info: () => Promise.reject(new Error('Connection is closed.')) }],
+    ['gets no uptime in the reply', { call: async () => '# Server' }],
+    ['fails', { call: () => Promise.reject(new Error('Connection is closed.')) }],
   ])('The uptime is a LockStoreError if the client %s', async (_, client) => {
-    await expect(new ServerUptime(client as Redis, server.clock).uptimeMs()).rejects.toBeInstanceOf(LockStoreError);
+    await expect(new ServerUptime(driverOf(client as RedisClient), server.clock).uptimeMs()).rejects.toBeInstanceOf(
+      LockStoreError,
+    );
   });
 
   it('The uptime counts from the first reply if the server’s clock was set back behind its start', async () => {
@@ -133,7 +139,8 @@ describe('warnings', () => {
     // The client also sends INFO when it connects.
     await client.ping();
     const ask = client.info.bind(client);
-    client.info = () => ask().then((info) => info.replace(/^(redis_version:).*\r$/m, `$1${version}\r`));
+    client.call = (() =>
+      ask().then((info) => info.replace(/^(redis_version:).*\r$/m, `$1${version}\r`))) as Redis['call'];
     const told = await warnings(client);
     client.disconnect();
     return told;
@@ -157,7 +164,7 @@ describe('warnings', () => {
   it('A server that does not reply is not asked for INFO, which its client would queue with every try', async () => {
     const client = new Redis({ port: await freePort(), maxRetriesPerRequest: null, disconnectTimeout });
     client.on('error', () => {});
-    const ask = jest.spyOn(client, 'info');
+    const ask = jest.spyOn(client, 'call');
     const subscribed = new RedisStore({ client }).subscribe('a-process', () => {});
     await expect(subscribed).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
     expect(ask).not.toHaveBeenCalled();

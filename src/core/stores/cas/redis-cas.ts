@@ -1,9 +1,9 @@
-import type { ChainableCommander, Redis } from 'ioredis';
 import { LockConfigError, LockStoreError } from '../../model/errors.ts';
 import type { ServerWarning } from '../../model/store.ts';
-import { checkOptions, objectWith } from '../../model/validate.ts';
-import { connectionsOf, type RedisConnections } from '../redis/cluster/cluster.ts';
+import { checkOptions } from '../../model/validate.ts';
 import { ConnectionPool } from '../redis/connection-pool.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisReplies } from '../redis/drivers/driver.ts';
+import { driverOf, type RedisClient, redisClient } from '../redis/drivers/driver-of.ts';
 import { redactCredentials, storeError } from '../redis/errors.ts';
 import { evictionWarning } from '../redis/server-info.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
@@ -11,7 +11,7 @@ import type { CasAdapter, CasReading } from './adapter.ts';
 /** Which server keeps the records. */
 export interface RedisCasOptions {
   /** The application's ioredis client, of one server's primary. It is neither changed nor closed. */
-  readonly client: Redis;
+  readonly client: RedisClient;
 }
 
 /**
@@ -19,53 +19,51 @@ export interface RedisCasOptions {
  * which are opened when needed. Throws `LockConfigError` for bad options.
  */
 export class RedisCas implements CasAdapter {
-  readonly #client: Redis;
-  readonly #connections: RedisConnections;
+  readonly #driver: RedisDriver;
   readonly #pool: ConnectionPool;
 
   constructor(options: RedisCasOptions) {
     const { client } = checkOptions(options, rules, 'RedisCas', 'client');
-    if (client.isCluster)
+    const driver = driverOf(client);
+    if (driver.cluster !== undefined)
       throw new LockConfigError('Expected a client of one Redis server, got a Cluster: use `RedisStore` for a cluster');
-    this.#client = client;
-    this.#connections = connectionsOf(client);
-    this.#pool = new ConnectionPool(client);
+    this.#driver = driver;
+    this.#pool = new ConnectionPool(() => driver.createConnection() as RedisConnection);
   }
 
   async read(key: string): Promise<CasReading> {
-    const [time, value] = await repliesOf(this.#client.pipeline().time().get(key));
+    const [time, value] = valuesOf(await this.#driver.sendAll([['time'], ['get', key]]));
     const [seconds, micros] = time as [string, string];
     return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
   }
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
-    const epoch = this.#connections.connectionEpoch();
-    const wasSentOnce = (): boolean => this.#connections.isSameEpoch(epoch);
+    const epoch = this.#driver.connectionEpoch();
+    const wasSentOnce = (): boolean => this.#driver.isSameEpoch(epoch);
     try {
-      const reply: unknown = await this.#client.set(key, value, 'PX', ttlMs, 'NX');
+      const reply = await this.#driver.send(['set', key, value, 'PX', ttlMs, 'NX']);
       if (reply === 'OK') return true;
       // After a MULTI of the application's it is `QUEUED`.
       if (reply !== null) throw new Error('The reply is not one of SET');
       if (wasSentOnce()) return false;
     } catch (error) {
-      throw storeError('create', error, wasSentOnce());
+      throw storeError(this.#driver, 'create', error, wasSentOnce());
     }
     // If a connection was lost, the text that is there may be what an earlier copy of this call wrote.
-    const [found] = await repliesOf(this.#client.pipeline().get(key));
-    return found === value;
+    return (await this.#driver.send(['get', key])) === value;
   }
 
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
-    return this.#ifUnchanged(key, old, (transaction) => transaction.set(key, value, 'PX', ttlMs));
+    return this.#ifUnchanged(key, old, ['set', key, value, 'PX', ttlMs]);
   }
 
   remove(key: string, old: string): Promise<boolean> {
-    return this.#ifUnchanged(key, old, (transaction) => transaction.del(key));
+    return this.#ifUnchanged(key, old, ['del', key]);
   }
 
   /** Warns of a server that may evict records. */
   async warning(): Promise<ServerWarning | undefined> {
-    return evictionWarning([await this.#client.info('memory')]);
+    return evictionWarning([String(await this.#driver.send(['info', 'memory']))]);
   }
 
   /**
@@ -76,49 +74,56 @@ export class RedisCas implements CasAdapter {
     this.#pool.close();
   }
 
-  #ifUnchanged(
-    key: string,
-    old: string,
-    write: (transaction: ChainableCommander) => ChainableCommander,
-  ): Promise<boolean> {
+  #ifUnchanged(key: string, old: string, write: RedisCommand): Promise<boolean> {
     let isSent = false;
     const work = this.#pool.run(async (connection) => {
-      const [, found] = await repliesOf(connection.pipeline().watch(key).get(key));
+      const [, found] = valuesOf(
+        await connection.sendAll([
+          ['watch', key],
+          ['get', key],
+        ]),
+      );
       if (textOf(found) !== old) {
-        await connection.unwatch();
+        await connection.send(['unwatch']);
         return false;
       }
       isSent = true;
-      const replies = await write(connection.multi()).exec();
-      const error = replies?.[0]?.[0];
-      if (error) throw error;
-      // Null: the key was touched after the WATCH.
-      return replies !== null;
+      return this.#isDone(await connection.sendAll([['multi'], write, ['exec']]));
     });
     return work.catch((error: unknown) => {
-      if (isDiscarded(error)) throw refused(error.previousErrors?.[0] ?? error);
-      throw isSent ? storeError('write', error) : refused(error);
+      if (error instanceof LockStoreError) throw error;
+      throw isSent ? storeError(this.#driver, 'write', error) : refused(error);
     });
+  }
+
+  /**
+   * Whether a transaction of one write was done; not if the key was touched after the WATCH. Throws if the server did not
+   * take the write: then it discards the transaction.
+   */
+  #isDone([, write, exec]: RedisReplies): boolean {
+    if (exec?.status === 'fulfilled') {
+      const [error] = (exec.value ?? []) as unknown[];
+      if (error instanceof Error) throw error;
+      return exec.value !== null;
+    }
+    const isDiscarded = this.#driver.codeOf(exec?.reason) === 'EXECABORT';
+    if (isDiscarded) throw refused(write?.status === 'rejected' ? write.reason : exec?.reason);
+    throw exec?.reason;
   }
 }
 
-const rules = { client: objectWith('an ioredis client', 'pipeline', 'multi', 'duplicate') };
+const rules = { client: redisClient };
 
-async function repliesOf(commands: ChainableCommander): Promise<unknown[]> {
-  const replies = (await commands.exec()) ?? [];
-  return replies.map(([error, reply]) => {
-    if (error) throw redactCredentials(error);
-    return reply;
+/** The replies to commands that were sent together. Throws the first error. */
+function valuesOf(replies: RedisReplies): unknown[] {
+  return replies.map((reply) => {
+    if (reply.status === 'rejected') throw redactCredentials(reply.reason);
+    return reply.value;
   });
 }
 
 function textOf(reply: unknown): string | undefined {
   return typeof reply === 'string' ? reply : undefined;
-}
-
-/** Whether the server discarded the transaction. The reason came before, with the write. */
-function isDiscarded(error: unknown): error is Error & { readonly previousErrors?: readonly Error[] } {
-  return error instanceof Error && error.message.startsWith('EXECABORT');
 }
 
 function refused(cause: unknown): LockStoreError {

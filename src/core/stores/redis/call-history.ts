@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { HoldRequest } from '../../model/store.ts';
-import { connectionsOf, type RedisConnections, type RedisOrCluster } from './cluster/cluster.ts';
+import type { RedisDriver } from './drivers/driver.ts';
 
 /** Whether the server has to remember a release, and where: release.lua explains the numbers. */
 type ReleaseFlag = 0 | 1 | 2;
@@ -15,15 +15,15 @@ const releaseRetryMs = 600_000;
  * answered can be forgotten.
  */
 export class CallHistory {
-  readonly #connections: RedisConnections;
+  readonly #driver: RedisDriver;
   readonly #clock: Clock;
   /** How many acquires of each hold may still reach the server. The caller passes one object with every call about a hold. */
   readonly #openAcquires = new WeakMap<HoldRequest, { count: number }>();
   /** The releases that have no answer yet: by lock, then by hold id, the time until which each counts. */
   readonly #openReleases = new Map<string, Map<string, number>>();
 
-  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
-    this.#connections = connectionsOf(client);
+  constructor(driver: RedisDriver, clock: Clock = systemClock) {
+    this.#driver = driver;
     this.#clock = clock;
   }
 
@@ -32,7 +32,7 @@ export class CallHistory {
    * returns whether a copy of this acquire, or of an earlier one of the same hold, may still reach the server.
    */
   acquireSent(request: HoldRequest): () => boolean {
-    const epoch = this.#connections.connectionEpoch();
+    const epoch = this.#driver.connectionEpoch();
     let acquires = this.#openAcquires.get(request);
     if (acquires === undefined) {
       acquires = { count: 0 };
@@ -41,7 +41,7 @@ export class CallHistory {
     acquires.count += 1;
     let isOpen = true;
     return () => {
-      if (isOpen && this.#connections.isSameEpoch(epoch)) acquires.count -= 1;
+      if (isOpen && this.#driver.isSameEpoch(epoch)) acquires.count -= 1;
       isOpen = false;
       return acquires.count > 0;
     };

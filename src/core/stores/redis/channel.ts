@@ -1,14 +1,6 @@
-import type { Redis } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../model/store.ts';
-import {
-  awaitNodes,
-  connectToNode,
-  isCluster,
-  isMember,
-  type RedisOrCluster,
-  subscriberOptions,
-} from './cluster/cluster.ts';
+import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
 import { redactCredentials, storeError } from './errors.ts';
 import { readMessage } from './replies.ts';
 
@@ -23,20 +15,22 @@ const replyTimeoutMs = 2_000;
  * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed.
  */
 export class RedisChannel {
-  readonly #client: RedisOrCluster;
+  readonly #driver: RedisDriver;
   readonly #prefix: string;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
   /** The listeners that also want to hear of free keys, by the same names. They share one channel. */
   readonly #freedListeners = new Map<string, StoreListener>();
   readonly #freedChannel: string;
-  #connection: Redis | undefined;
+  #connection: RedisSubscriber | undefined;
+  /** Called, and forgotten, when the connection is ready. */
+  readonly #onReady = new Set<() => void>();
   #pingTimer: Timer | undefined;
   /** The server refused to subscribe again, for want of a right. Instead of a ping, it is asked again until it agrees. */
   #isRefused = false;
 
-  constructor(client: RedisOrCluster, prefix: string, clock: Clock = systemClock) {
-    this.#client = client;
+  constructor(driver: RedisDriver, prefix: string, clock: Clock = systemClock) {
+    this.#driver = driver;
     this.#prefix = prefix;
     this.#freedChannel = `${prefix}freed`;
     this.#clock = clock;
@@ -54,20 +48,19 @@ export class RedisChannel {
     let isOver = false;
     let stopWaiting = (): void => {};
     const send = async (): Promise<void> => {
-      if (isCluster(this.#client)) await awaitNodes(this.#client);
+      if (this.#driver.cluster) await this.#driver.cluster.awaitNodes();
       // Nothing would close a connection that is opened now.
       if (isOver) return;
       this.#connection ??= this.#open();
       const connection = this.#connection;
-      // An ioredis 5 would send the subscription before its own ready check, which is forbidden from then on.
-      if (connection.status === 'connect') {
+      if (!connection.isReady) {
         await new Promise<void>((resolve) => {
-          connection.once('ready', resolve);
-          stopWaiting = () => connection.off('ready', resolve);
+          this.#onReady.add(resolve);
+          stopWaiting = () => this.#onReady.delete(resolve);
         });
       }
       if (isOver) return;
-      await connection.subscribe(channel, ...(options.freed ? [this.#freedChannel] : []));
+      await connection.subscribe([channel, ...(options.freed ? [this.#freedChannel] : [])]);
     };
     try {
       await this.#inTime(send());
@@ -77,7 +70,7 @@ export class RedisChannel {
       stopWaiting();
       // The caller gets no function to end it with.
       this.#unsubscribe(channel).catch(() => undefined);
-      throw storeError('subscribe', error);
+      throw storeError(this.#driver, 'subscribe', error);
     }
     return () => this.#unsubscribe(channel);
   }
@@ -88,20 +81,16 @@ export class RedisChannel {
     const connection = this.#connection;
     if (connection === undefined) return;
     if (this.#listeners.size > 0) {
-      const ended = connection.unsubscribe(channel, ...(isLastFreed ? [this.#freedChannel] : []));
-      // The subscription ended with the connection. If the client is closed before it reconnects, the call never settles.
-      if (connection.status === 'reconnecting') ended.catch(() => undefined);
-      else {
-        await this.#inTime(ended).catch((error: Error) => {
-          // The end of the last subscription closed the connection meanwhile, which ends this one as well.
-          if (this.#connection === connection) throw error;
-        });
-      }
+      const ended = connection.unsubscribe([channel, ...(isLastFreed ? [this.#freedChannel] : [])]);
+      await this.#inTime(ended).catch((error: Error) => {
+        // The end of the last subscription closed the connection meanwhile, which ends this one as well.
+        if (this.#connection === connection) throw error;
+      });
       return;
     }
     this.#connection = undefined;
     this.#pingTimer?.cancel();
-    connection.disconnect();
+    connection.close();
   }
 
   /** The timer is started with the call and cancelled by its reply. */
@@ -112,39 +101,31 @@ export class RedisChannel {
     });
   }
 
-  #open(): Redis {
-    const client = this.#client;
-    const retry = (attempt: number): number => {
-      if (!isCluster(client)) {
-        // The application may have changed its credentials. ioredis reads them at each connect.
-        const { username, password } = client.options;
-        Object.assign(connection.options, { username, password });
-      }
-      return Math.min(attempt * 50, 2_000);
-    };
-    const options = { ...subscriberOptions, retryStrategy: retry, sentinelRetryStrategy: retry };
-    const connection: Redis = isCluster(client)
-      ? connectToNode(client, options, () => this.#clock.jitter())
-      : client.duplicate(options);
-    connection.on('message', (channel: string, text: string) => {
-      const message = readMessage(text);
-      if (message === undefined) return;
-      if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
-      else for (const listener of this.#freedListeners.values()) listener(message);
-    });
-    connection.on('error', (error: Error) => this.#tellAll({ kind: 'fault', error: redactCredentials(error) }));
-    connection.on('ready', () => {
-      // It may have been closed already.
-      if (this.#connection === connection) void this.#subscribeAgain(connection);
+  #open(): RedisSubscriber {
+    const connection = this.#driver.openSubscriber({
+      onMessage: (channel, text) => {
+        const message = readMessage(text);
+        if (message === undefined) return;
+        if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
+        else for (const listener of this.#freedListeners.values()) listener(message);
+      },
+      onFault: (error) => this.#tellAll({ kind: 'fault', error: redactCredentials(error) }),
+      onReady: () => {
+        // It may have been closed already.
+        if (this.#connection !== connection) return;
+        for (const resolve of this.#onReady) resolve();
+        this.#onReady.clear();
+        void this.#subscribeAgain(connection);
+      },
     });
     this.#startPinging(connection);
     return connection;
   }
 
-  async #subscribeAgain(connection: Redis): Promise<void> {
+  async #subscribeAgain(connection: RedisSubscriber): Promise<void> {
     const freed = this.#freedListeners.size > 0 ? [this.#freedChannel] : [];
     try {
-      await connection.subscribe(...this.#listeners.keys(), ...freed);
+      await connection.subscribe([...this.#listeners.keys(), ...freed]);
       this.#isRefused = false;
       this.#tellAll({ kind: 'resubscribed' });
     } catch (error) {
@@ -158,7 +139,7 @@ export class RedisChannel {
   }
 
   /** Continues whether or not a ping is ever answered: the next connection may be half-open, too. */
-  #startPinging(connection: Redis): void {
+  #startPinging(connection: RedisSubscriber): void {
     this.#pingTimer = this.#clock.after(pingEveryMs, () => {
       const continuePinging = (): void => {
         if (this.#connection !== connection || this.#pingTimer !== deadline) return;
@@ -166,12 +147,12 @@ export class RedisChannel {
         this.#startPinging(connection);
       };
       const deadline = this.#clock.after(pingTimeoutMs, () => {
-        if (connection.status === 'ready' || connection.status === 'connect') connection.disconnect(true);
+        connection.reconnect();
         continuePinging();
       });
       this.#pingTimer = deadline;
-      if (isCluster(this.#client) && !isMember(this.#client, connection)) connection.disconnect(true);
-      if (connection.status !== 'ready') return;
+      if (connection.isStranded) connection.reconnect();
+      if (!connection.isReady) return;
       const reply = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
       reply.then(continuePinging, continuePinging);
     });

@@ -1,9 +1,8 @@
-import type { Redis, RedisOptions } from 'ioredis';
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
+import type { RedisConnection } from './drivers/driver.ts';
 
 const maxConnections = 4;
 const idleMs = 5_000;
-const replyTimeoutMs = 2_000;
 
 /**
  * A few connections beside the application's client, for what needs a connection of its own, such as WATCH and WAIT. Each
@@ -12,36 +11,34 @@ const replyTimeoutMs = 2_000;
  * after `close`, at once.
  */
 export class ConnectionPool {
-  readonly #client: Redis;
+  readonly #create: () => RedisConnection;
   readonly #clock: Clock;
-  readonly #options: RedisOptions;
-  readonly #idle: Redis[] = [];
+  readonly #idle: RedisConnection[] = [];
   readonly #waiting: (() => void)[] = [];
   #busyCount = 0;
   #isClosed = false;
   #idleTimer: Timer | undefined;
 
-  /** `options` override those of the client. */
-  constructor(client: Redis, clock: Clock = systemClock, options: RedisOptions = {}) {
-    this.#client = client;
+  /** `create` makes a connection that is not open yet. */
+  constructor(create: () => RedisConnection, clock: Clock = systemClock) {
+    this.#create = create;
     this.#clock = clock;
-    this.#options = options;
   }
 
   /** Runs a task on a connection. If the task fails, its connection is closed: its state is unknown. */
-  async run<T>(task: (connection: Redis) => Promise<T>): Promise<T> {
+  async run<T>(task: (connection: RedisConnection) => Promise<T>): Promise<T> {
     if (this.#busyCount >= maxConnections) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#busyCount += 1;
     this.#idleTimer?.cancel();
-    const connection = this.#take();
+    let connection: RedisConnection | undefined;
     try {
-      if (connection.status === 'wait') await connection.connect();
-      connection.stream?.ref();
+      connection = this.#takeIdle() ?? (await this.#open());
+      connection.ref();
       const result = await task(connection);
       this.#putBack(connection);
       return result;
     } catch (error) {
-      connection.disconnect();
+      connection?.close();
       throw error;
     } finally {
       this.#startNext();
@@ -61,40 +58,35 @@ export class ConnectionPool {
   }
 
   #closeIdle(): void {
-    for (const connection of this.#idle.splice(0)) connection.disconnect();
+    for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  #putBack(connection: Redis): void {
+  #putBack(connection: RedisConnection): void {
     if (this.#isClosed) {
-      connection.disconnect();
+      connection.close();
       return;
     }
-    connection.stream?.unref();
+    connection.unref();
     this.#idle.push(connection);
   }
 
-  #take(): Redis {
-    // The application's keys are in the database that its client has selected last.
-    const db = this.#client.condition?.select ?? this.#client.options.db ?? 0;
+  #takeIdle(): RedisConnection | undefined {
     for (let known = this.#idle.pop(); known !== undefined; known = this.#idle.pop()) {
-      if (known.status === 'ready' && known.options.db === db) return known;
-      known.disconnect();
+      if (known.isUsable) return known;
+      known.close();
     }
-    const connection = this.#client.duplicate({
-      ...this.#options,
-      db,
-      lazyConnect: true,
-      retryStrategy: () => null,
-      sentinelRetryStrategy: () => null,
-      reconnectOnError: null,
-      enableOfflineQueue: false,
-      enableAutoPipelining: false,
-      autoResendUnfulfilledCommands: false,
-      commandTimeout: replyTimeoutMs,
-    });
-    // Every call rejects with the same error.
-    connection.on('error', () => {});
-    return connection;
+    return undefined;
+  }
+
+  async #open(): Promise<RedisConnection> {
+    const connection = this.#create();
+    try {
+      await connection.open();
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
   }
 
   /** The next waiting task takes over the place. The timer runs while no task does; the next task cancels it. */

@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../model/errors.ts';
+import type { RedisDriver } from './drivers/driver.ts';
 
 /** The error codes that a server replies with before it runs anything. */
 const refusalCodes = new Set([
@@ -21,8 +22,8 @@ const refusalCodes = new Set([
  * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
  * `wasSentOnce`: no other copy of the refused call can have reached a server.
  */
-export function storeError(operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
-  const code = replyCode(cause);
+export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
+  const code = driver.codeOf(cause);
   const words = code === undefined ? 'did not answer' : `answered ${code}`;
   return new LockStoreError(`The lock store ${words} to ${operation}`, {
     cause: redactCredentials(cause),
@@ -42,28 +43,13 @@ export function redactCredentials<E>(error: E): E {
   return error;
 }
 
-/** Whether the server does not know the script and needs its source. */
-export function isUnknownScript(error: unknown): boolean {
-  return replyCode(error) === 'NOSCRIPT';
-}
-
 /** Whether the client gave up on the call because of its `commandTimeout`. ioredis marks it by the message alone. */
 export function isTimedOut(error: unknown): boolean {
   return error instanceof LockStoreError && (error.cause as Error | undefined)?.message === 'Command timed out';
 }
 
 /** Whether a call did nothing because its server does not have the key, or not the whole lock. */
-export function isElsewhere(error: unknown): boolean {
+export function isElsewhere(driver: RedisDriver, error: unknown): boolean {
   if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;
-  return ['ASK', 'MOVED', 'TRYAGAIN'].includes(replyCode(error.cause) ?? '');
-}
-
-/**
- * The first word of an error reply; of several redirections in a cluster, the code of the last one. Undefined if the
- * connection failed and the server did not reply.
- */
-function replyCode(cause: unknown): string | undefined {
-  if (!(cause instanceof Error)) return undefined;
-  if (cause.name === 'ReplyError') return /^[A-Z]+(?= |$)/.exec(cause.message)?.[0];
-  return /^Too many Cluster redirections\. Last error: ReplyError: ([A-Z]+)(?= |$)/.exec(cause.message)?.[1];
+  return ['ASK', 'MOVED', 'TRYAGAIN'].includes(driver.codeOf(error.cause) ?? '');
 }

@@ -18,13 +18,14 @@ import type {
   Unsubscribe,
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
-import { checkOptions, objectWith, text, wholeNumber } from '../../model/validate.ts';
+import { checkOptions, text, wholeNumber } from '../../model/validate.ts';
 import { CallHistory } from './call-history.ts';
 import { RedisChannel } from './channel.ts';
-import { isCluster, type RedisOrCluster } from './cluster/cluster.ts';
 import { scanLocks } from './cluster/listing.ts';
 import { RedisReplicas, wakeUp, wakeUpsOnly } from './cluster/replicas.ts';
 import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
+import type { RedisDriver } from './drivers/driver.ts';
+import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './replies.ts';
 import { acquire, forceRelease, inspect, release, renew } from './scripts.generated.ts';
@@ -34,8 +35,8 @@ import { RedisUnsent } from './unsent.ts';
 
 /** Which server keeps the locks, and under which names. */
 export interface RedisStoreOptions {
-  /** The application's ioredis client, of one primary or a `Cluster`. It is neither changed nor closed. */
-  readonly client: RedisOrCluster;
+  /** The application's client, of one primary or of a cluster. It is neither changed nor closed. */
+  readonly client: RedisClient;
   /** Before every key and channel; without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;
   /**
@@ -56,7 +57,7 @@ const capabilities = { queue: true, handOff: true, modes: true, shared: true, mi
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;
   readonly edges: EdgeStore;
-  readonly #client: RedisOrCluster;
+  readonly #driver: RedisDriver;
   readonly #scripts: RedisScripts;
   readonly #history: CallHistory;
   readonly #unsent: RedisUnsent;
@@ -69,28 +70,29 @@ export class RedisStore implements LockStore {
 
   constructor(options: RedisStoreOptions) {
     const { client, prefix = 'reenlock:', waitReplicas = 0 } = checkOptions(options, rules, 'RedisStore', 'client');
-    this.#client = client;
-    this.#scripts = new RedisScripts(client);
-    this.#history = new CallHistory(client);
-    this.#unsent = new RedisUnsent(client);
+    const driver = driverOf(client);
+    this.#driver = driver;
+    this.#scripts = new RedisScripts(driver);
+    this.#history = new CallHistory(driver);
+    this.#unsent = new RedisUnsent(driver);
     this.#prefix = prefix;
-    if (/^[^{]*\{\}/.test(client.options?.keyPrefix ?? '')) {
+    if (/^[^{]*\{\}/.test(driver.keyPrefix)) {
       throw new LockConfigError(
         'Expected the key prefix of the client to be free of `{}`, which undoes the hash tag of every key',
       );
     }
     // A server of a cluster knows only its own subscribers: it cannot tell that a process is unreachable.
-    this.#shardedSubscriptions = isCluster(client) ? new ShardedSubscriptions(client) : undefined;
+    this.#shardedSubscriptions = driver.cluster && new ShardedSubscriptions(driver, driver.cluster);
     this.capabilities = { ...capabilities, reachability: this.#shardedSubscriptions === undefined };
     // No prefix has braces: they tell the scripts that this is a cluster.
     this.#channels = `${this.#prefix}${this.#shardedSubscriptions === undefined ? 'grants:' : '{grants}:'}`;
-    this.#channel = new RedisChannel(client, this.#channels);
-    this.#uptime = new ServerUptime(client);
+    this.#channel = new RedisChannel(driver, this.#channels);
+    this.#uptime = new ServerUptime(driver);
     this.edges = new RedisEdges(this.#scripts, this.#prefix, (request) => [
       ...this.#keys(request.id),
       `${callerIds(request)} ${waiterTerms(request)}`,
     ]);
-    this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(client, waitReplicas);
+    this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(driver, waitReplicas);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
@@ -151,7 +153,7 @@ export class RedisStore implements LockStore {
   }
 
   async list(request: ListRequest): Promise<ListReply> {
-    const { ids, cursor } = await scanLocks(this.#client, this.#prefix, request);
+    const { ids, cursor } = await scanLocks(this.#driver, this.#prefix, request);
     const replies = await Promise.all(ids.map(async (id) => ({ id, ...(await this.inspect(id)) })));
     // A record outlives its holds and waiters.
     return { locks: replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0), cursor };
@@ -161,7 +163,7 @@ export class RedisStore implements LockStore {
     const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, hear, options).then((end) => {
       // Only now: without a server, the client would queue the INFO of every try.
-      warnOfServer(this.#client, listener);
+      warnOfServer(this.#driver, listener);
       this.#replicas?.open();
       this.#shardedSubscriptions?.open(process, hear);
       return () => {
@@ -223,7 +225,7 @@ export class RedisStore implements LockStore {
 }
 
 const rules = {
-  client: objectWith('an ioredis client', 'evalsha', 'eval', 'duplicate'),
+  client: redisClient,
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
   waitReplicas: wholeNumber(0, 100),
 };

@@ -1,8 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { LockStoreError } from '../../model/errors.ts';
-import { connectionsOf, isCluster, nodeKeyOf, type RedisConnections, type RedisOrCluster } from './cluster/cluster.ts';
-import { isUnknownScript, storeError } from './errors.ts';
-import { batcherOf, type WriteBatcher } from './write-batches.ts';
+import type { RedisCommand, RedisDriver, RedisSender } from './drivers/driver.ts';
+import { storeError } from './errors.ts';
 
 /** One operation as it is sent to the server. The generated module has all of them. */
 export interface RedisScript {
@@ -19,18 +17,15 @@ export type Item = string | number;
  * SCRIPT FLUSH). The calls of one turn go into few writes: under load, writes cost more than everything else.
  */
 export class RedisScripts {
-  /** The application's client: it is not changed, so `defineCommand` is not used. */
-  readonly #client: Redis;
-  readonly #connections: RedisConnections;
-  readonly #batcher: WriteBatcher;
+  readonly #driver: RedisDriver;
+  /** A connection of the store's own, in place of the client. */
+  readonly #own: RedisSender | undefined;
   /** The pending calls that send the source of a script to a server, and the connections that they were sent on. */
   readonly #sources = new Map<string, { readonly reply: Promise<unknown>; readonly epoch: unknown }>();
 
-  constructor(client: RedisOrCluster) {
-    // Of what is used here, a Cluster lacks only the single connection.
-    this.#client = client as Redis;
-    this.#batcher = batcherOf(this.#client);
-    this.#connections = connectionsOf(client);
+  constructor(driver: RedisDriver, own?: RedisSender) {
+    this.#driver = driver;
+    this.#own = own;
   }
 
   /**
@@ -45,11 +40,10 @@ export class RedisScripts {
     keyCount = 2,
     onRefused?: () => void,
   ): Promise<T> {
-    this.#batcher.beforeCall(script.name);
-    const epoch = this.#connections.connectionEpoch();
+    const epoch = this.#driver.connectionEpoch();
     const failed = (cause: unknown): LockStoreError => {
       // If a connection was lost, an earlier copy of the call may have been applied before this one was refused.
-      const error = storeError(script.name, cause, this.#connections.isSameEpoch(epoch));
+      const error = storeError(this.#driver, script.name, cause, this.#isSameEpoch(epoch));
       if (error.outcome === 'not-applied') onRefused?.();
       return error;
     };
@@ -57,11 +51,11 @@ export class RedisScripts {
       try {
         return read(replyOf(reply));
       } catch (error) {
-        throw storeError(script.name, error);
+        throw storeError(this.#driver, script.name, error);
       }
     };
-    return this.#client.evalsha(script.sha1, keyCount, ...args).then(onReply, (error: unknown) => {
-      if (!isUnknownScript(error)) throw failed(error);
+    return this.#sendKnown(script, keyCount, args).then(onReply, (error: unknown) => {
+      if (!this.#isUnknown(error)) throw failed(error);
       return this.#sendUnknown(script, keyCount, args).then(onReply, (reason: unknown) => {
         throw failed(reason);
       });
@@ -73,29 +67,38 @@ export class RedisScripts {
    * source, which is a dozen kilobytes. The others wait until that call has settled, and then name the script again.
    */
   async #sendUnknown(script: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
-    const place = `${script.sha1} ${this.#serverOf(String(args[0]))}`;
+    // Each server of a cluster has scripts of its own.
+    const place = `${script.sha1} ${this.#driver.cluster?.primaryOf(String(args[0]))}`;
     const sent = this.#sources.get(place);
     // A call on a connection that has ended may never settle.
-    if (sent !== undefined && this.#connections.isSameEpoch(sent.epoch)) {
+    if (sent !== undefined && this.#isSameEpoch(sent.epoch)) {
       await sent.reply.catch(() => undefined);
       try {
-        return await this.#client.evalsha(script.sha1, keyCount, ...args);
+        return await this.#sendKnown(script, keyCount, args);
       } catch (error) {
-        if (!isUnknownScript(error)) throw error;
+        if (!this.#isUnknown(error)) throw error;
       }
     }
-    const epoch = this.#connections.connectionEpoch();
-    const source = { reply: this.#client.eval(script.source, keyCount, ...args), epoch };
+    const epoch = this.#driver.connectionEpoch();
+    const source = { reply: (this.#own ?? this.#driver).send(['eval', script.source, keyCount, ...args]), epoch };
     this.#sources.set(place, source);
     return source.reply.finally(() => {
       if (this.#sources.get(place) === source) this.#sources.delete(place);
     });
   }
 
-  /** The server that has a key: each server of a cluster has scripts of its own. */
-  #serverOf(key: string): string | undefined {
-    const client = this.#client as RedisOrCluster;
-    return isCluster(client) ? nodeKeyOf(client, key) : undefined;
+  #sendKnown({ name, sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
+    const command: RedisCommand = ['evalsha', sha1, keyCount, ...args];
+    return this.#own?.send(command) ?? this.#driver.sendScript(name, command);
+  }
+
+  /** A connection of the store's own is the same until its end. */
+  #isSameEpoch(epoch: unknown): boolean {
+    return this.#own !== undefined || this.#driver.isSameEpoch(epoch);
+  }
+
+  #isUnknown(error: unknown): boolean {
+    return this.#driver.codeOf(error) === 'NOSCRIPT';
   }
 }
 

@@ -1,15 +1,14 @@
-import type { Redis } from 'ioredis';
 import { type Clock, type Instant, systemClock } from '../../base/clock.ts';
 import type { ServerWarning, StoreListener } from '../../model/store.ts';
-import { isCluster, type RedisOrCluster } from './cluster/cluster.ts';
+import type { RedisDriver } from './drivers/driver.ts';
 import { storeError } from './errors.ts';
 
 /**
  * Sends a warning for a server that cannot keep locks: it may evict them, or it is too old. In a cluster every primary is
  * asked. A server that refuses to tell is skipped: its user may lack the right to call INFO.
  */
-export function warnOfServer(client: RedisOrCluster, listener: StoreListener): void {
-  infosOf(client).then(
+export function warnOfServer(driver: RedisDriver, listener: StoreListener): void {
+  infosOf(driver).then(
     (infos) => {
       for (const warning of [evictionWarning(infos), versionWarning(infos)]) {
         if (warning !== undefined) listener({ kind: 'warning', ...warning });
@@ -37,14 +36,15 @@ function versionWarning(infos: readonly string[]): ServerWarning | undefined {
   return { code: 'LOCK_REDIS_OLD', message };
 }
 
-async function infosOf(client: RedisOrCluster): Promise<string[]> {
-  const first = await client.info();
-  if (!isCluster(client)) return [first];
-  return Promise.all(client.nodes('master').map((node) => node.info()));
+async function infosOf(driver: RedisDriver): Promise<string[]> {
+  const { cluster } = driver;
+  await cluster?.awaitNodes();
+  const servers = cluster === undefined ? [driver] : cluster.primaries().map((primary) => cluster.node(primary));
+  return Promise.all(servers.flatMap((server) => server?.send(['info']) ?? []).map(async (info) => String(await info)));
 }
 
 interface KnownUptime {
-  readonly stream: Redis['stream'];
+  readonly epoch: unknown;
   readonly uptimeMs: number;
   readonly receivedAt: Instant;
 }
@@ -54,32 +54,32 @@ interface KnownUptime {
  * them all. The user needs the right to call INFO. A cluster is not supported: it has no single uptime.
  */
 export class ServerUptime {
-  readonly #client: RedisOrCluster;
+  readonly #driver: RedisDriver;
   readonly #clock: Clock;
   #known: KnownUptime | undefined;
 
-  constructor(client: RedisOrCluster, clock: Clock = systemClock) {
-    this.#client = client;
+  constructor(driver: RedisDriver, clock: Clock = systemClock) {
+    this.#driver = driver;
     this.#clock = clock;
   }
 
   /** Milliseconds: never more than the true uptime, and at most two seconds less. Rejects with a `LockStoreError`. */
   async uptimeMs(): Promise<number> {
-    const client = this.#client;
-    if (isCluster(client)) throw storeError('uptime', new Error('A cluster has no single uptime'));
-    const { stream } = client;
-    if (stream !== undefined && this.#known?.stream === stream) return this.#since(this.#known);
-    const info = await client.info('server').catch((error: unknown) => {
-      throw storeError('uptime', error);
+    const driver = this.#driver;
+    if (driver.cluster) throw storeError(driver, 'uptime', new Error('A cluster has no single uptime'));
+    const epoch = driver.connectionEpoch();
+    if (epoch !== undefined && this.#known?.epoch === epoch) return this.#since(this.#known);
+    const info = await driver.send(['info', 'server']).catch((error: unknown) => {
+      throw storeError(driver, 'uptime', error);
     });
-    const seconds = /^uptime_in_seconds:(-?\d+)/m.exec(info)?.[1];
-    if (seconds === undefined) throw storeError('uptime', new Error('INFO has no uptime_in_seconds'));
+    const seconds = /^uptime_in_seconds:(-?\d+)/m.exec(String(info))?.[1];
+    if (seconds === undefined) throw storeError(driver, 'uptime', new Error('INFO has no uptime_in_seconds'));
     // The server rounds its start and the current time to seconds, so the difference may be one too many. It is negative
     // if the server's clock was set back since the start; then only the age of the connection is known.
     const uptimeMs = Math.max(0, Number(seconds) - 1) * 1000;
     // Counted from the reply: from the call, the call's own duration would be added. Kept for the connection on which the
     // call was sent: if that ended meanwhile, another server may have replied, and the next call asks again.
-    this.#known = { stream, uptimeMs, receivedAt: this.#clock.now() };
+    this.#known = { epoch, uptimeMs, receivedAt: this.#clock.now() };
     return uptimeMs;
   }
 

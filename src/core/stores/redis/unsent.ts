@@ -1,6 +1,5 @@
-import type { Redis } from 'ioredis';
 import type { HoldRequest, ReleaseReply } from '../../model/store.ts';
-import type { RedisOrCluster } from './cluster/cluster.ts';
+import type { RedisDriver } from './drivers/driver.ts';
 import { isTimedOut } from './errors.ts';
 
 /**
@@ -10,23 +9,19 @@ import { isTimedOut } from './errors.ts';
  * ends, and never settles it.
  */
 export class RedisUnsent {
-  readonly #client: RedisOrCluster;
-  /** Whether the client settles every call in the end. */
-  readonly #settlesAll: boolean;
+  readonly #driver: RedisDriver;
   readonly #replies = new Map<string, Promise<ReleaseReply>>();
   /** The releases among them that the client gave up by its `commandTimeout`: it keeps the calls and still sends them. */
   readonly #timedOut = new Set<string>();
 
-  constructor(client: RedisOrCluster) {
-    this.#client = client;
-    // A `Cluster` has no such option: its calls are rejected when the connection to a node ends.
-    this.#settlesAll = (client as Redis).options?.autoResendUnfulfilledCommands !== false;
+  constructor(driver: RedisDriver) {
+    this.#driver = driver;
   }
 
   /** Calls `send`, or returns the reply of the call that waits for a connection. */
   run({ holdId }: HoldRequest, send: () => Promise<ReleaseReply>): Promise<ReleaseReply> {
-    if (!this.#settlesAll) return send();
-    if (this.#client.status === 'ready') {
+    if (!this.#driver.settlesAll) return send();
+    if (this.#driver.isReady) {
       if (this.#timedOut.size > 0) this.#forgetTimedOut();
       return send();
     }

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../../src/core/stores/redis/channel.ts';
+import { driverOf } from '../../../../src/core/stores/redis/drivers/driver-of.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
@@ -37,7 +38,7 @@ describe('The channel of a store on a cluster', () => {
   it('The channel stays on its server if the client knows no server at all for a while', async () => {
     const clock = new ManualClock();
     const { listen, messages, has } = collector();
-    const redisChannel = new RedisChannel(stage.client, 'reenlock:{grants}:', clock);
+    const redisChannel = new RedisChannel(driverOf(stage.client), 'reenlock:{grants}:', clock);
     const end = await redisChannel.subscribe('process', listen);
     await has('resubscribed');
     const nodes = jest.spyOn(stage.client, 'nodes').mockReturnValue([]);
@@ -64,7 +65,7 @@ describe('The channel of a store on a cluster', () => {
     const ping = () => new Promise((resolve) => (find = resolve));
     let found: Redis[] = [];
     const client: Cluster = Object.create(stage.client, { nodes: { value: () => found }, ping: { value: ping } });
-    const asked = new RedisChannel(client, 'reenlock:{grants}:', clock)
+    const asked = new RedisChannel(driverOf(client), 'reenlock:{grants}:', clock)
       .subscribe('process', () => {})
       .catch((error: unknown) => error);
     await clock.advance(2_000);
@@ -108,7 +109,7 @@ describe('The channel of a store on a cluster', () => {
 
   it('The channel moves to another server when its own answers no ping in time', async () => {
     const clock = new ManualClock();
-    const redisChannel = new RedisChannel(stage.client, 'reenlock:{grants}:', clock);
+    const redisChannel = new RedisChannel(driverOf(stage.client), 'reenlock:{grants}:', clock);
     const { listen, has } = collector();
     const end = await redisChannel.subscribe('process', listen);
     await has('resubscribed');
@@ -130,7 +131,7 @@ describe('The channel of a store on a cluster', () => {
     const nodes = () => stage.client.nodes().filter((node) => node.options.port !== gone);
     const client: Cluster = Object.create(stage.client, { nodes: { value: nodes } });
     const { listen, has } = collector();
-    const end = await new RedisChannel(client, 'reenlock:{grants}:', clock).subscribe('process', listen);
+    const end = await new RedisChannel(driverOf(client), 'reenlock:{grants}:', clock).subscribe('process', listen);
     await has('resubscribed');
     const [first] = await subscribed();
     await clock.advance(5_000);

@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { RedisPrimaries } from '../../../../src/core/stores/redis/cluster/primaries.ts';
+import type { RedisConnection } from '../../../../src/core/stores/redis/drivers/driver.ts';
+import { IoredisClusterDriver } from '../../../../src/core/stores/redis/drivers/ioredis-cluster.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
 import { useRedis } from '../../../support/redis/redis-stage.ts';
@@ -29,26 +31,27 @@ describe('the connections to the primaries of a cluster', () => {
     const [first, second, third] = [stage.server, ...proxies].map(({ port }) =>
       stage.connect({ host: '127.0.0.1', port, lazyConnect: true }),
     ) as [Redis, Redis, Redis];
+    const opened = [first, second, third].map((node) => jest.spyOn(node, 'duplicate'));
     const place = { node: first };
-    const primaries = new RedisPrimaries(clusterAt(place));
-    const lent: Redis[] = [];
-    const use = (connection: Redis): Promise<string> => {
+    const primaries = new RedisPrimaries(new IoredisClusterDriver(clusterAt(place)));
+    const lent: RedisConnection[] = [];
+    const use = (connection: RedisConnection): Promise<unknown> => {
       lent.push(connection);
-      return connection.ping();
+      return connection.send(['ping']);
     };
     await primaries.run('key', use);
     place.node = second;
     await primaries.run('key', async (connection) => {
-      await until(() => lent[0]?.status === 'end');
+      await until(() => !lent[0]?.isUsable);
       place.node = third;
       await primaries.run('key', use);
       expect(await use(connection)).toBe('PONG');
     });
-    await until(() => lent[2]?.status === 'end');
-    expect(lent.map(({ options, status }) => [options.port, status])).toEqual([
-      [first.options.port, 'end'],
-      [third.options.port, 'ready'],
-      [second.options.port, 'end'],
+    await until(() => !lent[2]?.isUsable);
+    expect(opened.map(({ mock }) => mock.results.map(({ value }) => (value as Redis).status))).toEqual([
+      ['end'],
+      ['end'],
+      ['ready'],
     ]);
     primaries.close();
     await Promise.all(proxies.map((proxy) => proxy.stop()));

@@ -150,7 +150,7 @@ describe('A cluster’s store that waits for a replica', () => {
     for (const node of client.nodes('master')) {
       const duplicate = node.duplicate.bind(node);
       jest.spyOn(node, 'duplicate').mockImplementation((options) => {
-        return Object.assign(duplicate(options), { evalsha: () => Promise.reject(failures.shift()) });
+        return Object.assign(duplicate(options), { call: () => Promise.reject(failures.shift()) });
       });
     }
     const line = stage.deafProcess().line();

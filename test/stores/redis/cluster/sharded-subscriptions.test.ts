@@ -5,8 +5,9 @@ import { runInNewContext } from 'node:vm';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
-import { slotOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
 import { ShardedSubscriptions } from '../../../../src/core/stores/redis/cluster/sharded-subscriptions.ts';
+import { slotOf } from '../../../../src/core/stores/redis/cluster/slots.ts';
+import { IoredisClusterDriver } from '../../../../src/core/stores/redis/drivers/ioredis-cluster.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
@@ -295,7 +296,7 @@ describe('Messages on a cluster', () => {
         await clock.advance(5_000);
         await answered();
       };
-      const shards = new ShardedSubscriptions(client, clock);
+      const shards = shardsOf(client, clock);
       const messages: StoreMessage[] = [];
       shards.open('process', (message) => void messages.push(message));
       return { clock, answered, look, shards, messages };
@@ -454,7 +455,7 @@ describe('Messages on a cluster', () => {
       let slots: Cluster['slots'] = [];
       const cluster: Cluster = Object.create(client, { slots: { get: () => slots } });
       const clock = new ManualClock();
-      const shards = new ShardedSubscriptions(cluster, clock);
+      const shards = shardsOf(cluster, clock);
       shards.open('process', () => {});
       for (let n = 0; n < others; n++) shards.listen(`${record}:${n}`, 'process', longMs);
       slots = client.slots;
@@ -642,7 +643,7 @@ describe('Sharded subscriptions of a cluster whose servers have another address 
       },
     };
     const clock = new ManualClock();
-    const shards = new ShardedSubscriptions(cluster as unknown as Cluster, clock);
+    const shards = shardsOf(cluster as unknown as Cluster, clock);
     const messages: StoreMessage[] = [];
     shards.open('process', (message) => void messages.push(message));
     const restart = async (): Promise<void> => {
@@ -665,3 +666,8 @@ describe('Sharded subscriptions of a cluster whose servers have another address 
     expect(clock.timerCount).toBe(0);
   });
 });
+
+function shardsOf(client: Cluster, clock: ManualClock): ShardedSubscriptions {
+  const driver = new IoredisClusterDriver(client);
+  return new ShardedSubscriptions(driver, driver, clock);
+}

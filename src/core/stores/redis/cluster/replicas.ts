@@ -1,10 +1,9 @@
-import type { Redis } from 'ioredis';
 import { elapsedMs, systemClock } from '../../../base/clock.ts';
 import { LockStoreError } from '../../../model/errors.ts';
 import type { StoreGrant, StoreListener } from '../../../model/store.ts';
+import type { RedisConnection, RedisDriver } from '../drivers/driver.ts';
 import { storeError } from '../errors.ts';
 import { RedisScripts } from '../scripts.ts';
-import type { RedisOrCluster } from './cluster.ts';
 import { RedisPrimaries } from './primaries.ts';
 
 /** How long the replicas may take to confirm, and a call to get a connection. Less than `storeTimeoutMs` by default. */
@@ -15,12 +14,14 @@ const confirmMs = 1_000;
  * the connection that wrote, which serves no other call in the meantime and never reconnects.
  */
 export class RedisReplicas {
+  readonly #driver: RedisDriver;
   readonly #count: number;
   readonly #connections: RedisPrimaries;
 
-  constructor(client: RedisOrCluster, count: number) {
+  constructor(driver: RedisDriver, count: number) {
+    this.#driver = driver;
     this.#count = count;
-    this.#connections = new RedisPrimaries(client);
+    this.#connections = new RedisPrimaries(driver);
   }
 
   /**
@@ -37,19 +38,19 @@ export class RedisReplicas {
     onUnsent?: () => void,
   ): Promise<T> {
     const startedAt = systemClock.now();
-    const task = async (connection: Redis): Promise<readonly [T, number] | undefined> => {
+    const task = async (connection: RedisConnection): Promise<readonly [T, number] | undefined> => {
       if (elapsedMs(systemClock.now(), startedAt) > confirmMs) return undefined;
-      const reply = await calls(new RedisScripts(connection));
+      const reply = await calls(new RedisScripts(this.#driver, connection));
       // As if all replicas had confirmed it.
       if (!counts(reply)) return [reply, this.#count];
-      const confirmed = connection.wait(this.#count, confirmMs).catch((cause: unknown) => {
+      const confirmed = connection.send(['wait', this.#count, confirmMs]).catch((cause: unknown) => {
         // Whatever the server replies to WAIT, the write was made.
-        throw storeError(operation, cause, false);
+        throw storeError(this.#driver, operation, cause, false);
       });
-      return [reply, await confirmed];
+      return [reply, Number(await confirmed)];
     };
     const result = await this.#connections.run(key, task).catch((error: unknown) => {
-      throw error instanceof LockStoreError ? error : storeError(operation, error);
+      throw error instanceof LockStoreError ? error : storeError(this.#driver, operation, error);
     });
     if (result === undefined) {
       onUnsent?.();

@@ -1,8 +1,8 @@
-import type { Cluster, Redis } from 'ioredis';
 import { type Clock, outsideRequests, systemClock, type Timer } from '../../../base/clock.ts';
 import type { StoreListener } from '../../../model/store.ts';
+import type { RedisClusterDriver, RedisDriver, RedisShard } from '../drivers/driver.ts';
 import { readMessage } from '../replies.ts';
-import { primaryOf, slotOf, subscriberOptions } from './cluster.ts';
+import { slotOf } from './slots.ts';
 
 const checkEveryMs = 5_000;
 /** How long a server is left alone after it refused a subscription or was lost. */
@@ -20,7 +20,7 @@ interface Channel {
 }
 
 interface Connection {
-  readonly redis: Redis;
+  readonly shard: RedisShard;
   isPinged: boolean;
 }
 
@@ -31,7 +31,8 @@ interface Connection {
  * find no listener and use PUBLISH. A failure is therefore ignored here, and the next such reply tries again.
  */
 export class ShardedSubscriptions {
-  readonly #cluster: Cluster;
+  readonly #driver: RedisDriver;
+  readonly #cluster: RedisClusterDriver;
   readonly #clock: Clock;
   readonly #listeners = new Map<string, StoreListener>();
   readonly #channels = new Map<string, Channel>();
@@ -39,7 +40,8 @@ export class ShardedSubscriptions {
   readonly #pausedUntilMs = new Map<string, number>();
   #timer: Timer | undefined;
 
-  constructor(cluster: Cluster, clock: Clock = systemClock) {
+  constructor(driver: RedisDriver, cluster: RedisClusterDriver, clock: Clock = systemClock) {
+    this.#driver = driver;
     this.#cluster = cluster;
     this.#clock = clock;
   }
@@ -64,7 +66,7 @@ export class ShardedSubscriptions {
   listen(record: string, process: string, forMs: number): void {
     if (!this.#listeners.has(process)) return;
     // As the scripts name it: they get the record with the client's key prefix.
-    const name = `${this.#cluster.options.keyPrefix ?? ''}${record}:${process}`;
+    const name = `${this.#driver.keyPrefix}${record}:${process}`;
     let channel = this.#channels.get(name);
     if (channel === undefined) {
       if (this.#channels.size >= maxChannels) return;
@@ -85,7 +87,7 @@ export class ShardedSubscriptions {
 
   /** The primary of the channel's slot; undefined while that server is left alone. */
   #primaryFor({ slot }: Channel): string | undefined {
-    const nodeKey = this.#cluster.slots[slot]?.[0];
+    const nodeKey = this.#cluster.primaryOfSlot(slot);
     if (nodeKey === undefined || (this.#pausedUntilMs.get(nodeKey) ?? 0) > this.#nowMs) return undefined;
     return nodeKey;
   }
@@ -94,12 +96,12 @@ export class ShardedSubscriptions {
     const connection = this.#connections.get(nodeKey) ?? outsideRequests(() => this.#connect(nodeKey));
     if (connection === undefined) return;
     channel.nodeKey = nodeKey;
-    connection.redis.ssubscribe(name).catch((error: Error) => {
+    connection.shard.subscribe(name).catch((error: Error) => {
       // The connection was lost, or closed.
       if (this.#connections.get(nodeKey) !== connection) return;
       if (channel.nodeKey === nodeKey) channel.nodeKey = undefined;
       // After MOVED, the server still serves the other channels.
-      if (!error.message.startsWith('MOVED ')) this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
+      if (this.#driver.codeOf(error) !== 'MOVED') this.#pausedUntilMs.set(nodeKey, this.#nowMs + pauseMs);
     });
   }
 
@@ -110,7 +112,7 @@ export class ShardedSubscriptions {
     // A server that no longer has the slot has ended the subscription.
     this.#connections
       .get(nodeKey)
-      ?.redis.sunsubscribe(name)
+      ?.shard.unsubscribe(name)
       .catch(() => undefined);
   }
 
@@ -122,28 +124,20 @@ export class ShardedSubscriptions {
   }
 
   #connect(nodeKey: string): Connection | undefined {
-    const redis = primaryOf(this.#cluster, nodeKey)?.duplicate({
-      ...subscriberOptions,
-      // An ioredis 5 may send its ready check when a subscription has forbidden other commands already.
-      enableReadyCheck: false,
-      readOnly: false,
-      retryStrategy: () => null,
+    const shard = this.#cluster.openShard(nodeKey, {
+      onMessage: (name, text) => {
+        const message = readMessage(text);
+        const channel = this.#channels.get(name);
+        if (message && channel) this.#listeners.get(channel.process)?.(message);
+      },
+      // What is still in force can be repeated.
+      onMoved: () => void this.#forget(nodeKey),
+      onClosed: () => {
+        if (this.#connections.get(nodeKey) === connection) this.#lost(nodeKey);
+      },
     });
-    if (redis === undefined) return undefined;
-    const connection = { redis, isPinged: false };
-    this.#connections.set(nodeKey, connection);
-    redis.on('smessage', (name: string, text: string) => {
-      const message = readMessage(text);
-      const channel = this.#channels.get(name);
-      if (message && channel) this.#listeners.get(channel.process)?.(message);
-    });
-    // The server ended a subscription because its slot moved. It does not say which; those still in force can be repeated.
-    redis.on('moved', () => this.#forget(nodeKey));
-    // An old ioredis takes the end of a subscription for the reply to another command.
-    redis.on('error', () => redis.disconnect());
-    redis.once('end', () => {
-      if (this.#connections.get(nodeKey) === connection) this.#lost(nodeKey);
-    });
+    const connection = shard && { shard, isPinged: false };
+    if (connection !== undefined) this.#connections.set(nodeKey, connection);
     return connection;
   }
 
@@ -168,7 +162,7 @@ export class ShardedSubscriptions {
   #disconnect(nodeKey: string): void {
     const connection = this.#connections.get(nodeKey);
     this.#connections.delete(nodeKey);
-    connection?.redis.disconnect();
+    connection?.shard.close();
   }
 
   /** Runs while there are channels; cancelled by the last `close`. */
@@ -191,7 +185,7 @@ export class ShardedSubscriptions {
     }
     for (const [nodeKey, connection] of [...this.#connections]) {
       if (!used.has(nodeKey)) this.#disconnect(nodeKey);
-      else if (connection.isPinged) connection.redis.disconnect();
+      else if (connection.isPinged) connection.shard.close();
       else this.#ping(connection);
     }
   }
@@ -202,6 +196,6 @@ export class ShardedSubscriptions {
       connection.isPinged = false;
     };
     // A ping that failed was not answered.
-    connection.redis.ping().then(onReply, () => undefined);
+    connection.shard.ping().then(onReply, () => undefined);
   }
 }

@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { HoldRequest } from '../../../../src/core/model/store.ts';
 import { CallHistory } from '../../../../src/core/stores/redis/call-history.ts';
-import { connectionsOf } from '../../../../src/core/stores/redis/cluster/cluster.ts';
+import { IoredisClusterDriver } from '../../../../src/core/stores/redis/drivers/ioredis-cluster.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 
@@ -29,7 +29,7 @@ function clusterOf(...streams: unknown[]) {
 describe('The connections of a cluster', () => {
   it('The connections are the same while nothing happens to any of them', () => {
     const { client } = clusterOf({}, {}, undefined);
-    const connections = connectionsOf(client);
+    const connections = new IoredisClusterDriver(client);
     expect(connections.isSameEpoch(connections.connectionEpoch())).toBe(true);
   });
 
@@ -42,7 +42,7 @@ describe('The connections of a cluster', () => {
     ['a server that had none was replaced by one that has none', (cluster) => cluster.replace(2, undefined)],
   ])('The connections are others when %s', (_, happen) => {
     const cluster = clusterOf({}, {}, undefined);
-    const connections = connectionsOf(cluster.client);
+    const connections = new IoredisClusterDriver(cluster.client);
     const then = connections.connectionEpoch();
     happen(cluster);
     expect(connections.isSameEpoch(then)).toBe(false);
@@ -51,7 +51,7 @@ describe('The connections of a cluster', () => {
 
   it('The connections decide where the server remembers a release: an acquire may come again if one was lost meanwhile', () => {
     const cluster = clusterOf({}, {});
-    const history = new CallHistory(cluster.client);
+    const history = new CallHistory(new IoredisClusterDriver(cluster.client));
     const request = (): HoldRequest => ({
       ...{ id: 'order:42', holdId: 'hold', owner: 'owner', process: 'process', claimMs: longMs },
       mode: 'write',

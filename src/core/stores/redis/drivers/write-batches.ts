@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
-import { afterRound, afterTurn } from '../../base/clock.ts';
+import { afterRound, afterTurn } from '../../../base/clock.ts';
 
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 8;
 
 /**
- * Decides when the calls on a client's connection are written to its socket. It corks the stream in the meantime, which is
+ * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the meantime, which is
  * Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the connection in that
  * time waits as well.
  */
@@ -26,7 +26,7 @@ export class WriteBatcher {
   /**
    * To be called before each call, with the name of its script. The first call of a turn is written at once: it is often
    * the only one, or one that others wait for. The others are written together, eight at a time, the rest at the end of
-   * the turn. Without a stream nothing is held back: before the first connection, and for a `Cluster`, which has many.
+   * the turn. Without a stream nothing is held back: that is before the first connection.
    */
   beforeCall(name: string): void {
     this.#calls += 1;
@@ -66,13 +66,4 @@ export class WriteBatcher {
     this.#corked?.uncork();
     this.#corked = undefined;
   }
-}
-
-const batchers = new WeakMap<Redis, WriteBatcher>();
-
-/** The batcher of a client: all stores on the client share its connection, and so its batcher. */
-export function batcherOf(client: Redis): WriteBatcher {
-  const batcher = batchers.get(client) ?? new WriteBatcher(client);
-  batchers.set(client, batcher);
-  return batcher;
 }

@@ -1,0 +1,131 @@
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { systemClock } from '../../../base/clock.ts';
+import { slotOf } from '../cluster/slots.ts';
+import type {
+  RedisClusterDriver,
+  RedisCommand,
+  RedisConnection,
+  RedisDriver,
+  RedisSender,
+  RedisShard,
+  RedisSubscriber,
+  ShardListener,
+  SubscriberListener,
+} from './driver.ts';
+import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
+import { IoredisConnection } from './ioredis-connection.ts';
+import { IoredisShard } from './ioredis-shard.ts';
+import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
+
+/** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
+export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
+  readonly codeOf: (error: unknown) => string | undefined = ioredisCodeOf;
+  /** A Cluster has no such option: its calls are rejected when the connection to a node ends. */
+  readonly settlesAll = true;
+  readonly #chance: () => number;
+
+  constructor(client: Cluster, chance: () => number = systemClock.jitter) {
+    super(client);
+    this.#chance = chance;
+  }
+
+  get cluster(): RedisClusterDriver {
+    return this;
+  }
+
+  get isReady(): boolean {
+    return this.client.status === 'ready';
+  }
+
+  connectionEpoch(): readonly unknown[] {
+    const list: unknown[] = [];
+    // The node as well: the replacement of a node has no stream at first, as the former node had none.
+    for (const node of this.client.nodes()) list.push(node, node.stream);
+    return list;
+  }
+
+  isSameEpoch(epoch: unknown): boolean {
+    const before = epoch as readonly unknown[];
+    const current = this.connectionEpoch();
+    return current.length === before.length && current.every((part, i) => part === before[i]);
+  }
+
+  /** Nothing is held back: a cluster has many connections. */
+  sendScript(_: string, command: RedisCommand): Promise<unknown> {
+    return this.send(command);
+  }
+
+  /** Every node passes on what is published on any other. When the connection is lost, it goes to another node. */
+  openSubscriber(listener: SubscriberListener): RedisSubscriber {
+    const first = randomNode(this.client.nodes(), this.#chance);
+    if (first === undefined) throw new Error('The cluster has no node');
+    const connection: Redis = first.duplicate({
+      ...subscriberOptions,
+      readOnly: false,
+      retryStrategy: (attempt: number) => {
+        const others = this.client.nodes().filter((node) => !isSameNode(node, connection));
+        const next = randomNode(others, this.#chance);
+        // ioredis reads the options at each connect.
+        if (next !== undefined) Object.assign(connection.options, addressOf(next));
+        return retryMs(attempt);
+      },
+    });
+    return new IoredisSubscriber(connection, listener, (own) => {
+      const nodes = this.client.nodes();
+      return nodes.length > 0 && !nodes.some((node) => isSameNode(node, own));
+    });
+  }
+
+  createConnection(primary = ''): RedisConnection | undefined {
+    const node = this.#node(primary);
+    return node && new IoredisConnection(node, { keyPrefix: this.keyPrefix, readOnly: false });
+  }
+
+  async awaitNodes(): Promise<void> {
+    if (this.client.nodes().length === 0) await this.client.ping();
+  }
+
+  refresh(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.client.refreshSlotsCache((error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  primaries(): readonly string[] {
+    return [...new Set(this.client.slots.flatMap(([primary]) => primary ?? []))].sort();
+  }
+
+  primaryOf(key: string): string | undefined {
+    return this.primaryOfSlot(slotOf(this.keyPrefix + key));
+  }
+
+  primaryOfSlot(slot: number): string | undefined {
+    return this.client.slots[slot]?.[0];
+  }
+
+  node(primary: string): RedisSender | undefined {
+    const node = this.#node(primary);
+    return node && new IoredisSender(node);
+  }
+
+  openShard(primary: string, listener: ShardListener): RedisShard | undefined {
+    const node = this.#node(primary);
+    return node && new IoredisShard(node, listener);
+  }
+
+  #node(primary: string): Redis | undefined {
+    return this.client.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === primary);
+  }
+}
+
+function isSameNode(one: Redis, other: Redis): boolean {
+  return one.options.host === other.options.host && one.options.port === other.options.port;
+}
+
+function addressOf({ options: { host, port, username, password, tls } }: Redis): RedisOptions {
+  return { host, port, username, password, tls } as RedisOptions;
+}
+
+function randomNode(nodes: readonly Redis[], chance: () => number): Redis | undefined {
+  return nodes[Math.floor(chance() * nodes.length)];
+}

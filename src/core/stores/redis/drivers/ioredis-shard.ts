@@ -1,0 +1,40 @@
+import type { Redis } from 'ioredis';
+import type { RedisShard, ShardListener } from './driver.ts';
+import { subscriberOptions } from './ioredis-subscriber.ts';
+
+/** A connection of ioredis to one primary of a cluster, for the channels of its slots. */
+export class IoredisShard implements RedisShard {
+  readonly #connection: Redis;
+
+  constructor(node: Redis, listener: ShardListener) {
+    const connection = node.duplicate({
+      ...subscriberOptions,
+      // An ioredis 5 may send its ready check when a subscription has forbidden other commands already.
+      enableReadyCheck: false,
+      readOnly: false,
+      retryStrategy: () => null,
+    });
+    this.#connection = connection;
+    connection.on('smessage', (channel: string, text: string) => listener.onMessage(channel, text));
+    connection.on('moved', () => listener.onMoved());
+    // An old ioredis takes the end of a subscription for the reply to another command.
+    connection.on('error', () => connection.disconnect());
+    connection.once('end', () => listener.onClosed());
+  }
+
+  subscribe(channel: string): Promise<unknown> {
+    return this.#connection.ssubscribe(channel);
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.#connection.sunsubscribe(channel);
+  }
+
+  ping(): Promise<unknown> {
+    return this.#connection.ping();
+  }
+
+  close(): void {
+    this.#connection.disconnect();
+  }
+}

@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from './driver.ts';
+import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
+import { IoredisConnection } from './ioredis-connection.ts';
+import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
+import { WriteBatcher } from './write-batches.ts';
+
+/** A client of ioredis for one primary, standalone or behind Sentinel. */
+export class IoredisDriver extends IoredisSender implements RedisDriver {
+  readonly cluster = undefined;
+  readonly codeOf: (error: unknown) => string | undefined = ioredisCodeOf;
+  readonly #batcher: WriteBatcher;
+
+  constructor(client: Redis) {
+    super(client);
+    this.#batcher = new WriteBatcher(client);
+  }
+
+  get isReady(): boolean {
+    return this.client.status === 'ready';
+  }
+
+  get settlesAll(): boolean {
+    return this.client.options.autoResendUnfulfilledCommands !== false;
+  }
+
+  connectionEpoch(): unknown {
+    return this.client.stream;
+  }
+
+  isSameEpoch(epoch: unknown): boolean {
+    return this.client.stream === epoch;
+  }
+
+  sendScript(name: string, command: RedisCommand): Promise<unknown> {
+    this.#batcher.beforeCall(name);
+    return this.send(command);
+  }
+
+  openSubscriber(listener: SubscriberListener): RedisSubscriber {
+    const { client } = this;
+    const retry = (attempt: number): number => {
+      // The application may have changed its credentials. ioredis reads them at each connect.
+      const { username, password } = client.options;
+      Object.assign(connection.options, { username, password });
+      return retryMs(attempt);
+    };
+    const connection: Redis = client.duplicate({
+      ...subscriberOptions,
+      retryStrategy: retry,
+      sentinelRetryStrategy: retry,
+    });
+    return new IoredisSubscriber(connection, listener);
+  }
+
+  createConnection(): RedisConnection {
+    return new IoredisConnection(this.client);
+  }
+}
