@@ -69,7 +69,7 @@ const places: readonly (readonly [string, Readonly<Record<string, Numeric>>, Use
   ['lock.acquire', acquireNumbers, (options) => released(lock.acquire('k', options))],
   ['lock.tryAcquire', tryNumbers, (options) => released(lock.tryAcquire('k', options))],
   ['lock.run', acquireNumbers, (options) => lock.run('k', () => {}, options)],
-  ['lock.release', acquireNumbers, (options) => lock.acquire('k').then(() => lock.release('k', options))],
+  ['lock.release', acquireNumbers, (options) => lock.run('k', () => lock.release('k', options))],
   ['Locked', acquireNumbers, (options) => Locked('k', options as AcquireOptions)],
   ['hold.extend', { leaseMs: { min: 1, max } }, (options) => extended((options as { leaseMs: number }).leaseMs)],
   ['list', { limit: { min: 1, max: 1_000 } }, (options) => build({}).list(options)],
@@ -126,8 +126,8 @@ describe.each(places)('The numbers that %s takes', (_, numbers, use) => {
     beside = {},
   ): Promise<readonly (readonly [unknown, unknown])[]> {
     const told: [unknown, unknown][] = [];
+    const { job } = setUp();
     for (const value of values) {
-      const { job } = setUp();
       const used = job().in(async () => {
         await use({ ...beside, [name]: value });
         return 'taken';

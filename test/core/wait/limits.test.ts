@@ -70,14 +70,15 @@ describe('An invalid key', () => {
 
   it.each(doors)('An invalid key is refused by %s, with LockKeyError and without a store call', async (_, use) => {
     const told: unknown[] = [];
+    const { job, store } = setUp();
     for (const [name, key] of refused) {
-      const { job, store } = setUp();
       const outcome = outcomeOf(job().in(async () => use(key as string)));
       await outcome.settled;
       const { message } = outcome.error as Error;
-      told.push([name, outcome.error instanceof LockKeyError, message.length < 150, store.calls]);
+      told.push([name, outcome.error instanceof LockKeyError, message.length < 150]);
     }
-    expect(told).toEqual(refused.map(([name]) => [name, true, true, []]));
+    expect(told).toEqual(refused.map(([name]) => [name, true, true]));
+    expect(store.calls).toEqual([]);
   });
 });
 
@@ -142,17 +143,15 @@ describe.each<[string, number, LocksOptions]>([
   ['1', 1, { maxWaiters: 1 }],
   ['2', 2, { maxWaiters: 2 }],
   ['7', 7, { maxWaiters: 7 }],
-  ['10 000, the default', 10_000, {}],
+  ['1 001', 1_001, { maxWaiters: 1_001 }],
 ])('maxWaiters of %s', (_, max, options) => {
-  // Ten thousand waiters take a while on a busy machine.
-  jest.setTimeout(60_000);
   it('maxWaiters lets exactly as many wait in a process, over all keys, and one more for each that is granted', async () => {
     const setup = setUp(options);
     const keys = Array.from({ length: Math.ceil(max / 1_000) }, (_, index) => `key ${index}`);
     const holds: Hold[] = [];
     for (const key of keys) holds.push(await setup.job().in(() => lock.acquire(key)));
     const waiters: Outcome<Hold>[] = [];
-    for (const key of keys) waiters.push(...(await line(setup, Math.min(max, 1_000), key)));
+    for (const key of keys) waiters.push(...(await line(setup, Math.min(max - waiters.length, 1_000), key)));
     expect(tally(waiters)).toEqual({ waiting: max, held: 0, refused: [] });
     // Who comes is refused once it would have to wait, and leaves nothing in a queue.
     expect(tally(await line(setup, 3, 'another'))).toEqual({
