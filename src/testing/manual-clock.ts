@@ -7,9 +7,13 @@ interface ManualTimer extends Timer {
 
 /** A clock that stands still until a test moves it. It starts at the real time. Its ids are as random as real ones. */
 export class ManualClock implements Clock {
-  readonly #start: Instant = wholeMs(systemClock.now());
+  readonly #start: Instant;
   #passedMs = 0;
   readonly #timers = new Set<ManualTimer>();
+
+  constructor(start: Instant = wholeMs(systemClock.now())) {
+    this.#start = start;
+  }
 
   now(): Instant {
     return { monoMs: this.#start.monoMs + this.#passedMs, wallMs: this.#start.wallMs + this.#passedMs };
@@ -41,12 +45,22 @@ export class ManualClock implements Clock {
     await settle();
     for (let next = this.#nextUntil(untilMs); next !== undefined; next = this.#nextUntil(untilMs)) {
       this.#timers.delete(next);
-      this.#passedMs = Math.max(this.#passedMs, next.dueMs);
+      this.skip(Math.max(0, next.dueMs - this.#passedMs));
       next.run();
       await settle();
     }
-    this.#passedMs = Math.max(this.#passedMs, untilMs);
+    this.skip(Math.max(0, untilMs - this.#passedMs));
     await settle();
+  }
+
+  /** Lets `ms` pass, but no timer or promise runs: as in a blocked event loop, or a stopped process. */
+  skip(ms: number): void {
+    this.#passedMs += ms;
+  }
+
+  /** How many timers were started and have neither run nor been cancelled. */
+  get timerCount(): number {
+    return this.#timers.size;
   }
 
   #nextUntil(untilMs: number): ManualTimer | undefined {
