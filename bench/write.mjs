@@ -12,7 +12,7 @@ const curves = join(bench, 'curves');
 
 /**
  * Keeps the results, draws the curves, and writes into the README of the benchmarks, that of the package and the guide what
- * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, one line a scenario; and
+ * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, six lines; and
  * `<!-- bench:curves -->`, the pictures. Each ends with a marker like `<!-- /bench:results -->`.
  */
 export async function write(results) {
@@ -22,7 +22,7 @@ export async function write(results) {
   await draw(drawn, results);
   const contents = {
     results: (document) => resultsFor(document, measured, results),
-    headlines: () => headlineSection(scenarios, results.scenarios),
+    headlines: () => headlineSection(results.scenarios),
     curves: (document) => curvesFor(document, drawn),
   };
   const guide = readdirSync(join(root, 'docs'), { recursive: true }).filter((file) => file.endsWith('.md'));

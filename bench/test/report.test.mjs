@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { atLeast, atMost, compare } from '../lib/compare.mjs';
 import { summarize } from '../report/results.mjs';
-import { goalSection, scenarioSection } from '../report/sections.mjs';
+import { goalSection, headlineSection, scenarioSection } from '../report/sections.mjs';
 import { rowsOf, sizeOf } from '../report/sizes.mjs';
 import { figure, figureWithSpread, table } from '../report/tables.mjs';
 
@@ -50,6 +50,16 @@ test('A goal is met or missed by the value that is reported, and it is reported 
 | ------------- | ---------------- | ----- | ---------------: | ------ |
 | one-at-a-time | p50, × bare pair | ≤ 1.1 | 1.20 (1.10–1.20) | MISSED |
 | one-at-a-time | something        | ≥ 5   |                7 | met    |`,
+  );
+});
+
+test('The README has one line of each scenario that it tells about', () => {
+  const headlines = ['first', 'second'].map((what) => ({ what, measured: { value: 1.5 }, unit: '×', than: 'a pair' }));
+  assert.equal(
+    headlineSection({ 'one-at-a-time': { headlines }, wide: { headlines } }),
+    `| what  | reenlock | compared with |
+| ----- | -------- | ------------- |
+| first | 1.50 ×   | a pair        |`,
   );
 });
 

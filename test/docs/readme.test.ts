@@ -1,3 +1,6 @@
+import { Redis } from 'ioredis';
+import { createLocks } from 'reenlock';
+import { RedisStore } from 'reenlock/redis';
 import { freePort } from '../support/processes/free-port.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Script, startScript, tsx } from '../support/processes/processes.ts';
@@ -32,41 +35,47 @@ describe('the code of the documents', () => {
     for (const statement of statements) expect(flat(example)).toContain(flat(statement));
   });
 
-  describe('quick start', () => {
+  describe('the quick start', () => {
     let redis: RedisServer;
-    let script: Script | undefined;
-    // One each: a server that is stopped right after its last answer may leave that request's lock to its lease.
+    let server: Script;
+    let url: string;
     beforeEach(async () => {
       redis = await startRedis();
+      const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
+      server = startScript(workshop.path('README.md', 'server.ts'), { env, execArgv: tsx });
+      url = await addressOf(server);
     });
     afterEach(async () => {
-      await script?.stop();
-      script = undefined;
+      await server.stop();
       await redis.stop();
     });
 
-    async function start(file: string): Promise<string> {
-      const env = { REDIS_URL: redis.url, PORT: String(await freePort()) };
-      script = startScript(workshop.path('README.md', file), { env, execArgv: tsx });
-      for await (const line of script.lines()) if (line.startsWith('http://')) return line;
-      throw new Error(`It ended without an address: ${(await script.exited).stderr}`);
-    }
+    it('runs two requests for one order one after the other', async () => {
+      const answers = await Promise.all(['1', '1', '2'].map((id) => takeUnit(url, id)));
+      const [first, second, other] = answers as [Answer, Answer, Answer];
+      // Side by side, both would read 10 and leave 9.
+      expect([first.units, second.units].sort()).toEqual([8, 9]);
+      expect(first.fence > second.fence).toBe(first.units < second.units);
+      expect(other.units).toBe(9);
+      expect(await takeUnit(url, '1')).toMatchObject({ units: 7 });
+    });
 
-    it.each(['express-server.ts', 'koa-server.ts'])(
-      '%s runs two requests for one order one after the other',
-      async (file) => {
-        const url = await start(file);
-        const answers = await Promise.all(['1', '1', '2'].map((id) => takeUnit(url, id)));
-        const [first, second, other] = answers as [Answer, Answer, Answer];
-        // Side by side, both would read 10 and leave 9.
-        expect([first.units, second.units].sort()).toEqual([8, 9]);
-        expect(first.fence > second.fence).toBe(first.units < second.units);
-        expect(other.units).toBe(9);
-        expect(await takeUnit(url, '1')).toMatchObject({ units: 7 });
-      },
-    );
+    it('ends on SIGTERM, with nothing to complain of and no lock left', async () => {
+      await takeUnit(url, '1');
+      expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
+      const client = new Redis(redis.url);
+      const locks = createLocks({ store: new RedisStore({ client }) });
+      expect((await locks.list()).locks).toEqual([]);
+      await locks.close();
+      await client.quit();
+    });
   });
 });
+
+async function addressOf(server: Script): Promise<string> {
+  for await (const line of server.lines()) if (line.startsWith('http://')) return line;
+  throw new Error(`It ended without an address: ${(await server.exited).stderr}`);
+}
 
 interface Answer {
   readonly units: number;
