@@ -31,6 +31,7 @@ export type {
   Trace,
   TryOptions,
   WaiterInfo,
+  WhenFreeOptions,
 } from './model/types.ts';
 
 // Traces: who the owner is, in jobs and in outgoing calls.

@@ -2,7 +2,15 @@ import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { checkedName, checkedNames, type LockKey, type LockName } from '../model/key.ts';
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
-import type { AcquireOptions, BatchHold, Hold, Lock, LockFunctions, TryOptions } from '../model/types.ts';
+import type {
+  AcquireOptions,
+  BatchHold,
+  Hold,
+  Lock,
+  LockFunctions,
+  TryOptions,
+  WhenFreeOptions,
+} from '../model/types.ts';
 import { callable, checkOptions, checkValue } from '../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
@@ -14,6 +22,7 @@ import { acquire, tryAcquire } from './acquire.ts';
 import { Batch } from './batch.ts';
 import { ScopedBatch } from './batch-hold.ts';
 import { releaseAllKept, releaseKept, runHeld } from './run.ts';
+import { whenFree, whenFreeRules } from './when-free.ts';
 
 /**
  * The lock on a key. A singleton may keep it: scope and `Locks` are read at each call. Throws `LockKeyError` for a bad key,
@@ -29,6 +38,7 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     acquire: (ofCall) => asRejection(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
     tryAcquire: (ofCall) => asRejection(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
     run: (routine, ofCall) => asRejection(() => runNow(checkedRoutine(routine, 'run'), ...target(ofCall, 'run'))),
+    whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
     release: () => asRejection(() => releaseNewest(name)),
     isLocked: async () => (await inspectLock(currentRuntime(), name)).holds.length > 0,
     isHeld: () => (currentScope()?.holdCount(name.id) ?? 0) > 0,
@@ -51,6 +61,7 @@ export const lock: LockFunctions = {
   tryAcquire: (key, options) => asRejection(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
     asRejection(() => runNow(checkedRoutine(routine, 'run'), ...targetOf(key, options, 'run'))),
+  whenFree: (key, options) => asRejection(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
   release: (key, options) => asRejection(() => releaseNewest(targetOf(key, options, 'release')[0])),
   acquireAll: (keys, options) => acquireAllNow(keys, options, 'acquireAll'),
   runAll: (keys, routine, options) => asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll'), options)),
@@ -74,6 +85,10 @@ function checkedTry(options: TryOptions | undefined): TryOptions | undefined {
 }
 
 const { waitMs: _, signal: __, ...tryRules } = acquireRules;
+
+function checkedWhenFree(options: WhenFreeOptions | undefined): WhenFreeOptions | undefined {
+  return options === undefined ? undefined : checkOptions(options, whenFreeRules, 'whenFree');
+}
 
 /** Checked before the key is acquired. */
 function checkedRoutine<R>(routine: R, where: string): R {
@@ -148,6 +163,10 @@ function runAllNow<T>(
   options: AcquireOptions | undefined,
 ): Promise<T> {
   return runHeld(acquireAllNow(keys, options, 'runAll'), routine, releaseAllKept);
+}
+
+function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
+  return whenFree(currentRuntime(), currentScope(), name, options);
 }
 
 async function releaseNewest(name: LockName): Promise<void> {

@@ -42,6 +42,9 @@ export interface AcquireOptions {
 /** The options of `tryAcquire`: those of `acquire`, without the ones about waiting. */
 export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
 
+/** The options of `whenFree`: how long to wait, and for what. */
+export type WhenFreeOptions = Pick<AcquireOptions, 'waitMs' | 'signal' | 'category' | 'mode' | 'priority'>;
+
 /** One successful acquire that is not yet released. */
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
@@ -193,6 +196,13 @@ export interface Lock {
    * If the hold was lost while the routine succeeded, it rejects with `LockLostError`; `value` is the routine's result.
    */
   run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
+  /**
+   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write. It waits in the queue for its
+   * turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
+   * To use the key, acquire it. Needs no scope. In a scope that holds the key, it waits for that scope's own release.
+   * Rejects as `acquire` does: with `LockTimeoutError` after `waitMs`.
+   */
+  whenFree(options?: Omit<WhenFreeOptions, 'category'>): Promise<void>;
   /** Releases the current scope's newest hold on the key. Rejects with `LockNotHeldError` if there is none. */
   release(): Promise<void>;
   /** Whether the key is held by any owner. Asks the store. */
@@ -215,6 +225,7 @@ export interface LockFunctions {
   acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
   tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
   run<T>(key: LockKey, routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
+  whenFree(key: LockKey, options?: WhenFreeOptions): Promise<void>;
   release(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
   /**
    * Takes all of the keys, or none, as one hold. Free keys cost one round trip together. The keys are sorted, and each is
