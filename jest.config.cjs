@@ -32,6 +32,7 @@ module.exports = {
     '^reenlock/testing$': '<rootDir>/src/testing/index.ts',
     '^reenlock/testing/contract$': '<rootDir>/src/testing/contract/index.ts',
     '^reenlock/prometheus$': '<rootDir>/src/prometheus/index.ts',
+    '^reenlock/otel$': '<rootDir>/src/otel/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
   testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',

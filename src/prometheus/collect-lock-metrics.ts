@@ -1,9 +1,10 @@
 import type * as PromClient from 'prom-client';
-import type { LockEvent, Locks } from '../core/index.ts';
+import type { Locks } from '../core/index.ts';
 import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
+import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
+import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
+import { loadPeer } from '../metrics/peer.ts';
 import { createGauges } from './gauges.ts';
-import { LockNames } from './lock-names.ts';
-import { loadClient } from './prom-client.ts';
 
 /** The options of `collectLockMetrics`. */
 export interface LockMetricsOptions {
@@ -12,13 +13,10 @@ export interface LockMetricsOptions {
   /** The beginning of each metric's name. Default `'reenlock_'`. */
   readonly prefix?: string | undefined;
   /** The value of the label `lock`, of which there should be few. Default: the category, or `'default'`. */
-  readonly lockName?: ((event: Pick<LockEvent, 'category'>) => string) | undefined;
+  readonly lockName?: ((lock: NamedLock) => string) | undefined;
   /** The buckets of the two histograms, in seconds. */
   readonly buckets?: { readonly acquire?: readonly number[]; readonly hold?: readonly number[] } | undefined;
 }
-
-const acquireBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
-const holdBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
 const rules: Rules<LockMetricsOptions> = {
   registry: objectWith('a registry of prom-client', 'registerMetric', 'removeSingleMetric'),
@@ -33,7 +31,8 @@ const rules: Rules<LockMetricsOptions> = {
  * the registry has a metric of such a name.
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
-  const { Histogram, Counter, register } = loadClient();
+  const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus');
+  const { Histogram, Counter, register } = client;
   const checked = checkOptions(options, rules, 'collectLockMetrics');
   const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;
   const names = new LockNames(lockName);
@@ -54,7 +53,7 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     labelNames,
     buckets: [...(buckets?.hold ?? holdBuckets)],
   });
-  const gauges = createGauges(locks, names, registry, prefix);
+  const gauges = createGauges(client, locks, names, registry, prefix);
   const storeErrors = new Counter({
     ...metric,
     name: `${prefix}store_errors_total`,
@@ -73,28 +72,16 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     labelNames: ['reason'],
   });
 
-  const observe =
-    (histogram: typeof acquires, outcome: string) =>
-    (event: LockEvent & { readonly waitedMs?: number; readonly heldMs?: number }): void =>
-      histogram.observe(
-        { lock: names.of(event), mode: event.mode, outcome },
-        (event.waitedMs ?? event.heldMs ?? 0) / 1000,
-      );
-  const unsubscribes = [
-    ...(['granted', 'refused', 'timeout', 'aborted', 'deadlock'] as const).map((event) =>
-      locks.on(event, observe(acquires, event)),
-    ),
-    ...(['released', 'lost'] as const).map((event) => locks.on(event, observe(holds, event))),
-    locks.on('storeError', ({ operation, error }) => {
-      const { outcome = 'unknown' } = error as { outcome?: string };
-      storeErrors.inc({ operation, outcome });
-    }),
-    locks.on('failedOpen', () => failedOpen.inc()),
-    locks.on('headerRefused', ({ reason }) => refusedHeaders.inc({ reason })),
-  ];
+  const stopObserving = observeLocks(locks, names, {
+    onAcquire: (seconds, labels) => acquires.observe({ ...labels }, seconds),
+    onHold: (seconds, labels) => holds.observe({ ...labels }, seconds),
+    onStoreError: (labels) => storeErrors.inc(labels),
+    onFailedOpen: () => failedOpen.inc(),
+    onHeaderRefused: (labels) => refusedHeaders.inc(labels),
+  });
   const all = [acquires, holds, ...gauges, storeErrors, failedOpen, refusedHeaders];
   return function stop() {
-    for (const unsubscribe of unsubscribes) unsubscribe();
+    stopObserving();
     for (const each of all) registry.removeSingleMetric((each as unknown as { readonly name: string }).name);
   };
 }

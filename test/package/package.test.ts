@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
+import * as otel from 'reenlock/otel';
 import * as postgres from 'reenlock/postgres';
 import * as prometheus from 'reenlock/prometheus';
 import * as redis from 'reenlock/redis';
@@ -31,6 +32,7 @@ describe('the surface of the package', () => {
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
     ['reenlock/testing/contract', contract, 'describeStoreContract'],
     ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
+    ['reenlock/otel', otel, 'instrumentLocks'],
   ])('exports these names from %s, and no others', (_, exported, names) => {
     expect(Object.keys(exported).sort()).toEqual(names.split(/\s+/));
   });
@@ -45,6 +47,7 @@ describe('the surface of the package', () => {
       './testing',
       './testing/contract',
       './prometheus',
+      './otel',
       './package.json',
     ]);
   });
@@ -68,6 +71,7 @@ describe('the surface of the package', () => {
 
   it('The package needs cls-rtracer, has optional clients and frameworks, and brings no dependency', () => {
     expect(manifest.peerDependencies).toEqual({
+      '@opentelemetry/api': '^1.9',
       'cls-rtracer': '^2.6.4',
       express: '^4.18 || ^5',
       ioredis: '^5.4 || ^6',
@@ -77,6 +81,7 @@ describe('the surface of the package', () => {
     });
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
+      '@opentelemetry/api': optional,
       express: optional,
       ioredis: optional,
       koa: optional,
@@ -167,6 +172,17 @@ describe('the published package', () => {
     ])('The published package compiles and guards a route in TypeScript as %s', (_, folder, file) => {
       compile(folder);
       expect(run(join(folder, file))).toBe('ok\n');
+    });
+
+    it.each([
+      ['reenlock/prometheus', 'prom-client', 'collectLockMetrics'],
+      ['reenlock/otel', '@opentelemetry/api', 'instrumentLocks'],
+    ])('%s says that %s must be installed, and the rest of the package works without it', (subpath, peer, name) => {
+      const code = `const locks = require('reenlock').createLocks();
+        try { require('${subpath}').${name}(locks); } catch (error) { console.log(error.code, error.message); }`;
+      expect(execFileSync('node', ['-e', code], { encoding: 'utf8', cwd: consumer.folder })).toBe(
+        `ERR_LOCK_CONFIG Expected \`${peer}\` to be installed for \`${subpath}\`, got none: npm install ${peer}\n`,
+      );
     });
 
     it('The published package is one to import and require in one process: the same classes, the same async context', () => {

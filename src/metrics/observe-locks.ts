@@ -1,0 +1,50 @@
+import type { LockEvent, Locks } from '../core/index.ts';
+import type { LockNames } from './lock-names.ts';
+
+/** The labels of the two histograms. */
+export interface DurationLabels {
+  readonly lock: string;
+  readonly mode: string;
+  readonly outcome: string;
+}
+
+/** The histograms and counters of one metrics library. */
+export interface LockObserver {
+  onAcquire(seconds: number, labels: DurationLabels): void;
+  onHold(seconds: number, labels: DurationLabels): void;
+  onStoreError(labels: { readonly operation: string; readonly outcome: string }): void;
+  onFailedOpen(): void;
+  onHeaderRefused(labels: { readonly reason: string }): void;
+}
+
+/** The buckets of the two histograms, in seconds. */
+export const acquireBuckets: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+export const holdBuckets: readonly number[] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
+
+/** Tells an observer what the events of a `Locks` say. Returns the function that ends this. */
+export function observeLocks(locks: Locks, names: LockNames, observer: LockObserver): () => void {
+  const labels = (event: LockEvent, outcome: string): DurationLabels => ({
+    lock: names.of(event),
+    mode: event.mode,
+    outcome,
+  });
+  const unsubscribes = [
+    ...(['granted', 'refused', 'timeout', 'aborted', 'deadlock'] as const).map((outcome) =>
+      locks.on(outcome, (event) => observer.onAcquire(event.waitedMs / 1000, labels(event, outcome))),
+    ),
+    ...(['released', 'lost'] as const).map((outcome) =>
+      locks.on(outcome, (event) => observer.onHold(event.heldMs / 1000, labels(event, outcome))),
+    ),
+    locks.on('storeError', ({ operation, error }) => {
+      const { outcome = 'unknown' } = error as { outcome?: string };
+      observer.onStoreError({ operation, outcome });
+    }),
+    locks.on('failedOpen', () => observer.onFailedOpen()),
+    locks.on('headerRefused', ({ reason }) => observer.onHeaderRefused({ reason })),
+  ];
+  return () => {
+    for (const unsubscribe of unsubscribes) unsubscribe();
+  };
+}

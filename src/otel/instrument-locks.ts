@@ -1,0 +1,43 @@
+import type * as OpenTelemetry from '@opentelemetry/api';
+import type { Locks } from '../core/index.ts';
+import { boolean, callable, checkOptions, objectWith, type Rules } from '../core/model/validate.ts';
+import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
+import { loadPeer } from '../metrics/peer.ts';
+import { recordLockMetrics } from './lock-metrics.ts';
+import { traceLocks } from './trace-locks.ts';
+
+/** The options of `instrumentLocks`. */
+export interface InstrumentLocksOptions {
+  /** The name of a lock in spans and metrics, of which there should be few. Default: the category, or `'default'`. */
+  readonly lockName?: ((lock: NamedLock) => string) | undefined;
+  /** Whether spans have the key as an attribute. Default true. */
+  readonly keys?: boolean | undefined;
+  /** Where spans go. Default: the global provider. */
+  readonly tracerProvider?: OpenTelemetry.TracerProvider | undefined;
+  /** Where metrics go. Default: the global provider. */
+  readonly meterProvider?: OpenTelemetry.MeterProvider | undefined;
+}
+
+const rules: Rules<InstrumentLocksOptions> = {
+  lockName: callable,
+  keys: boolean,
+  tracerProvider: objectWith('a tracer provider of OpenTelemetry', 'getTracer'),
+  meterProvider: objectWith('a meter provider of OpenTelemetry', 'getMeter'),
+};
+
+/**
+ * Makes spans of the acquires and holds of one `Locks`, and collects its metrics, for OpenTelemetry. Returns the function that
+ * ends this, and the spans that are open. Call it once the SDK has been started. Throws `LockConfigError` for bad options, and if
+ * `@opentelemetry/api` is not installed.
+ */
+export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions): () => void {
+  const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel');
+  const { lockName, keys = true, tracerProvider, meterProvider } = checkOptions(options, rules, 'instrumentLocks');
+  const names = new LockNames(lockName);
+  const stopTracing = traceLocks(api, (tracerProvider ?? api.trace).getTracer('reenlock'), locks, names, keys);
+  const stopMetrics = recordLockMetrics((meterProvider ?? api.metrics).getMeter('reenlock'), locks, names);
+  return function stop() {
+    stopTracing();
+    stopMetrics();
+  };
+}

@@ -1,0 +1,70 @@
+import type { Meter } from '@opentelemetry/api';
+import type { LockStats, Locks } from '../core/index.ts';
+import type { LockNames } from '../metrics/lock-names.ts';
+import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
+import { statsByName } from '../metrics/stats-by-name.ts';
+
+const gauges: readonly (readonly [
+  name: string,
+  description: string,
+  unit: string,
+  read: (stats: LockStats) => number,
+])[] = [
+  ['holds', 'Locks that this process holds', '{hold}', (stats) => stats.holds],
+  ['waiters', 'Acquires of this process that wait', '{acquire}', (stats) => stats.waiters],
+  ['hold.age.max', 'Age of the oldest hold of this process', 's', (stats) => stats.oldestHoldMs / 1000],
+  ['wait.age.max', 'Age of the oldest wait of this process', 's', (stats) => stats.oldestWaitMs / 1000],
+];
+
+/** Records metrics of a `Locks`. Returns the function that ends this. */
+export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames): () => void {
+  const histogram = (name: string, description: string, buckets: readonly number[]) =>
+    meter.createHistogram(`reenlock.${name}`, {
+      description,
+      unit: 's',
+      advice: { explicitBucketBoundaries: [...buckets] },
+    });
+  const counter = (name: string, description: string, unit: string) =>
+    meter.createCounter(`reenlock.${name}`, { description, unit });
+
+  const acquires = histogram('acquire.duration', 'How long acquires took that were no local re-entry', acquireBuckets);
+  const holds = histogram('hold.duration', 'How long locks were held', holdBuckets);
+  const storeErrors = counter('store.errors', 'Store calls that failed', '{call}');
+  const failedOpen = counter('guard.failed_open', 'Requests that a guard let in without the lock', '{request}');
+  const refusedHeaders = counter('trace_header.refused', 'Trace headers that were not adopted', '{header}');
+
+  const stopObserving = observeLocks(locks, names, {
+    onAcquire: (seconds, labels) => acquires.record(seconds, { ...labels }),
+    onHold: (seconds, labels) => holds.record(seconds, { ...labels }),
+    onStoreError: (labels) => storeErrors.add(1, labels),
+    onFailedOpen: () => failedOpen.add(1),
+    onHeaderRefused: (labels) => refusedHeaders.add(1, labels),
+  });
+  const stopGauges = observeGauges(meter, locks, names);
+  return () => {
+    stopObserving();
+    stopGauges();
+  };
+}
+
+/** Gauges that read `locks.stats()` when they are collected. */
+function observeGauges(meter: Meter, locks: Locks, names: LockNames): () => void {
+  const observed = gauges.map(
+    ([name, description, unit, read]) =>
+      [meter.createObservableGauge(`reenlock.${name}`, { description, unit }), read] as const,
+  );
+  const all = observed.map(([gauge]) => gauge);
+  // The SDK repeats the last value of a lock that is not observed any more: it must hear of the zero.
+  const known = new Set<string>();
+  const observe: Parameters<Meter['addBatchObservableCallback']>[0] = (result) => {
+    const byName = statsByName(locks, names);
+    for (const lock of byName.keys()) known.add(lock);
+    for (const lock of known) {
+      for (const [gauge, read] of observed) result.observe(gauge, read(byName.get(lock) ?? nothing), { lock });
+    }
+  };
+  meter.addBatchObservableCallback(observe, all);
+  return () => meter.removeBatchObservableCallback(observe, all);
+}
+
+const nothing: LockStats = { holds: 0, waiters: 0, oldestHoldMs: 0, oldestWaitMs: 0 };

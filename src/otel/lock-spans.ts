@@ -1,0 +1,150 @@
+import type * as OpenTelemetry from '@opentelemetry/api';
+import { outsideRequests, systemClock, type Timer } from '../core/base/clock.ts';
+import { type AcquireMessage, isLockError, type LockEvent, type LockLostError, type Locks } from '../core/index.ts';
+import type { LockNames } from '../metrics/lock-names.ts';
+
+/** After so long a waiter asks who blocks it, if that is not known in this process. */
+const askAfterMs = 1_000;
+
+interface AcquireSpan {
+  readonly span: OpenTelemetry.Span;
+  /** Where the acquire was called: its span and that of the hold are siblings there. */
+  readonly caller: OpenTelemetry.Context;
+  /** Asks who blocks it. Started when it waits, cancelled at its end. */
+  timer?: Timer;
+}
+
+interface HoldSpan {
+  readonly span: OpenTelemetry.Span;
+  readonly lock: string;
+}
+
+/** The spans of the acquires and holds of one `Locks` that are not over. */
+export class LockSpans {
+  readonly #api: typeof OpenTelemetry;
+  readonly #tracer: OpenTelemetry.Tracer;
+  readonly #locks: Locks;
+  readonly #names: LockNames;
+  readonly #showsKeys: boolean;
+  /** By hold id. */
+  readonly #acquires = new Map<string, AcquireSpan>();
+  /** By hold id. */
+  readonly #holds = new Map<string, HoldSpan>();
+  /** The spans of the holds on each lock. */
+  readonly #holders = new Map<string, Set<OpenTelemetry.Span>>();
+
+  constructor(
+    api: typeof OpenTelemetry,
+    tracer: OpenTelemetry.Tracer,
+    locks: Locks,
+    names: LockNames,
+    showsKeys: boolean,
+  ) {
+    this.#api = api;
+    this.#tracer = tracer;
+    this.#locks = locks;
+    this.#names = names;
+    this.#showsKeys = showsKeys;
+  }
+
+  /** Returns the context in which the store is asked. */
+  startAcquire(message: AcquireMessage): OpenTelemetry.Context {
+    const caller = this.#api.context.active();
+    const attributes = { ...this.#attributesOf(message), 'reenlock.lock.caller': message.caller };
+    const span = this.#tracer.startSpan(`acquire ${this.#names.of(message)}`, { attributes }, caller);
+    this.#acquires.set(message.holdId, { span, caller });
+    return this.#api.trace.setSpan(caller, span);
+  }
+
+  endAcquire({ holdId, outcome, fence, wasQueued = false, error }: AcquireMessage): void {
+    const acquire = this.#acquires.get(holdId);
+    if (acquire === undefined) return;
+    this.#acquires.delete(holdId);
+    acquire.timer?.cancel();
+    const { span } = acquire;
+    span.setAttribute('reenlock.lock.queued', wasQueued);
+    if (outcome !== undefined) span.setAttribute('reenlock.lock.outcome', outcome);
+    if (fence !== undefined) span.setAttribute('reenlock.lock.fence', fence);
+    this.#end(span, error, outcome === 'refused' && !isStoreError(error));
+  }
+
+  /** Says who blocks an acquire: by links to holds of this process; else, after a while, by the owner that the store names. */
+  waits(event: LockEvent): void {
+    const acquire = this.#acquires.get(event.holdId);
+    if (acquire === undefined) return;
+    const holders = this.#holders.get(lockOf(event));
+    if (holders !== undefined) for (const holder of holders) acquire.span.addLink({ context: holder.spanContext() });
+    else
+      acquire.timer = outsideRequests(() => systemClock.after(askAfterMs, () => void this.#nameHolder(acquire, event)));
+  }
+
+  startHold(event: LockEvent & { readonly fence: number }): void {
+    const acquire = this.#acquires.get(event.holdId);
+    if (acquire === undefined) return;
+    const attributes = { ...this.#attributesOf(event), 'reenlock.lock.fence': event.fence };
+    const span = this.#tracer.startSpan(`hold ${this.#names.of(event)}`, { attributes }, acquire.caller);
+    const lock = lockOf(event);
+    this.#holds.set(event.holdId, { span, lock });
+    const holders = this.#holders.get(lock);
+    if (holders === undefined) this.#holders.set(lock, new Set([span]));
+    else holders.add(span);
+  }
+
+  endHold(holdId: string, outcome: 'released' | 'lost', error?: LockLostError): void {
+    const hold = this.#holds.get(holdId);
+    if (hold === undefined) return;
+    this.#holds.delete(holdId);
+    const holders = this.#holders.get(hold.lock);
+    holders?.delete(hold.span);
+    if (holders?.size === 0) this.#holders.delete(hold.lock);
+    hold.span.setAttribute('reenlock.lock.outcome', outcome);
+    this.#end(hold.span, error);
+  }
+
+  /** Ends all spans as they are: what they are about goes on unseen. */
+  endAll(): void {
+    for (const { span, timer } of this.#acquires.values()) {
+      timer?.cancel();
+      span.end();
+    }
+    for (const { span } of this.#holds.values()) span.end();
+    this.#acquires.clear();
+    this.#holds.clear();
+    this.#holders.clear();
+  }
+
+  #end(span: OpenTelemetry.Span, error: unknown, isExpected = false): void {
+    if (error !== undefined) {
+      const { code, message } = isLockError(error) ? error : { code: '_OTHER', message: String(error) };
+      span.setAttribute('error.type', code);
+      if (!isExpected) span.setStatus({ code: this.#api.SpanStatusCode.ERROR, message });
+    }
+    span.end();
+  }
+
+  #attributesOf(lock: LockEvent): OpenTelemetry.Attributes {
+    return {
+      'reenlock.lock.name': this.#names.of(lock),
+      ...(this.#showsKeys ? { 'reenlock.lock.key': lock.key } : {}),
+      'reenlock.lock.mode': lock.mode,
+      'reenlock.lock.owner': lock.owner,
+    };
+  }
+
+  async #nameHolder({ span, caller }: AcquireSpan, { key, category }: LockEvent): Promise<void> {
+    const { context, trace } = this.#api;
+    const inspect = () => this.#locks.inspect(key, { category });
+    // A failure is told by the event `storeError`.
+    const info = await context.with(trace.setSpan(caller, span), inspect).catch(() => undefined);
+    const [holder] = info?.holds ?? [];
+    if (holder !== undefined && span.isRecording()) span.setAttribute('reenlock.blocked_by', holder.owner);
+  }
+}
+
+function lockOf({ key, category = '' }: LockEvent): string {
+  return `${category} ${key}`;
+}
+
+function isStoreError(error: unknown): boolean {
+  return isLockError(error) && error.code === 'ERR_LOCK_STORE';
+}

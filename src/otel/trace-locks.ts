@@ -1,0 +1,57 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { tracingChannel } from 'node:diagnostics_channel';
+import type * as OpenTelemetry from '@opentelemetry/api';
+import type { AcquireMessage, Locks } from '../core/index.ts';
+import type { LockNames } from '../metrics/lock-names.ts';
+import { LockSpans } from './lock-spans.ts';
+
+/**
+ * Makes spans of the acquires and holds of a `Locks`. Returns the function that ends this, and the spans that are open. The
+ * channel tells of acquires in the async context of their callers; events tell of holds, in anybody's.
+ */
+export function traceLocks(
+  api: typeof OpenTelemetry,
+  tracer: OpenTelemetry.Tracer,
+  locks: Locks,
+  names: LockNames,
+  showsKeys: boolean,
+): () => void {
+  const spans = new LockSpans(api, tracer, locks, names, showsKeys);
+  const channel = tracingChannel<unknown, AcquireMessage>('reenlock:acquire');
+  const store = new ActiveContext(api.context);
+  const onEnd = (message: AcquireMessage): void => {
+    if (message.locks === locks) spans.endAcquire(message);
+  };
+  channel.start.bindStore(store, (message) =>
+    message.locks === locks ? spans.startAcquire(message) : api.context.active(),
+  );
+  channel.asyncEnd.subscribe(onEnd as (message: unknown) => void);
+  const unsubscribes = [
+    locks.on('waiting', (event) => spans.waits(event)),
+    locks.on('granted', (event) => spans.startHold(event)),
+    locks.on('released', ({ holdId }) => spans.endHold(holdId, 'released')),
+    locks.on('lost', ({ holdId, error }) => spans.endHold(holdId, 'lost', error)),
+  ];
+  return () => {
+    channel.start.unbindStore(store);
+    channel.asyncEnd.unsubscribe(onEnd as (message: unknown) => void);
+    for (const unsubscribe of unsubscribes) unsubscribe();
+    spans.endAll();
+  };
+}
+
+/** The active context of OpenTelemetry, as a store that a channel runs code in: its own store is private. */
+class ActiveContext extends AsyncLocalStorage<OpenTelemetry.Context> {
+  readonly #contexts: OpenTelemetry.ContextAPI;
+
+  constructor(contexts: OpenTelemetry.ContextAPI) {
+    super();
+    this.#contexts = contexts;
+  }
+
+  override run<R>(context: OpenTelemetry.Context, run: () => R): R;
+  override run<R, A extends unknown[]>(context: OpenTelemetry.Context, run: (...args: A) => R, ...args: A): R;
+  override run<R>(context: OpenTelemetry.Context, run: (...args: unknown[]) => R, ...args: unknown[]): R {
+    return this.#contexts.with(context, run, undefined, ...args);
+  }
+}
