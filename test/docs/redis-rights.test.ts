@@ -124,7 +124,7 @@ describe('the Redis user of the README', () => {
 const since: Readonly<Record<string, readonly string[]>> = {
   '5.0': [
     ...['evalsha', 'eval', 'subscribe', 'unsubscribe', 'publish', 'pubsub|numsub', 'ping', 'info', 'scan', 'time'],
-    ...['get', 'set', 'setrange', 'del', 'pexpire', 'pttl'],
+    ...['get', 'set', 'del', 'pexpire', 'pttl'],
     ...['zadd', 'zcard', 'zcount', 'zincrby', 'zrange', 'zrem', 'zremrangebyscore', 'zscore'],
   ],
   '6.2': ['zmscore'],

@@ -176,11 +176,10 @@ export const releaseWithoutOwnerCheck: ScriptBug = {
 
 export const renewalThatRecreates: ScriptBug = {
   script: 'renew',
-  before: 'extend',
-  lua: `if not holds[1] or holds[1].names ~= names then
-  holds = {{names = names, ends = nowMs + tonumber(amount), mode = 'w', isClaim = false}}
-  writeRecord()
-  return holds[1].ends
+  before: 'renewLine',
+  lua: `if not string.find(text .. '\\n', ' ' .. ARGV[1] .. '\\n', 1, true) then
+  redis.call('SET', KEYS[1], string.sub(text, 1, 18) .. '\\nw' .. nowMs + leaseMs .. ' ' .. ARGV[1])
+  return nowMs + leaseMs
 end`,
 };
 

@@ -207,7 +207,7 @@ class Play {
     await this.#hearAll();
     for (const process of [0, 1]) await this.#leave(process);
     const ranks = [...this.#fences].sort((a, b) => a - b);
-    const told = this.#told.map((messages) => messages.map((message) => this.#plain(message)));
+    const told = this.#told.map((messages) => inAnyOrder(messages).map((message) => this.#plain(message)));
     return JSON.parse(JSON.stringify({ answers, told }), (name, value: unknown) =>
       name === 'fence' ? ranks.indexOf(value as number) : value,
     );
@@ -239,7 +239,7 @@ class Play {
   async #look(): Promise<unknown> {
     const { nowMs, holds, waiters } = await this.#store.inspect(this.#id);
     const told = waiters.map(({ sinceMs, ...waiter }) => ({ ...waiter, waitedMs: nowMs - sinceMs }));
-    return this.#plain({ nowMs, holds, waiters: told });
+    return this.#plain({ nowMs, holds: inAnyOrder(holds), waiters: told });
   }
 
   #request(hold: number): HoldRequest {
@@ -305,9 +305,15 @@ class Play {
       if (name === 'nowMs') return undefined;
       if (name === 'endMs') return nowMs === 0 ? undefined : (part as number) - nowMs;
       if (name === 'status' && part === 'expired') return 'absent';
+      if (name === 'claims') return inAnyOrder(part as object[]);
       return part;
     });
   }
+}
+
+/** No order is promised of holds, nor of the messages about those that were taken or granted together. */
+function inAnyOrder<T extends object>(parts: readonly T[]): readonly T[] {
+  return [...parts].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 }
 
 /** A server's time that only goes on when a test says so. */

@@ -32,7 +32,8 @@ import type { LockMode } from './types.ts';
  * C15 A force release does nothing if the fence is not the one named. Otherwise every hold is removed, the next waiter is
  *     granted, and the holders' processes are told in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
- * C17 `inspect` changes nothing and returns holds and waiters, in order, each with the process that asked for it.
+ * C17 `inspect` changes nothing and returns the holds, and the waiters in order, each with the process that asked for it; of
+ *     very many the first ones.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
  * C19 With `modes`, readers share a key and a writer has it alone (without, every hold is a writer's). There is one queue
  *     for both: a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its
@@ -232,7 +233,7 @@ export type RenewReply =
  */
 export type ReleaseReply = Reply & { readonly status: 'released' | 'expired' | 'cancelled' | 'absent' };
 
-/** The holders and the waiters, in order; times are milliseconds on the store's clock. */
+/** The holders, and the waiters in order; times are milliseconds on the store's clock. */
 export interface InspectReply {
   readonly nowMs: number;
   readonly holds: readonly StoreHold[];

@@ -89,27 +89,14 @@ class Twins {
     return { head, lines: plain.map((line) => line.replace(/(?<=^\w)\+\d+/, ends)), queue };
   }
 
-  /** The end that none of the readers' is said to be before, with their kinds and ends; undefined where nothing is said. */
-  async shared(): Promise<Shared | undefined> {
-    const text = (await this.#client.get(this.keys('quick').lock)) ?? '';
-    const said = /^(\S+)\n!(\d{13})(?=\n)/.exec(text);
-    if (said === null) return undefined;
-    const holds = Array.from(text.matchAll(/\n([a-z])(\S+)/gi), ([, kind, ends]) => ({ kind, ends: Number(ends) }));
-    return { flags: said[1]?.slice(16) ?? '', earliest: Number(said[2]), holds };
-  }
-
   /** Whether both are kept for an hour longer than what they say counts, but for what a play takes. */
-  async areKept({ lines }: State, nowMs: number): Promise<boolean> {
-    const lastMs = Math.max(nowMs, ...lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0)));
+  async areKept({ lines, queue }: State, nowMs: number): Promise<boolean> {
+    const leases = lines.map((line) => Number(/^\w(\d{13})/.exec(line)?.[1] ?? 0));
+    const readers = queue.map((member, i) => (member.startsWith(':h') ? Number(queue[i + 1]) % 1e13 : 0));
+    const lastMs = Math.max(nowMs, ...leases, ...readers);
     const left = await Promise.all(kinds.map((kind) => this.#client.pttl(this.keys(kind).lock)));
     return left.every((ms) => ms === -2 || ms >= lastMs - nowMs + 3_600_000 - 60_000);
   }
-}
-
-interface Shared {
-  readonly flags: string;
-  readonly earliest: number;
-  readonly holds: readonly { readonly kind: string | undefined; readonly ends: number }[];
 }
 
 /** The first look costs a fraction of jest's, which is asked when there is a difference to show. */
@@ -148,12 +135,13 @@ async function run(
   }
 }
 
-/** With the time from a key, and on request without what is before the part that the scripts share. */
+/** With the time from a key, and on request without what is before the general part. */
 function sourceOf({ source }: RedisScript, kind: Kind): string {
   const [time = '', text = '', ...rest] = source.split('\n');
-  const shared = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
-  if (time !== "local time = redis.call('TIME')" || shared < 0) throw new Error('The scripts begin in another way');
-  const body = kind === 'quick' ? rest : rest.slice(shared);
+  const general = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
+  if (time !== "local time = redis.call('TIME')") throw new Error('The scripts begin in another way');
+  // A renewal has one path for all.
+  const body = kind === 'quick' || general < 0 ? rest : rest.slice(general);
   return timed([time, text, ...body].join('\n'));
 }
 
@@ -201,7 +189,6 @@ describe('The quick paths of the scripts', () => {
       }
 
       const clock = new ScriptClock(client, roll);
-      let groups = 0;
       for (let play = 0; play < plays; play++) {
         const twins = new Twins(client, `lock-${part}-${play}`);
         const wishes: Wish[] = [];
@@ -213,12 +200,6 @@ describe('The quick paths of the scripts', () => {
           const ours = await twins.same(step);
           ends = endsIn(ours);
           expect(await twins.areKept(ours, nowMs)).toBe(true);
-          const shared = await twins.shared();
-          if (shared !== undefined) {
-            groups += 1;
-            expect(shared.holds).not.toEqual([]);
-            for (const { kind, ends } of shared.holds) expect([kind, ends >= shared.earliest]).toEqual(['r', true]);
-          }
           fence = ours.head.slice(0, 16) || fence;
         }
       }
@@ -227,108 +208,19 @@ describe('The quick paths of the scripts', () => {
       await until(() => kinds.every((kind) => told[kind].at(-1) === 'end: end'));
       expect(told.quick).toEqual(told.general);
       expect(told.quick.length).toBeGreaterThan(readers > 4 ? 5 : 25);
-      expect(groups).toBeGreaterThan(readers > 1 ? plays : -1);
     },
   );
-
-  it('The quick paths know a hold among readers by its whole name and its fence, and keep the record for the longest lease', async () => {
-    const clock = new ScriptClock(redis.client, () => 1);
-    const twins = new Twins(redis.client, 'readers');
-    const steps: Step[] = [];
-    const add = (name: Step['name'], hold: string, terms: string, ...extra: string[]): void => {
-      steps.push({ name, names: `pa o${hold[0]} h${hold}`, terms, extra });
-    };
-    const read = (hold: string, ms: number): void => {
-      add('acquire', hold, `r+${String(ms).padStart(12, '0')} 1 r 3000 0 1000 ${livenessMs}`);
-    };
-    const release = (hold: string): void => add('release', hold, `${leaseMs} 1 r 3000 0 0 0`);
-    for (const hold of ['10', '20', '30']) read(hold, leaseMs);
-    release('1');
-    // Its names end as another's do.
-    steps.push({ name: 'release', names: 'a o2 h20', terms: `${leaseMs} 1 r 3000 0 0 0`, extra: [] });
-    add('renew', '10', `${leaseMs} 0 r 3000 0 0 0`, '1');
-    read('40', 7_200_000);
-    add('renew', '20', '14400000 0 r 3000 0 0 0', String(1_700_000_000_000_001));
-    for (const hold of ['40', '30']) release(hold);
-    // It comes late: it is remembered as released.
-    read('30', leaseMs);
-    for (const hold of ['10', '20']) release(hold);
-
-    const left: number[] = [];
-    for (const step of steps) {
-      await clock.goOn();
-      await twins.same(step);
-      left.push(await redis.client.pttl(twins.keys('quick').lock));
-    }
-    expect(left[6]).toBeGreaterThan(10_000_000);
-    expect(left[7]).toBeGreaterThan(17_000_000);
-    expect(left[9]).toBeGreaterThan(17_000_000);
-  });
-
-  it.each([
-    ['is one of them', ['r10', 'r20', 'w30', 'r31 p2', '-10', '+31', 'r40', '-20']],
-    ['is of a process that nobody hears from', ['r10', 'r20', 'r30', 'c50', '-20', '-10']],
-    [
-      'has others before it that nobody hears from',
-      ['r10', 'r20', 'r30', 'w40', 'c50 p2', 'r60', '-50', 'c70 l1000', '-20'],
-    ],
-    ['has not polled for too long', ['r10', 'r20', 'r30', 'w40', 'much later', 'r60', '-20', '-10']],
-    ['has others before it that did not poll', ['r10', 'r20', 'b50', 'w40 l10000', 'much later', 'r60 l1000', '-20']],
-    ['sees a lease end', ['r10 e500', 'r20', 'r30', 'w40', 'later', '-20', '-30']],
-    ['waits while a lease ends', ['r10 e500', 'r20', 'r30', 'w40', 'later', 'r50 l1000', '-20', '-30']],
-    ['is not the only one', ['r10', 'r20', 'w40', 'w50', 'r60 m2', 'r70 m3', '-20', '-10']],
-    [
-      'is the first',
-      ['r10', 'r20 e40000', 'r30', 'w40', 'r50', 'r11', 'w60', '+20', '-20', 'r20', '-10', '-11', '-30'],
-    ],
-    ['has not polled for a while', ['r10', 'r20', 'r30', 'w40', 'later', 'r50', '-20']],
-  ])('The quick paths let readers go, and others wait, if a waiting writer %s', async (_, plan) => {
-    await play(plan);
-  });
 
   it.each([
     ['of one that was released, on a free key', ['w10', '-10', 'w10'], 'cancelled'],
     ['on a key whose lease ends exactly now', ['w10 e500', 'at the end', 'w20'], 'granted'],
-    ['to read beside one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', 'r30'], 'granted'],
-    ['to read of one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', 'r10'], 'granted'],
-    [
-      'to read, of one that is remembered until exactly now',
-      ['r10', 'r20', '-30 f2 t400', 'at the end', 'r30'],
-      'granted',
-    ],
-    [
-      'to read behind a writer beside one whose lease ends exactly now',
-      ['r10 e500', 'r20', 'w40', 'at the end', 'r50'],
-      'queued',
-    ],
-    [
-      'to read behind a writer whose process is live until exactly now',
-      ['r10', 'r20', 'w40 l400', 'at the end', 'r50'],
-      'granted',
-    ],
     ['on a free key, of one that is remembered until exactly now', ['w10', '-10 t400', 'at the end', 'w10'], 'granted'],
+    ['on a key that several read', ['r10', 'r20', '-10', 'w30'], 'queued'],
     ['to write before who is passed over', ['w10', 'c20', 'b30', '-10', 'c40', '-30'], 'released'],
     ['where two wait, and two may', ['w10', 'w20', 'w30', 'w40 m2'], 'full'],
     ['where nobody may wait', ['w10', 'w20 m0'], 'full'],
     ['to write, which is a try', ['w10', 'w20 f0', 'w30', 'w40 f0'], 'refused'],
-    ['to read behind who wants to write, which is a try', ['r10', 'r20', 'w40', 'r50 f0'], 'refused'],
     ['to read, of one released before it came', ['r10', 'r20', '-30 f2', 'r30'], 'cancelled'],
-    ['to read, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', '-40', 'r50'], 'cancelled'],
-    ['to read, of one whose lease was over', ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'r50'], 'cancelled'],
-    ['to read behind another, of one released', ['r10', 'r20', 'r50', '-50 f2', 'w40', 'r50'], 'cancelled'],
-    ['to read behind another, of one released before it came', ['r10', 'r20', '-50 f2', 'w40', 'r50'], 'cancelled'],
-    ['to read behind another, of one that gave up', ['r10', 'r20', 'w40', 'r50', '-50 f2', 'r50'], 'cancelled'],
-    [
-      'to read behind another, of one whose lease was over',
-      ['r10', 'r20', 'r50 e500', 'later', '-50 f2', 'w40', 'r50'],
-      'cancelled',
-    ],
-    ['to read behind another, of who is passed over', ['r10', 'r20', 'c30', 'w40 p2', 'd50'], 'queued'],
-    [
-      'to read behind who let a claim lapse',
-      ['w10', 'b20 l20000', 'b30 l20000', 'w70 l20000', '-10', 'much later', '-70', 'r40', 'r50', 'r60'],
-      'granted',
-    ],
   ])('The quick paths give the same reply to an acquire %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
@@ -337,11 +229,6 @@ describe('The quick paths of the scripts', () => {
     [
       'of a process that has several to be remembered, beside another',
       ['w10', '-10 f0', 'w20', '-20 f0', 'b30', '-30', 'w40', '-40'],
-      'released',
-    ],
-    [
-      'of a reader, where an earlier one was remembered for long enough',
-      ['r10', 'r20', 'r30', '-40 f2 t500', '-50 f2', 'later', '-10'],
       'released',
     ],
     ['of a hold whose lease is over, where another waits', ['w10 e500', 'w20', 'later', '-10'], 'expired'],
@@ -357,43 +244,15 @@ describe('The quick paths of the scripts', () => {
       ['w10 e500', 'w20', 'at the end', '-10'],
       'expired',
     ],
-    ['of a reader whose lease ends exactly now', ['r10 e500', 'r20', 'r30', 'at the end', '-10'], 'expired'],
-    [
-      'of a reader beside one whose lease ends exactly now',
-      ['r10 e500', 'r20', 'r30', 'at the end', '-20'],
-      'released',
-    ],
-    [
-      'of a reader beside one whose lease ends exactly now while another waits',
-      ['r10 e500', 'r20', 'r30', 'w40', 'at the end', '-20', '-30'],
-      'released',
-    ],
-    [
-      'of a reader while the process that waits is live until exactly now',
-      ['r10', 'r20', 'w40 l400', 'at the end', '-20', '-10'],
-      'released',
-    ],
+    ['of the first reader, while others read on', ['r10', 'r20', 'w40', '-10', '-20'], 'released'],
+    ['of the last reader, while nobody waits', ['r10', 'r20', '-10', '-20', 'w30', '-30'], 'released'],
     [
       'of the only hold while the process that waits is live until exactly now',
       ['w10', 'w20 l400', 'at the end', '-10'],
       'released',
     ],
-    [
-      'of a reader while what is remembered is over exactly now',
-      ['r10', 'r20', 'r30', '-40 f2 t400', 'at the end', '-10', '-20'],
-      'released',
-    ],
-    ['of a reader, to be remembered for more than an hour', ['r10', 'r20', 'r30', '-10 t4000000'], 'released'],
     ['of a writer, to be remembered for more than an hour', ['w10', '-10 t4000000'], 'released'],
   ])('The quick paths give the same reply to a release %s', async (_, plan, last) => {
-    expect(await play(plan)).toMatchObject({ status: last });
-  });
-
-  it.each([
-    ['of a reader whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+10'], 'lost'],
-    ['of a reader beside one whose lease ends exactly now', ['r10 e500', 'r20', 'at the end', '+20'], 'renewed'],
-    ['of the only hold, whose lease ends exactly now', ['w10 e500', 'at the end', '+10'], 'lost'],
-  ])('The quick paths give the same reply to a renewal %s', async (_, plan, last) => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
@@ -419,62 +278,6 @@ describe('The quick paths of the scripts', () => {
     }
     return twins.lastReply;
   }
-
-  it('The quick paths find a reader in the queue that had waited when the record was deleted', async () => {
-    const clock = new ScriptClock(redis.client, () => 1);
-    const twins = new Twins(redis.client, 'readers');
-    await clock.goOn();
-    const acquire = (letter: string, i: number): Promise<State> => {
-      const terms = `${letter}+000000030000 1 ${letter} 3000 0 1000 ${livenessMs}`;
-      return twins.same({ name: 'acquire', names: `pa o${i} h${i}`, terms, extra: [] });
-    };
-    await acquire('w', 1);
-    expect((await acquire('r', 2)).queue).toHaveLength(6);
-    for (const kind of kinds) await redis.client.del(twins.keys(kind).lock);
-    await acquire('r', 3);
-    await acquire('r', 4);
-    expect(await twins.shared()).toMatchObject({ flags: '--' });
-    expect((await acquire('r', 2)).queue).toEqual([]);
-  });
-
-  it('The quick paths remember more releases of readers than the record has room for', async () => {
-    let jump = 0;
-    const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));
-    const twins = new Twins(redis.client, 'readers');
-    const names = (i: number): string => `pa o${i} h${i}`;
-    const acquire = (i: number, letter = 'r'): Promise<State> => {
-      const terms = `${letter}+000000060000 1 ${letter} 3000 0 1000 ${livenessMs}`;
-      return twins.same({ name: 'acquire', names: names(i), terms, extra: [] });
-    };
-    const release = (i: number, flag = 0, letter = 'r'): Promise<State> =>
-      twins.same({ name: 'release', names: names(i), terms: `${leaseMs} ${flag} ${letter} 3000 0 0 0`, extra: [] });
-    const many = Array.from({ length: 60 }, (_, i) => i + 10);
-    await clock.goOn();
-    for (const i of [1, 2, 3, 4, ...many]) await acquire(i);
-    for (const i of many) {
-      await clock.goOn();
-      await release(i);
-    }
-    const kept = await acquire(5);
-    expect([kept.head.slice(16), kept.lines.length > 40, kept.queue.length > 10]).toEqual(['-g', true, true]);
-    for (const kind of kinds) expect(await redis.client.pttl(twins.keys(kind).queue)).toBeGreaterThan(leaseMs - 20_000);
-
-    // A copy of the acquire, or of the release, that comes late.
-    const { head } = await acquire(many[0] as number);
-    for (const i of [many.at(-1) as number, many[0] as number]) {
-      await acquire(i);
-      expect((await release(i)).head).toBe(head);
-    }
-    expect((await acquire(6, 'w')).head.slice(16)).toBe('qg');
-    const { queue } = await acquire(7);
-    for (const i of [many.at(-1) as number, many[0] as number]) expect((await acquire(i)).queue).toEqual(queue);
-    await release(7, 1);
-    await release(6, 1, 'w');
-    expect((await release(1, 1)).lines.length).toBeLessThan(10);
-    jump = 4;
-    await clock.goOn();
-    expect((await release(2)).head.slice(16)).toBe('--');
-  });
 
   it.each([4, 5, 6])(
     'The quick paths name a waiter that waits alone, and no other, even if queues or records get lost, order %i',

@@ -183,7 +183,7 @@ describe('The scripts of RedisStore', () => {
     expect(await stage.order()).toEqual({ holds: [...others, waiter].map(({ holdId }) => holdId), waiters: [] });
   });
 
-  it('Scripts grant a waiter once, even if thousands before it are passed over', async () => {
+  it('Scripts grant a waiter once, and no newcomer before it, even if thousands before it are passed over', async () => {
     const process = await stage.process();
     const holder = process.line();
     await holder.hold();
@@ -196,6 +196,8 @@ describe('The scripts of RedisStore', () => {
     await holder.release();
     // It has not looked at all of them.
     expect((await stage.order()).holds).toEqual([]);
+    // A newcomer does not overtake the live waiter, though nobody found that yet.
+    expect((await process.line().try()).status).toBe('refused');
     await waiter.hold({ maxWaiters: 10_000 });
     expect((await stage.order()).holds).toEqual([waiter.holdId]);
     expect(await stage.client.zcount(keys.queue, '-inf', '(0')).toBe(crowd.length);

@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '23c6225be6a184ccd74c9861047f8fa559a6d569',
+  sha1: '7530d40c94428b7072fec9b6c344fad25df9b816',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -58,65 +58,6 @@ return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)
 end
 end
 end
-local isRead = kind == 33 and (rememberingFlag == 45 or rememberingFlag == 103)
-local isOpen = isRead and waitingFlag == 45 and string.byte(ARGV[2]) == 114
-if isOpen and string.byte(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or ':') == 58 then
-local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(ARGV[2], 3, 14))
-local earliest, ends = string.sub(text, 21, 33), atMs + leaseMs .. ''
-local over = string.find(text, '\\n#', 33 + 1, true) or #text + 1
-local own = string.find(text, string.match(ARGV[1], ' %S+ '), 33 + 1, true)
-local isNew = not own or own > over and not string.find(text, ARGV[1], over, true)
-if isNew and rememberingFlag == 103 then
-local id = string.match(ARGV[1], '%S+$')
-local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
-isNew = not (known[1] or known[2] or known[3] or known[4])
-end
-if isNew and tonumber(earliest) > atMs then
-local rest = '\\nr' .. ends .. ' ' .. ARGV[1] .. string.sub(text, over)
-if tonumber(redis.pcall('SETRANGE', KEYS[1], over - 1, rest)) then
-if ends < earliest then redis.call('SETRANGE', KEYS[1], 21 - 1, ends) end
-if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
-return {'granted', atMs, tonumber(string.sub(text, 1, 16)), atMs + leaseMs, 0, 0}
-end
-end
-end
-if isRead and waitingFlag == 113 and string.byte(ARGV[2], 16) == 49 then
-local wants, priority, maxWaiters, livenessMs = string.match(ARGV[2], '^(%a %d+ (%-?%d+)) (%d+) (%d+)', 18)
-local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local over = string.find(text, '\\n#', 33 + 1, true) or #text + 1
-local others = string.sub(text, 33 + 1, over - 1)
-local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
-local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
-local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
-if isBarred and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
-local channel = string.match(ARGV[2], '(%S+)$') .. process
-if not string.find(channel, '{', 1, true) then
-isBarred = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
-elseif known[1] % 1 > 0 then
-isBarred = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
-end
-end
-isBarred = isBarred and not string.find(others, ' ' .. owner .. ' ', 1, true)
-local caller, own, id = string.match(ARGV[1], '^(%S+) (%S+) (%S+)')
-local isNew = not string.find(others, ' ' .. own .. ' ', 1, true) and not string.find(text, ARGV[1], over, true)
-if isBarred and isNew and tonumber(string.sub(text, 21, 33)) > atMs then
-local marks = {':p' .. caller, ':s' .. caller, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id}
-local known = redis.call('ZMSCORE', KEYS[2], unpack(marks))
-local isLive = known[1] and known[1] - atMs >= tonumber(livenessMs)
-for i = 2, 6 do isLive = isLive and not known[i] end
-local place = string.format('%.0f', time[1] * 1000000 + time[2] - priority * 1e7 - 1e16)
-local hasRoom = isLive and redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < tonumber(maxWaiters)
-if hasRoom and redis.pcall('ZADD', KEYS[2], 'NX', place, ARGV[1] .. ' ' .. wants) == 1 then
-redis.call('ZINCRBY', KEYS[2], 1, ':o' .. own)
-local freeAt = ''
-for ends in string.gmatch(others, '\\nr(%d+)') do
-if ends > freeAt then freeAt = ends end
-end
-local ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
-return {'queued', atMs, tonumber(freeAt), 1, ahead, 0}
-end
-end
-end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -161,37 +102,6 @@ local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function suspend(name)
-if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
-end
-local function allowGrowth()
-redis.call('PEXPIRE', record, 3600000)
-end
-local function writeRecord()
-local latest = math.max(nowMs, math.ceil(last / 1000))
-if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
-local isLong = false
-for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
-local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
-end
-local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
-local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1, math.huge
-for _, hold in ipairs(holds) do
-latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
-isShared = isShared and hold.mode == 'r' and not hold.isClaim
-local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
-parts[#parts + 1] = hold.names
-end
-parts[#parts + 1] = receipts
-if isShared then parts[2] = '\\n!' .. earliest end
-allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
-if not waiting then return end
-for name in pairs(lapsed) do suspend(name) end
-end
 local function unpackWaiter(member)
 local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
 return {
@@ -201,27 +111,92 @@ end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
-end
-local function sweepQueue()
-local first = redis.call('ZRANGE', queue, 0, 0)[1]
-waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
-if waiting then return end
-if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
+local function removeCounted(member, count)
+local known = redis.call('ZMSCORE', queue, member, count)
+if not known[1] then return false end
+if known[2] == '1' then
+redis.call('ZREM', queue, member, count)
 else
-redis.call('DEL', queue)
-end
-end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+redis.call('ZREM', queue, member)
+redis.call('ZINCRBY', queue, -1, count)
 end
 return true
+end
+local function dequeue(member, owner)
+return removeCounted(member, ':o' .. owner)
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1e9, ':s' .. name) end
+end
+local function readScore(score)
+local isClaim = tonumber(score) >= 2e13
+return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
+end
+local function scoreOf(ends, isClaim, isRaised)
+return (isClaim and 2e13 or 1e13) + ends + (isRaised and 0.5 or 0)
+end
+local readers = 0
+local ended = {}
+local function countReaders(from, to)
+return redis.call('ZCOUNT', queue, from, to or '(' .. 1e15)
+end
+local function readersIn(from, to, limit)
+local list = {}
+if countReaders(from, to) == 0 then return list end
+to = to or '(' .. 1e15
+local found = redis.call('ZRANGE', queue, from, to, 'BYSCORE', 'LIMIT', 0, limit or -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+local ends, isClaim, isRaised = readScore(found[i + 1])
+list[#list + 1] = {names = string.sub(found[i], 3), ends = ends, isClaim = isClaim, mode = isRaised and 's' or 'r'}
+end
+return list
+end
+local function writeReader(hold)
+redis.call('ZADD', queue, scoreOf(hold.ends, hold.isClaim, hold.mode == 's'), ':h' .. hold.names)
+keepQueue(hold.ends - nowMs)
+end
+local function addReader(hold, owner)
+writeReader(hold)
+redis.call('ZINCRBY', queue, 1, ':r' .. owner)
+readers = readers == 0 and countReaders(1e13) or readers + 1
+end
+local function findReader(names)
+local score = readers > 0 and redis.call('ZSCORE', queue, ':h' .. names)
+if not score then return nil end
+local ends, isClaim = readScore(score)
+return {names = names, ends = ends, isClaim = isClaim}
+end
+local function removeReader(names, owner)
+if readers == 0 or not removeCounted(':h' .. names, ':r' .. owner) then return false end
+readers = readers - 1
+return true
+end
+local function readersOf(owner)
+return readers > 0 and tonumber(redis.call('ZSCORE', queue, ':r' .. owner) or 0) or 0
+end
+local function lastReaderEnd()
+local latest = nowMs
+for _, top in ipairs({1e15, 2e13}) do
+local last = redis.call('ZRANGE', queue, '(' .. top, 1e13, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+if last[1] then latest = math.max(latest, (readScore(last[2]))) end
+end
+return latest
+end
+local function removeEnded(from)
+for _, hold in ipairs(readersIn(from, scoreOf(nowMs, from == 2e13, true))) do
+local process, owner = string.match(hold.names, '^(%S+) (%S+)')
+removeCounted(':h' .. hold.names, ':r' .. owner)
+if hold.isClaim then suspend(process) end
+ended[hold.names] = true
+end
+end
+if text and string.byte(text, 20) == 33 then
+removeEnded(1e13)
+removeEnded(2e13)
+readers = countReaders(1e13)
+end
+local function hasHolds()
+return #holds + readers > 0
 end
 local function hasWriter()
 for _, hold in ipairs(holds) do
@@ -229,22 +204,77 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
+end
 local function countOwn()
-local count, middle = 0, ' ' .. owner .. ' '
+local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
 local function freeAt()
-local latest = nowMs
+local latest = readers > 0 and lastReaderEnd() or nowMs
 for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
 return latest
 end
+local function findHold()
+for _, hold in ipairs(holds) do
+if hold.names == names then return hold end
+end
+return findReader(names)
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
+if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
+if readers == 0 then return end
+for _, hold in ipairs(readersIn(1e13)) do
+hold.mode = 's'
+writeReader(hold)
+end
+end
+local function addHold(hold, owner, least)
+raiseFence(hold.mode, least)
+if hold.mode == 'w' or not hasHolds() then
+holds[#holds + 1] = hold
+else
+addReader(hold, owner)
+end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering or readers > 0 then
+redis.call('ZREMRANGEBYSCORE', queue, 1e9, '(' .. 1e13)
+else
+redis.call('DEL', queue)
+end
+end
+local function allowGrowth()
+redis.call('PEXPIRE', record, 3600000)
+end
+local function writeRecord()
+local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
+local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+for _, hold in ipairs(holds) do
+latest = math.max(latest, hold.ends)
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.names
+end
+parts[#parts + 1] = receipts
+allowGrowth()
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
+if not waiting then return end
+for name in pairs(lapsed) do suspend(name) end
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -257,35 +287,38 @@ end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if state == '1' or lapsed[name] then return 'passed' end
-if state == '2' then return 'live' end
+if tonumber(state) == 1e9 or lapsed[name] then return 'passed' end
+if tonumber(state) == 2e9 then return 'live' end
 if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
 local mark = untilMs % 1
 return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
-local seen = 0
-local function nextLive(verdicts, owed)
-local from, size = 0, 1
-while seen < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then return nil end
-for _, member in ipairs(page) do
-if string.sub(member, 1, 1) == ':' then return nil end
-local waiter = unpackWaiter(member)
-local verdict = verdicts[waiter.process]
-if not verdict then
-local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
-verdict = judge(waiter.process, known[1], known[2])
-verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
+local verdicts, owed = {}, {}
+local function judgeOnce(name)
+if not verdicts[name] then
+local known = redis.call('ZMSCORE', queue, ':p' .. name, ':s' .. name)
+verdicts[name] = judge(name, known[1], known[2])
+owed[name] = tonumber(known[2]) == 2e9 and not lapsed[name]
 end
+return verdicts[name]
+end
+local page, at, seen, passed, taken = {}, 1, 0, 0, {}
+local isCut = false
+local function nextLive()
+while true do
+if not page[at] then
+page, at = redis.call('ZRANGE', queue, passed, passed + (seen == 0 and 0 or 64 - 1)), 1
+end
+local member = page[at]
+if not member or string.sub(member, 1, 1) == ':' then return nil end
+isCut = seen >= 4096
+if isCut then return nil end
+local waiter = not taken[member] and unpackWaiter(member)
+local verdict = waiter and judgeOnce(waiter.process)
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
+at, seen = at + 1, seen + 1
+if verdict == 'gone' then dequeue(member, waiter.owner) elseif waiter then passed = passed + 1 end
 end
-seen = seen + #page
-size = 64
-end
-return nil
 end
 local function withOwner(first)
 local all = {first}
@@ -301,22 +334,24 @@ local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
+local granted = {}
 local function handOn()
-local granted, verdicts, owed, paid = {}, {}, {}, {}
+local paid = {}
 local first
 repeat
-first = nextLive(verdicts, owed)
-if not first or not admits(first.owner, first.mode) then break end
+first = nextLive()
+if not first or #granted >= 256 or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
-raiseFence(waiter.mode)
+taken[waiter.member] = true
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
-holds[#holds + 1], granted[#granted + 1] = waiter, waiter
+addHold(waiter, waiter.owner)
+granted[#granted + 1] = waiter
 end
 end
-until first.mode == 'w' or #granted >= 256
+until first.mode == 'w'
 sweepQueue()
 writeRecord()
 if waiting then
@@ -325,9 +360,11 @@ if verdict == 'unreachable' then suspend(name) end
 end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
+local fence = digits(last)
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
+if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -346,16 +383,21 @@ end
 return nil
 end
 local function withClaims(reply)
-for _, hold in ipairs(holds) do
-if hold.isClaim and hold.names ~= names then
-local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
-if process == caller then
+local listed = {[names] = true}
+local function list(claimNames, ends)
+local process, id = string.match(claimNames, '^(%S+) %S+ (%S+)$')
+if process ~= caller or listed[claimNames] then return end
+listed[claimNames] = true
 reply[#reply + 1] = id
 reply[#reply + 1] = last
-reply[#reply + 1] = hold.ends
+reply[#reply + 1] = ends
 end
+for _, hold in ipairs(holds) do
+if hold.isClaim then list(hold.names, hold.ends) end
 end
-end
+for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
+if readers == 0 or countReaders(2e13) == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
 return reply
 end
 local function keepLive()
@@ -368,7 +410,7 @@ local isSaid = known[1] and not isOwed and known[1] % 1 == mark
 if isSaid and known[1] - nowMs >= tonumber(livenessMs) then return end
 redis.call('ZREM', queue, ':p' .. caller)
 redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
-if isOwed then redis.call('ZADD', queue, 2, ':s' .. caller) end
+if isOwed then redis.call('ZADD', queue, 2e9, ':s' .. caller) end
 keepQueue(spanMs)
 end
 local leaseMs = tonumber(string.sub(amount, 3))
@@ -377,23 +419,19 @@ local function grantOf(hold)
 return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
 end
 local function repeatGrant()
-for _, hold in ipairs(holds) do
-if hold.names == names then
-if #holds == 1 and last < minFence then
+local hold = findHold()
+if not hold then return nil end
+if #holds + readers == 1 and last < minFence then
 last = minFence
 writeRecord()
 end
 return grantOf(hold)
 end
-end
-return nil
-end
 local function enter(place, isBlocked)
 if isBlocked and countOwn() == 0 or not admits(owner, mode) then return nil end
 if place then dequeue(ownMember, owner) end
-raiseFence(mode, minFence)
 local hold = {names = names, ends = nowMs + leaseMs, mode = mode}
-holds[#holds + 1] = hold
+addHold(hold, owner, minFence)
 if place then sweepQueue() end
 writeRecord()
 return grantOf(hold)
@@ -423,6 +461,7 @@ waiting = true
 keepLive()
 end
 local isBlocked = waiting and (hasWriter() or handOn())
+if isCut then isBlocked = not place end
 local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
@@ -440,7 +479,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '272406fc414d8715f733858ee5fe07c9e1fd9d99',
+  sha1: '1357d7311107e137d361bc846e6d85942cbf6e66',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -487,37 +526,6 @@ local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function suspend(name)
-if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
-end
-local function allowGrowth()
-redis.call('PEXPIRE', record, 3600000)
-end
-local function writeRecord()
-local latest = math.max(nowMs, math.ceil(last / 1000))
-if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
-local isLong = false
-for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
-local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
-end
-local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
-local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1, math.huge
-for _, hold in ipairs(holds) do
-latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
-isShared = isShared and hold.mode == 'r' and not hold.isClaim
-local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
-parts[#parts + 1] = hold.names
-end
-parts[#parts + 1] = receipts
-if isShared then parts[2] = '\\n!' .. earliest end
-allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
-if not waiting then return end
-for name in pairs(lapsed) do suspend(name) end
-end
 local function unpackWaiter(member)
 local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
 return {
@@ -527,27 +535,92 @@ end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
-end
-local function sweepQueue()
-local first = redis.call('ZRANGE', queue, 0, 0)[1]
-waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
-if waiting then return end
-if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
+local function removeCounted(member, count)
+local known = redis.call('ZMSCORE', queue, member, count)
+if not known[1] then return false end
+if known[2] == '1' then
+redis.call('ZREM', queue, member, count)
 else
-redis.call('DEL', queue)
-end
-end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+redis.call('ZREM', queue, member)
+redis.call('ZINCRBY', queue, -1, count)
 end
 return true
+end
+local function dequeue(member, owner)
+return removeCounted(member, ':o' .. owner)
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1e9, ':s' .. name) end
+end
+local function readScore(score)
+local isClaim = tonumber(score) >= 2e13
+return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
+end
+local function scoreOf(ends, isClaim, isRaised)
+return (isClaim and 2e13 or 1e13) + ends + (isRaised and 0.5 or 0)
+end
+local readers = 0
+local ended = {}
+local function countReaders(from, to)
+return redis.call('ZCOUNT', queue, from, to or '(' .. 1e15)
+end
+local function readersIn(from, to, limit)
+local list = {}
+if countReaders(from, to) == 0 then return list end
+to = to or '(' .. 1e15
+local found = redis.call('ZRANGE', queue, from, to, 'BYSCORE', 'LIMIT', 0, limit or -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+local ends, isClaim, isRaised = readScore(found[i + 1])
+list[#list + 1] = {names = string.sub(found[i], 3), ends = ends, isClaim = isClaim, mode = isRaised and 's' or 'r'}
+end
+return list
+end
+local function writeReader(hold)
+redis.call('ZADD', queue, scoreOf(hold.ends, hold.isClaim, hold.mode == 's'), ':h' .. hold.names)
+keepQueue(hold.ends - nowMs)
+end
+local function addReader(hold, owner)
+writeReader(hold)
+redis.call('ZINCRBY', queue, 1, ':r' .. owner)
+readers = readers == 0 and countReaders(1e13) or readers + 1
+end
+local function findReader(names)
+local score = readers > 0 and redis.call('ZSCORE', queue, ':h' .. names)
+if not score then return nil end
+local ends, isClaim = readScore(score)
+return {names = names, ends = ends, isClaim = isClaim}
+end
+local function removeReader(names, owner)
+if readers == 0 or not removeCounted(':h' .. names, ':r' .. owner) then return false end
+readers = readers - 1
+return true
+end
+local function readersOf(owner)
+return readers > 0 and tonumber(redis.call('ZSCORE', queue, ':r' .. owner) or 0) or 0
+end
+local function lastReaderEnd()
+local latest = nowMs
+for _, top in ipairs({1e15, 2e13}) do
+local last = redis.call('ZRANGE', queue, '(' .. top, 1e13, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+if last[1] then latest = math.max(latest, (readScore(last[2]))) end
+end
+return latest
+end
+local function removeEnded(from)
+for _, hold in ipairs(readersIn(from, scoreOf(nowMs, from == 2e13, true))) do
+local process, owner = string.match(hold.names, '^(%S+) (%S+)')
+removeCounted(':h' .. hold.names, ':r' .. owner)
+if hold.isClaim then suspend(process) end
+ended[hold.names] = true
+end
+end
+if text and string.byte(text, 20) == 33 then
+removeEnded(1e13)
+removeEnded(2e13)
+readers = countReaders(1e13)
+end
+local function hasHolds()
+return #holds + readers > 0
 end
 local function hasWriter()
 for _, hold in ipairs(holds) do
@@ -555,22 +628,77 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
+end
 local function countOwn()
-local count, middle = 0, ' ' .. owner .. ' '
+local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
 local function freeAt()
-local latest = nowMs
+local latest = readers > 0 and lastReaderEnd() or nowMs
 for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
 return latest
 end
+local function findHold()
+for _, hold in ipairs(holds) do
+if hold.names == names then return hold end
+end
+return findReader(names)
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
+if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
+if readers == 0 then return end
+for _, hold in ipairs(readersIn(1e13)) do
+hold.mode = 's'
+writeReader(hold)
+end
+end
+local function addHold(hold, owner, least)
+raiseFence(hold.mode, least)
+if hold.mode == 'w' or not hasHolds() then
+holds[#holds + 1] = hold
+else
+addReader(hold, owner)
+end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering or readers > 0 then
+redis.call('ZREMRANGEBYSCORE', queue, 1e9, '(' .. 1e13)
+else
+redis.call('DEL', queue)
+end
+end
+local function allowGrowth()
+redis.call('PEXPIRE', record, 3600000)
+end
+local function writeRecord()
+local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
+local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+for _, hold in ipairs(holds) do
+latest = math.max(latest, hold.ends)
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.names
+end
+parts[#parts + 1] = receipts
+allowGrowth()
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
+if not waiting then return end
+for name in pairs(lapsed) do suspend(name) end
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -583,35 +711,38 @@ end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if state == '1' or lapsed[name] then return 'passed' end
-if state == '2' then return 'live' end
+if tonumber(state) == 1e9 or lapsed[name] then return 'passed' end
+if tonumber(state) == 2e9 then return 'live' end
 if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
 local mark = untilMs % 1
 return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
-local seen = 0
-local function nextLive(verdicts, owed)
-local from, size = 0, 1
-while seen < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then return nil end
-for _, member in ipairs(page) do
-if string.sub(member, 1, 1) == ':' then return nil end
-local waiter = unpackWaiter(member)
-local verdict = verdicts[waiter.process]
-if not verdict then
-local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
-verdict = judge(waiter.process, known[1], known[2])
-verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
+local verdicts, owed = {}, {}
+local function judgeOnce(name)
+if not verdicts[name] then
+local known = redis.call('ZMSCORE', queue, ':p' .. name, ':s' .. name)
+verdicts[name] = judge(name, known[1], known[2])
+owed[name] = tonumber(known[2]) == 2e9 and not lapsed[name]
 end
+return verdicts[name]
+end
+local page, at, seen, passed, taken = {}, 1, 0, 0, {}
+local isCut = false
+local function nextLive()
+while true do
+if not page[at] then
+page, at = redis.call('ZRANGE', queue, passed, passed + (seen == 0 and 0 or 64 - 1)), 1
+end
+local member = page[at]
+if not member or string.sub(member, 1, 1) == ':' then return nil end
+isCut = seen >= 4096
+if isCut then return nil end
+local waiter = not taken[member] and unpackWaiter(member)
+local verdict = waiter and judgeOnce(waiter.process)
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
+at, seen = at + 1, seen + 1
+if verdict == 'gone' then dequeue(member, waiter.owner) elseif waiter then passed = passed + 1 end
 end
-seen = seen + #page
-size = 64
-end
-return nil
 end
 local function withOwner(first)
 local all = {first}
@@ -627,22 +758,24 @@ local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
+local granted = {}
 local function handOn()
-local granted, verdicts, owed, paid = {}, {}, {}, {}
+local paid = {}
 local first
 repeat
-first = nextLive(verdicts, owed)
-if not first or not admits(first.owner, first.mode) then break end
+first = nextLive()
+if not first or #granted >= 256 or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
-raiseFence(waiter.mode)
+taken[waiter.member] = true
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
-holds[#holds + 1], granted[#granted + 1] = waiter, waiter
+addHold(waiter, waiter.owner)
+granted[#granted + 1] = waiter
 end
 end
-until first.mode == 'w' or #granted >= 256
+until first.mode == 'w'
 sweepQueue()
 writeRecord()
 if waiting then
@@ -651,9 +784,11 @@ if verdict == 'unreachable' then suspend(name) end
 end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
+local fence = digits(last)
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
+if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -672,21 +807,32 @@ end
 return nil
 end
 local function withClaims(reply)
-for _, hold in ipairs(holds) do
-if hold.isClaim and hold.names ~= names then
-local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
-if process == caller then
+local listed = {[names] = true}
+local function list(claimNames, ends)
+local process, id = string.match(claimNames, '^(%S+) %S+ (%S+)$')
+if process ~= caller or listed[claimNames] then return end
+listed[claimNames] = true
 reply[#reply + 1] = id
 reply[#reply + 1] = last
-reply[#reply + 1] = hold.ends
+reply[#reply + 1] = ends
 end
+for _, hold in ipairs(holds) do
+if hold.isClaim then list(hold.names, hold.ends) end
 end
-end
+for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
+if readers == 0 or countReaders(2e13) == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
 return reply
 end
-if #holds == 0 or last ~= tonumber(amount) then return 0 end
+if not hasHolds() or last ~= tonumber(amount) then return 0 end
 local taken = holds
 holds = {}
+if readers > 0 then
+for _, hold in ipairs(readersIn(1e13)) do
+removeReader(hold.names, string.match(hold.names, '^%S+ (%S+)'))
+taken[#taken + 1] = hold
+end
+end
 handOn()
 for _, hold in ipairs(taken) do
 local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
@@ -697,20 +843,34 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'b266a8b661eec7b821348c3ec23106c686006043',
+  sha1: '3a87acdbaae5501d107acadf1ea357d51e045cdc',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local text = redis.call('GET', KEYS[1])
+local function listHolds(onHold)
+for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then onHold(kind, ends, string.match(names, '^(%S+) (%S+) (%S+)$')) end
+end
+if not text or string.byte(text, 20) ~= 33 then return end
+for _, range in ipairs({{'r', 1e13}, {'R', 2e13}}) do
+local kind, from = unpack(range)
+local found = redis.call(
+'ZRANGE', KEYS[2], from + nowMs + 1, '(' .. from + 1e13, 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES'
+)
+for i = 1, #found, 2 do
+onHold(kind, math.floor(found[i + 1]) - from, string.match(found[i], '^:h(%S+) (%S+) (%S+)$'))
+end
+end
+end
 local holds, waiters = {}, {}
 local function append(list, ...)
 for _, part in ipairs({...}) do list[#list + 1] = part end
 end
-local text = redis.call('GET', KEYS[1]) or ''
-local fence = tonumber(string.match(text, '^%d+'))
-for kind, sign, ends, process, owner, id in string.gmatch(text, '\\n(%a)(%+?)(%d+) (%S+) (%S+) (%S+)') do
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
-if ends > nowMs then append(holds, id, owner, process, fence, ends, kind) end
-end
-local members = redis.call('ZRANGE', KEYS[2], 0, 999, 'WITHSCORES')
+listHolds(function(kind, ends, process, owner, id)
+append(holds, id, owner, process, tonumber(string.sub(text, 1, 16)), ends, kind)
+end)
+local members = redis.call('ZRANGE', KEYS[2], 0, 1000 - 1, 'WITHSCORES')
 for i = 1, #members, 2 do
 local process, owner, id, mode, priority = string.match(members[i], '^(%S+) (%S+) (%S+) (%a) %d+ (%-?%d+)$')
 if not process then break end
@@ -721,7 +881,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '93ea633856dc35a919b229d3f2ec16696dc2ce02',
+  sha1: '39541d1aa1fb0c0f6a94a994f16535500a05e4dc',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local afterHold = 35 + #ARGV[1]
@@ -804,64 +964,6 @@ end
 end
 end
 end
-local from, to
-if text and string.byte(text, 20) == 33 then
-local at = string.find(text, ARGV[1], 50, true)
-local isWhole = at
-and string.byte(text, at - 1) == 32
-and (string.byte(text, at + #ARGV[1]) or 10) == 10
-if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
-end
-afterHold = from and (string.find(text, '\\n#', to, true) or #text + 1)
-local forMs, flag = string.match(ARGV[2], '^(%d+) ([01])')
-if from and (from > 35 - 1 or to < afterHold - 1) and forMs and tonumber(forMs) <= 3600000 then
-local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
-local waitingFlag, rememberingFlag = string.byte(text, 17, 18)
-local isRemembering = false
-if rememberingFlag == 103 then
-redis.call('ZREMRANGEBYSCORE', KEYS[2], 1e15, nowUs)
-isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
-end
-local isKept = (rememberingFlag == 45 or isRemembering)
-and tonumber(string.sub(text, 21, 33)) > atMs
-local others = string.sub(text, 19, from - 1) .. string.sub(text, to + 1, afterHold - 1)
-if isKept and waitingFlag == 113 then
-local process, owner = string.match(redis.call('ZRANGE', KEYS[2], 0, 0)[1] or '', '^(%S+) (%S+) %S+ w ')
-local known = process and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. process) or {}
-local isBarred = known[1] and tonumber(known[1]) > atMs and not known[2]
-if isBarred and string.sub(ARGV[1], 1, #process + 1) ~= process .. ' ' then
-local channel = string.match(ARGV[2], '(%S+)$') .. process
-if not string.find(channel, '{', 1, true) then
-isBarred = redis.call('PUBSUB', 'NUMSUB', channel)[2] ~= 0
-elseif known[1] % 1 > 0 then
-isBarred = redis.pcall('PUBSUB', 'SHARDNUMSUB', KEYS[1] .. ':' .. process)[2] ~= 0
-end
-end
-isBarred = isBarred and not string.find(others, ' ' .. owner .. ' ', 1, true)
-isKept = isBarred
-end
-local releases, isFull = string.sub(text, afterHold), false
-if forMs ~= '0' then
-local caller = string.match(ARGV[1], '^%S+')
-if flag == '1' then
-releases = string.gsub(releases, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
-end
-isFull = #releases > 1500
-if not isFull then
-releases = releases .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. forMs
-end
-end
-local flags = string.char(waitingFlag) .. ((isFull or isRemembering) and 'g' or '-')
-local record = string.sub(text, 1, 16) .. flags .. others .. releases
-if isKept and not redis.pcall('SET', KEYS[1], record, 'KEEPTTL').err then
-if isFull then
-redis.call('ZADD', KEYS[2], nowUs + forMs * 1000, ':gr' .. string.match(ARGV[1], '%S+$'))
-if redis.call('PTTL', KEYS[2]) < tonumber(forMs) then redis.call('PEXPIRE', KEYS[2], forMs) end
-end
-return atMs
-end
-end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -906,37 +1008,6 @@ local hasLapsed = lapsed[caller]
 local function untilMs(second, us, ms)
 return second * 1000 + math.floor(us / 1000) + ms
 end
-local function suspend(name)
-if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
-end
-local function allowGrowth()
-redis.call('PEXPIRE', record, 3600000)
-end
-local function writeRecord()
-local latest = math.max(nowMs, math.ceil(last / 1000))
-if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
-local isLong = false
-for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
-local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
-end
-local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
-local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1, math.huge
-for _, hold in ipairs(holds) do
-latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
-isShared = isShared and hold.mode == 'r' and not hold.isClaim
-local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
-parts[#parts + 1] = hold.names
-end
-parts[#parts + 1] = receipts
-if isShared then parts[2] = '\\n!' .. earliest end
-allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
-if not waiting then return end
-for name in pairs(lapsed) do suspend(name) end
-end
 local function unpackWaiter(member)
 local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
 return {
@@ -946,27 +1017,92 @@ end
 local function keepQueue(ms)
 if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
-end
-local function sweepQueue()
-local first = redis.call('ZRANGE', queue, 0, 0)[1]
-waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
-if waiting then return end
-if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
+local function removeCounted(member, count)
+local known = redis.call('ZMSCORE', queue, member, count)
+if not known[1] then return false end
+if known[2] == '1' then
+redis.call('ZREM', queue, member, count)
 else
-redis.call('DEL', queue)
-end
-end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+redis.call('ZREM', queue, member)
+redis.call('ZINCRBY', queue, -1, count)
 end
 return true
+end
+local function dequeue(member, owner)
+return removeCounted(member, ':o' .. owner)
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1e9, ':s' .. name) end
+end
+local function readScore(score)
+local isClaim = tonumber(score) >= 2e13
+return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
+end
+local function scoreOf(ends, isClaim, isRaised)
+return (isClaim and 2e13 or 1e13) + ends + (isRaised and 0.5 or 0)
+end
+local readers = 0
+local ended = {}
+local function countReaders(from, to)
+return redis.call('ZCOUNT', queue, from, to or '(' .. 1e15)
+end
+local function readersIn(from, to, limit)
+local list = {}
+if countReaders(from, to) == 0 then return list end
+to = to or '(' .. 1e15
+local found = redis.call('ZRANGE', queue, from, to, 'BYSCORE', 'LIMIT', 0, limit or -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+local ends, isClaim, isRaised = readScore(found[i + 1])
+list[#list + 1] = {names = string.sub(found[i], 3), ends = ends, isClaim = isClaim, mode = isRaised and 's' or 'r'}
+end
+return list
+end
+local function writeReader(hold)
+redis.call('ZADD', queue, scoreOf(hold.ends, hold.isClaim, hold.mode == 's'), ':h' .. hold.names)
+keepQueue(hold.ends - nowMs)
+end
+local function addReader(hold, owner)
+writeReader(hold)
+redis.call('ZINCRBY', queue, 1, ':r' .. owner)
+readers = readers == 0 and countReaders(1e13) or readers + 1
+end
+local function findReader(names)
+local score = readers > 0 and redis.call('ZSCORE', queue, ':h' .. names)
+if not score then return nil end
+local ends, isClaim = readScore(score)
+return {names = names, ends = ends, isClaim = isClaim}
+end
+local function removeReader(names, owner)
+if readers == 0 or not removeCounted(':h' .. names, ':r' .. owner) then return false end
+readers = readers - 1
+return true
+end
+local function readersOf(owner)
+return readers > 0 and tonumber(redis.call('ZSCORE', queue, ':r' .. owner) or 0) or 0
+end
+local function lastReaderEnd()
+local latest = nowMs
+for _, top in ipairs({1e15, 2e13}) do
+local last = redis.call('ZRANGE', queue, '(' .. top, 1e13, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+if last[1] then latest = math.max(latest, (readScore(last[2]))) end
+end
+return latest
+end
+local function removeEnded(from)
+for _, hold in ipairs(readersIn(from, scoreOf(nowMs, from == 2e13, true))) do
+local process, owner = string.match(hold.names, '^(%S+) (%S+)')
+removeCounted(':h' .. hold.names, ':r' .. owner)
+if hold.isClaim then suspend(process) end
+ended[hold.names] = true
+end
+end
+if text and string.byte(text, 20) == 33 then
+removeEnded(1e13)
+removeEnded(2e13)
+readers = countReaders(1e13)
+end
+local function hasHolds()
+return #holds + readers > 0
 end
 local function hasWriter()
 for _, hold in ipairs(holds) do
@@ -974,22 +1110,77 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
+local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
+end
 local function countOwn()
-local count, middle = 0, ' ' .. owner .. ' '
+local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
 end
 local function freeAt()
-local latest = nowMs
+local latest = readers > 0 and lastReaderEnd() or nowMs
 for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
 return latest
 end
+local function findHold()
+for _, hold in ipairs(holds) do
+if hold.names == names then return hold end
+end
+return findReader(names)
+end
 local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
+if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
 last = math.max(last + 1, nowUs, least or 0)
 for _, hold in ipairs(holds) do hold.mode = 's' end
+if readers == 0 then return end
+for _, hold in ipairs(readersIn(1e13)) do
+hold.mode = 's'
+writeReader(hold)
+end
+end
+local function addHold(hold, owner, least)
+raiseFence(hold.mode, least)
+if hold.mode == 'w' or not hasHolds() then
+holds[#holds + 1] = hold
+else
+addReader(hold, owner)
+end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering or readers > 0 then
+redis.call('ZREMRANGEBYSCORE', queue, 1e9, '(' .. 1e13)
+else
+redis.call('DEL', queue)
+end
+end
+local function allowGrowth()
+redis.call('PEXPIRE', record, 3600000)
+end
+local function writeRecord()
+local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
+local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+for _, hold in ipairs(holds) do
+latest = math.max(latest, hold.ends)
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.names
+end
+parts[#parts + 1] = receipts
+allowGrowth()
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
+if not waiting then return end
+for name in pairs(lapsed) do suspend(name) end
 end
 local isCluster = string.find(channels, '{', 1, true)
 local function listenersOf(name)
@@ -1002,35 +1193,38 @@ end
 local function judge(name, untilMs, state)
 if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
 if name == caller then return 'live' end
-if state == '1' or lapsed[name] then return 'passed' end
-if state == '2' then return 'live' end
+if tonumber(state) == 1e9 or lapsed[name] then return 'passed' end
+if tonumber(state) == 2e9 then return 'live' end
 if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
 local mark = untilMs % 1
 return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
 end
-local seen = 0
-local function nextLive(verdicts, owed)
-local from, size = 0, 1
-while seen < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then return nil end
-for _, member in ipairs(page) do
-if string.sub(member, 1, 1) == ':' then return nil end
-local waiter = unpackWaiter(member)
-local verdict = verdicts[waiter.process]
-if not verdict then
-local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
-verdict = judge(waiter.process, known[1], known[2])
-verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
+local verdicts, owed = {}, {}
+local function judgeOnce(name)
+if not verdicts[name] then
+local known = redis.call('ZMSCORE', queue, ':p' .. name, ':s' .. name)
+verdicts[name] = judge(name, known[1], known[2])
+owed[name] = tonumber(known[2]) == 2e9 and not lapsed[name]
 end
+return verdicts[name]
+end
+local page, at, seen, passed, taken = {}, 1, 0, 0, {}
+local isCut = false
+local function nextLive()
+while true do
+if not page[at] then
+page, at = redis.call('ZRANGE', queue, passed, passed + (seen == 0 and 0 or 64 - 1)), 1
+end
+local member = page[at]
+if not member or string.sub(member, 1, 1) == ':' then return nil end
+isCut = seen >= 4096
+if isCut then return nil end
+local waiter = not taken[member] and unpackWaiter(member)
+local verdict = waiter and judgeOnce(waiter.process)
 if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
+at, seen = at + 1, seen + 1
+if verdict == 'gone' then dequeue(member, waiter.owner) elseif waiter then passed = passed + 1 end
 end
-seen = seen + #page
-size = 64
-end
-return nil
 end
 local function withOwner(first)
 local all = {first}
@@ -1046,22 +1240,24 @@ local function tell(name, message)
 local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
 if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
+local granted = {}
 local function handOn()
-local granted, verdicts, owed, paid = {}, {}, {}, {}
+local paid = {}
 local first
 repeat
-first = nextLive(verdicts, owed)
-if not first or not admits(first.owner, first.mode) then break end
+first = nextLive()
+if not first or #granted >= 256 or not admits(first.owner, first.mode) then break end
 if owed[first.process] then paid[first.process] = true end
 for _, waiter in ipairs(withOwner(first)) do
 if admits(waiter.owner, waiter.mode) then
 dequeue(waiter.member, waiter.owner)
-raiseFence(waiter.mode)
+taken[waiter.member] = true
 waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
-holds[#holds + 1], granted[#granted + 1] = waiter, waiter
+addHold(waiter, waiter.owner)
+granted[#granted + 1] = waiter
 end
 end
-until first.mode == 'w' or #granted >= 256
+until first.mode == 'w'
 sweepQueue()
 writeRecord()
 if waiting then
@@ -1070,9 +1266,11 @@ if verdict == 'unreachable' then suspend(name) end
 end
 for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
 end
+local fence = digits(last)
 for _, hold in ipairs(granted) do
-if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
+if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -1091,16 +1289,21 @@ end
 return nil
 end
 local function withClaims(reply)
-for _, hold in ipairs(holds) do
-if hold.isClaim and hold.names ~= names then
-local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
-if process == caller then
+local listed = {[names] = true}
+local function list(claimNames, ends)
+local process, id = string.match(claimNames, '^(%S+) %S+ (%S+)$')
+if process ~= caller or listed[claimNames] then return end
+listed[claimNames] = true
 reply[#reply + 1] = id
 reply[#reply + 1] = last
-reply[#reply + 1] = hold.ends
+reply[#reply + 1] = ends
 end
+for _, hold in ipairs(holds) do
+if hold.isClaim then list(hold.names, hold.ends) end
 end
-end
+for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
+if readers == 0 or countReaders(2e13) == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
 return reply
 end
 local function remove()
@@ -1110,14 +1313,14 @@ table.remove(holds, i)
 return 'released'
 end
 end
-return nil
+return removeReader(names, owner) and 'released' or nil
 end
 local function cancel()
 if dequeue(ownMember, owner) then
 sweepQueue()
 return 'cancelled'
 end
-local wasHeld = text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true)
+local wasHeld = ended[names] or text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true)
 return wasHeld and 'expired' or 'absent'
 end
 local function forgetOwnReleases()
@@ -1139,7 +1342,7 @@ if rememberMs == 0 then return false end
 if flag == '1' and status ~= 'absent' then forgetOwnReleases() end
 if #receipts > 1500 then forgetOldReleases() end
 local letter = string.sub(status, 1, 1)
-if flag ~= '2' and #receipts <= 1500 then
+if flag ~= '2' and rememberMs <= 3600000 and #receipts <= 1500 then
 receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
 else
 allowGrowth()
@@ -1159,7 +1362,7 @@ handOn()
 elseif status ~= 'absent' or isRemembered or alone == names then
 writeRecord()
 end
-if ARGV[3] and #holds == 0 and status ~= 'absent' then
+if ARGV[3] and not hasHolds() and status ~= 'absent' then
 redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[3])
 end
 return withClaims({status, nowMs})`,
@@ -1167,280 +1370,46 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '79a2c5be26147b2d3d02045b144075e2bd3fd4d6',
+  sha1: '6bc3fe6874ae7aa71337f0447c331b37bc517d58',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-local from, to
-if text and string.byte(text, 20) == 33 then
-local at = string.find(text, ARGV[1], 50, true)
-local isWhole = at
-and string.byte(text, at - 1) == 32
-and (string.byte(text, at + #ARGV[1]) or 10) == 10
-if isWhole then from, to = at - 16, at + #ARGV[1] - 1 end
+local function readScore(score)
+local isClaim = tonumber(score) >= 2e13
+return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
 end
-if from and tonumber(string.sub(text, 1, 16)) == tonumber(ARGV[3]) then
-local atMs, leaseMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.match(ARGV[2], '^%d+'))
-if tonumber(string.sub(text, 21, 33)) > atMs then
-local ends = math.max(tonumber(string.sub(text, from + 2, from + 14)), atMs + leaseMs)
-if tonumber(redis.pcall('SETRANGE', KEYS[1], from + 1, ends)) then
-if redis.call('PTTL', KEYS[1]) < leaseMs + 3600000 then redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000) end
-return {'renewed', atMs, ends}
+local function scoreOf(ends, isClaim, isRaised)
+return (isClaim and 2e13 or 1e13) + ends + (isRaised and 0.5 or 0)
 end
-end
-end
-local record, queue = KEYS[1], KEYS[2]
-local names = ARGV[1]
-local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
-local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
-ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
-)
-local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
-local ownMember = names .. ' ' .. wants
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local nowUs = time[1] * 1000000 + time[2]
-local function digits(number)
-return string.format('%.0f', number)
+local leaseMs, fence = tonumber(string.match(ARGV[2], '^%d+')), tonumber(ARGV[3])
+local function extend(ends, isRaised)
+local last = tonumber(string.sub(text, 1, 16))
+if ends <= nowMs or fence ~= last and not (isRaised and fence < last) then return nil end
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), leaseMs + 3600000))
+return math.max(ends, nowMs + leaseMs)
 end
-local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
-local alone
-local lapsed = {}
-if text then
-local from = string.find(text, '\\n#', 19, true) or #text + 1
-local at = 19
-while at < from do
-local next = string.find(text, '\\n', at + 1, true) or from
-local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
-if kind == 63 then
-alone = string.match(text, '^%S+ %S+ %S+', at + 2)
-elseif kind ~= 33 then
-local isClaim = kind < 97
+local function renewLine()
+local at = string.find(text .. '\\n', ' ' .. ARGV[1] .. '\\n', 19, true)
+if not at then return nil end
+local kind, ends = string.sub(text, at - 14, at - 14), string.sub(text, at - 13, at - 1)
 ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
-if ends > nowMs then
-local mode = string.char(isClaim and kind + 32 or kind)
-holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
-elseif isClaim then
-lapsed[string.match(text, '^%S+', at + 16)] = true
+ends = extend(ends, kind == 's' or kind == 'S')
+if not ends then return nil end
+local line = string.lower(kind) .. ends
+redis.call('SET', KEYS[1], string.sub(text, 1, at - 15) .. line .. string.sub(text, at), 'KEEPTTL')
+return ends
 end
+local function renewReader()
+local score = string.byte(text, 20) == 33 and redis.call('ZSCORE', KEYS[2], ':h' .. ARGV[1])
+if not score then return nil end
+local ends, _, isRaised = readScore(score)
+ends = extend(ends, isRaised)
+if not ends then return nil end
+redis.call('ZADD', KEYS[2], scoreOf(ends, false, isRaised), ':h' .. ARGV[1])
+if redis.call('PTTL', KEYS[2]) < ends - nowMs then redis.call('PEXPIRE', KEYS[2], ends - nowMs) end
+return ends
 end
-at = next
-end
-last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
-waiting = string.byte(text, 17) == 113
-remembering = string.byte(text, 18) == 103
-end
-local hasLapsed = lapsed[caller]
-local function untilMs(second, us, ms)
-return second * 1000 + math.floor(us / 1000) + ms
-end
-local function suspend(name)
-if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1, ':s' .. name) end
-end
-local function allowGrowth()
-redis.call('PEXPIRE', record, 3600000)
-end
-local function writeRecord()
-local latest = math.max(nowMs, math.ceil(last / 1000))
-if remembering then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
-local isLong = false
-for second, us, ms in string.gmatch(receipts .. '\\n', '%a(%d+)%.(%d+) (%d%d%d%d%d%d%d+)\\n') do
-local ends = untilMs(second, us, ms)
-latest, isLong = math.max(latest, ends), isLong or ends > nowMs + 3600000
-end
-local flags = (waiting and 'q' or '-') .. (remembering and 'g' or isLong and 'l' or '-')
-local parts = {string.format('%016.0f', last) .. flags, ''}
-local isShared, earliest = #holds > 1, math.huge
-for _, hold in ipairs(holds) do
-latest, earliest = math.max(latest, hold.ends), math.min(earliest, hold.ends)
-isShared = isShared and hold.mode == 'r' and not hold.isClaim
-local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
-parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' '
-parts[#parts + 1] = hold.names
-end
-parts[#parts + 1] = receipts
-if isShared then parts[2] = '\\n!' .. earliest end
-allowGrowth()
-redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
-if not waiting then return end
-for name in pairs(lapsed) do suspend(name) end
-end
-local function unpackWaiter(member)
-local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
-return {
-names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
-}
-end
-local function keepQueue(ms)
-if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
-end
-local function dequeue(member, owner)
-if redis.call('ZREM', queue, member) == 0 then return false end
-if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
-return true
-end
-local function sweepQueue()
-local first = redis.call('ZRANGE', queue, 0, 0)[1]
-waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
-if waiting then return end
-if remembering then
-redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(1e15))
-else
-redis.call('DEL', queue)
-end
-end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-end
-return true
-end
-local function hasWriter()
-for _, hold in ipairs(holds) do
-if hold.mode == 'w' then return true end
-end
-return false
-end
-local function countOwn()
-local count, middle = 0, ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if string.find(hold.names, middle, 1, true) then count = count + 1 end
-end
-return count
-end
-local function freeAt()
-local latest = nowMs
-for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
-return latest
-end
-local function raiseFence(mode, least)
-if #holds > 0 and (mode ~= 'w' or hasWriter()) then return end
-last = math.max(last + 1, nowUs, least or 0)
-for _, hold in ipairs(holds) do hold.mode = 's' end
-end
-local isCluster = string.find(channels, '{', 1, true)
-local function listenersOf(name)
-return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
-end
-local function serverMark()
-local id = redis.pcall('CLUSTER', 'MYID')
-return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
-end
-local function judge(name, untilMs, state)
-if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
-if name == caller then return 'live' end
-if state == '1' or lapsed[name] then return 'passed' end
-if state == '2' then return 'live' end
-if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
-local mark = untilMs % 1
-return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
-end
-local seen = 0
-local function nextLive(verdicts, owed)
-local from, size = 0, 1
-while seen < 4096 do
-local page = redis.call('ZRANGE', queue, from, from + size - 1)
-if #page == 0 then return nil end
-for _, member in ipairs(page) do
-if string.sub(member, 1, 1) == ':' then return nil end
-local waiter = unpackWaiter(member)
-local verdict = verdicts[waiter.process]
-if not verdict then
-local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
-verdict = judge(waiter.process, known[1], known[2])
-verdicts[waiter.process] = verdict
-owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
-end
-if verdict == 'live' then return waiter end
-if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
-end
-seen = seen + #page
-size = 64
-end
-return nil
-end
-local function withOwner(first)
-local all = {first}
-if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
-for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
-if string.sub(member, 1, 1) == ':' then break end
-local waiter = unpackWaiter(member)
-if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
-end
-return all
-end
-local function tell(name, message)
-local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
-if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
-end
-local function handOn()
-local granted, verdicts, owed, paid = {}, {}, {}, {}
-local first
-repeat
-first = nextLive(verdicts, owed)
-if not first or not admits(first.owner, first.mode) then break end
-if owed[first.process] then paid[first.process] = true end
-for _, waiter in ipairs(withOwner(first)) do
-if admits(waiter.owner, waiter.mode) then
-dequeue(waiter.member, waiter.owner)
-raiseFence(waiter.mode)
-waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
-holds[#holds + 1], granted[#granted + 1] = waiter, waiter
-end
-end
-until first.mode == 'w' or #granted >= 256
-sweepQueue()
-writeRecord()
-if waiting then
-for name, verdict in pairs(verdicts) do
-if verdict == 'unreachable' then suspend(name) end
-end
-for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
-end
-for _, hold in ipairs(granted) do
-if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
-end
-return first ~= nil
-end
-local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
-local function recall()
-local at = string.find(receipts, '#' .. names .. ' ', 1, true)
-if at then
-local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
-if untilMs(second, us, ms) > nowMs then return statuses[letter] end
-end
-if not remembering then return nil end
-local letters = {'r', 'e', 'c', 'a'}
-local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
-for i, letter in ipairs(letters) do
-if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
-end
-return nil
-end
-local function withClaims(reply)
-for _, hold in ipairs(holds) do
-if hold.isClaim and hold.names ~= names then
-local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')
-if process == caller then
-reply[#reply + 1] = id
-reply[#reply + 1] = last
-reply[#reply + 1] = hold.ends
-end
-end
-end
-return reply
-end
-local function extend()
-local fence = tonumber(ARGV[3])
-for _, hold in ipairs(holds) do
-if hold.names == names and (fence == last or hold.mode == 's' and fence < last) then
-hold.ends = math.max(hold.ends, nowMs + tonumber(amount))
-hold.isClaim = false
-writeRecord()
-return hold.ends
-end
-end
-end
-local ends = extend()
+local ends = text and (renewLine() or renewReader())
 if ends then return {'renewed', nowMs, ends} end
 return {'lost', nowMs}`,
 };
@@ -1465,21 +1434,33 @@ return 1`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: 'fbaa326e135acd05e91805801648ed6d386c4f8a',
+  sha1: '27b5a47bf7993252c6fcc5002aaa2dc63ae83795',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local text = redis.call('GET', KEYS[1]) or ''
+local text = redis.call('GET', KEYS[1])
+local function listHolds(onHold)
+for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
+ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then onHold(kind, ends, string.match(names, '^(%S+) (%S+) (%S+)$')) end
+end
+if not text or string.byte(text, 20) ~= 33 then return end
+for _, range in ipairs({{'r', 1e13}, {'R', 2e13}}) do
+local kind, from = unpack(range)
+local found = redis.call(
+'ZRANGE', KEYS[2], from + nowMs + 1, '(' .. from + 1e13, 'BYSCORE', 'LIMIT', 0, 1000, 'WITHSCORES'
+)
+for i = 1, #found, 2 do
+onHold(kind, math.floor(found[i + 1]) - from, string.match(found[i], '^:h(%S+) (%S+) (%S+)$'))
+end
+end
+end
 local place = redis.call('ZSCORE', KEYS[2], ARGV[1])
 local priority = string.match(ARGV[1], '(%-?%d+)$')
 local reply = {place and place + 1e16 + priority * 1e7}
-local fence = tonumber(string.match(text, '^%d+'))
-for sign, ends, owner, id in string.gmatch(text, '\\n%a(%+?)(%d+) %S+ (%S+) (%S+)') do
-ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
-if ends > nowMs then
+listHolds(function(_, _, _, owner, id)
 reply[#reply + 1] = id
 reply[#reply + 1] = owner
-reply[#reply + 1] = fence
-end
-end
+reply[#reply + 1] = tonumber(string.sub(text, 1, 16))
+end)
 return reply`,
 };

@@ -32,7 +32,8 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       const waiter = await process.line().wait();
       const writer = process.line('owner');
       await writer.hold();
-      expect(await stage.order()).toEqual({ holds: holdIds([one, two, writer]), waiters: [waiter.holdId] });
+      const { holds, waiters } = await stage.order();
+      expect([holds.sort(), waiters]).toEqual([holdIds([one, two, writer]).sort(), [waiter.holdId]]);
       expect(await process.reader().status({ queue: false })).toBe('refused');
     });
 
@@ -79,7 +80,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
         waiters: [writer.holdId],
       });
       await other.release();
-      expect((await stage.order()).holds).toEqual([reader.holdId, writer.holdId]);
+      expect((await stage.order()).holds.sort()).toEqual(holdIds([reader, writer]).sort());
     });
 
     it('An owner’s writer that waits while its reader comes in beside others is granted when they are gone', async () => {
@@ -92,7 +93,7 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       expect((await stage.order()).holds).toContain(reader.holdId);
       expect(await owner.ask()).toMatchObject({ status: 'queued', isNew: false });
       await holder.release();
-      expect((await stage.order()).holds).toEqual(holdIds([reader, owner]));
+      expect((await stage.order()).holds.sort()).toEqual(holdIds([reader, owner]).sort());
     });
 
     it('Waiting readers come in when the lease of the write hold is over and its owner still reads', async () => {

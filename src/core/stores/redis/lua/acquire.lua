@@ -16,8 +16,6 @@ local text = redis.call('GET', KEYS[1])
 --@include parts/layout
 --@include quick/grant-free-key
 --@include quick/queue-behind-writer
---@include quick/join-readers
---@include quick/queue-behind-waiting-writer
 --@include parts/general
 --@include parts/keep-live
 --@include parts/enter
@@ -32,6 +30,8 @@ if place then
   keepLive()
 end
 local isBlocked = waiting and (hasWriter() or handOn())
+-- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
+if isCut then isBlocked = not place end
 local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)

@@ -8,9 +8,15 @@ local text = redis.call('GET', KEYS[1])
 --@include parts/layout
 --@include parts/general
 
-if #holds == 0 or last ~= tonumber(amount) then return 0 end
+if not hasHolds() or last ~= tonumber(amount) then return 0 end
 local taken = holds
 holds = {}
+if readers > 0 then
+  for _, hold in ipairs(readersIn(READERS_FROM)) do
+    removeReader(hold.names, string.match(hold.names, '^%S+ (%S+)'))
+    taken[#taken + 1] = hold
+  end
+end
 handOn()
 for _, hold in ipairs(taken) do
   local process, id = string.match(hold.names, '^(%S+) %S+ (%S+)$')

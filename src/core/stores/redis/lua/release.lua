@@ -16,7 +16,6 @@ local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include parts/layout
 --@include quick/release-only-hold
---@include quick/release-beside-readers
 --@include parts/general
 --@include parts/take-away
 --@include parts/remember
@@ -32,7 +31,7 @@ elseif status ~= 'absent' or isRemembered or alone == names then
   -- The record may name a waiter whose queue was evicted.
   writeRecord()
 end
-if ARGV[3] and #holds == 0 and status ~= 'absent' then
+if ARGV[3] and not hasHolds() and status ~= 'absent' then
   redis.call('PUBLISH', channels .. 'freed', 'freed ' .. ARGV[3])
 end
 return withClaims({status, nowMs})

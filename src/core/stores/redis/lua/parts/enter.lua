@@ -7,16 +7,13 @@ end
 
 -- Returns the grant that this hold id has, if it has one.
 local function repeatGrant()
-  for _, hold in ipairs(holds) do
-    if hold.names == names then
-      if #holds == 1 and last < minFence then
-        last = minFence
-        writeRecord()
-      end
-      return grantOf(hold)
-    end
+  local hold = findHold()
+  if not hold then return nil end
+  if #holds + readers == 1 and last < minFence then
+    last = minFence
+    writeRecord()
   end
-  return nil
+  return grantOf(hold)
 end
 
 -- Grants a lock that is free or shared, if no live waiter is before the caller; or to an owner that has it already. Returns
@@ -24,9 +21,8 @@ end
 local function enter(place, isBlocked)
   if isBlocked and countOwn() == 0 or not admits(owner, mode) then return nil end
   if place then dequeue(ownMember, owner) end
-  raiseFence(mode, minFence)
   local hold = {names = names, ends = nowMs + leaseMs, mode = mode}
-  holds[#holds + 1] = hold
+  addHold(hold, owner, minFence)
   if place then sweepQueue() end
   writeRecord()
   return grantOf(hold)

@@ -2,10 +2,11 @@
 -- record or false.
 --@include parts/call
 --@include parts/read-record
---@include parts/suspend
---@include parts/write-record
 --@include parts/queue
+--@include parts/readers
 --@include parts/holds
+--@include parts/sweep-queue
+--@include parts/write-record
 --@include parts/liveness
 --@include parts/next-waiter
 --@include parts/hand-on

@@ -5,25 +5,30 @@ local function tell(name, message)
   if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
 end
 
+-- The claims of this call.
+local granted = {}
+
 -- Grants the next live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to the
--- next writer. Each gets a claim. Writes the record in any case. The calling process finds its claims among the holds; the
--- others are told after the last write. Returns whether a live waiter is left that the holds do not admit.
+-- next writer. Each gets a claim. After many, the process of the next one is told to go on. Writes the record in any case.
+-- The calling process finds its claims in the reply; the others are told after the last write. Returns whether a live waiter
+-- is left.
 local function handOn()
-  local granted, verdicts, owed, paid = {}, {}, {}, {}
+  local paid = {}
   local first
   repeat
-    first = nextLive(verdicts, owed)
-    if not first or not admits(first.owner, first.mode) then break end
+    first = nextLive()
+    if not first or #granted >= GRANT_LIMIT or not admits(first.owner, first.mode) then break end
     if owed[first.process] then paid[first.process] = true end
     for _, waiter in ipairs(withOwner(first)) do
       if admits(waiter.owner, waiter.mode) then
         dequeue(waiter.member, waiter.owner)
-        raiseFence(waiter.mode)
+        taken[waiter.member] = true
         waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
-        holds[#holds + 1], granted[#granted + 1] = waiter, waiter
+        addHold(waiter, waiter.owner)
+        granted[#granted + 1] = waiter
       end
     end
-  until first.mode == 'w' or #granted >= GRANT_LIMIT
+  until first.mode == 'w'
   sweepQueue()
   writeRecord()
   if waiting then
@@ -32,8 +37,10 @@ local function handOn()
     end
     for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
   end
+  local fence = digits(last)
   for _, hold in ipairs(granted) do
-    if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. digits(last) .. ' ' .. hold.ends) end
+    if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
   end
+  if first and #granted >= GRANT_LIMIT and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
   return first ~= nil
 end

@@ -11,6 +11,6 @@ local function keepLive()
   -- Removed first, so that a poll makes progress at maxmemory.
   redis.call('ZREM', queue, ':p' .. caller)
   redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + mark, ':p' .. caller)
-  if isOwed then redis.call('ZADD', queue, 2, ':s' .. caller) end
+  if isOwed then redis.call('ZADD', queue, OWED_STATE, ':s' .. caller) end
   keepQueue(spanMs)
 end

@@ -3,9 +3,9 @@
 -- The record is a string:
 --   columns 1 to 16   the last fence. All holds have it; if any of them is a writer's, all have one owner
 --   column 17         q or -. q: somebody may wait
---   column 18         g, l or -. g: the queue may remember releases; l: a release below is remembered for more than an hour
+--   column 18         g or -. g: the queue may remember releases
 --   and then lines, each behind a line feed, in this order:
---   !<end>            only if all holds are leases to read: none of them ends earlier
+--   !                 only if the queue has holds, too: those of readers that came while others held. There may be thousands
 --   <kind><end> <names>
 --                     a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted; W, R or S for a
 --                     claim. The end is 13 digits; or '+' and 12 digits, which count from the time that the fence tells
@@ -18,11 +18,14 @@
 --   <names> <mode> <claim ms> <priority>
 --                     a waiter -> its place: the time queued in us, each degree of priority 10 s earlier, less 10^16. Doubles
 --                     of that size are exact, and negative: waiters come first
+--   :o<owner>         -> how many waiters the owner has
+--   :r<owner>         -> how many of the holds below the owner has
+--   :s<process>       -> 1e9 suspended: passed over until it polls; 2e9 owed: it polled since, and is granted the next time
+--                     even if it can't be reached
 --   :p<process>       -> until when the process is live, in ms. In a cluster the fraction names the server on which it
 --                     listened in this slot when that was written; without a fraction it did not
---   :s<process>       -> 1 suspended: passed over until it polls; 2 owed: it polled since, and is granted the next time
---                     even if it can't be reached
---   :o<owner>         -> how many waiters the owner has
+--   :h<names>         a reader's hold -> its end in ms and 10^13, or 2 * 10^13 for a claim; and a half if its fence rose after
+--                     it was granted
 --   :g<status><hold id>
 --                     -> until when this release is remembered, in us
 -- Names are "<process> <owner> <hold id>". Times are of this server's clock: ms with 13 digits, which survive tostring(), or
@@ -52,19 +55,21 @@
 
 -- Other bytes.
 --@define LINE_FEED 10
---@define SPACE_BYTE 32
---@define DIGIT_ONE 49
---@define MARK_BYTE 58
---@define READ_MODE 114
 --@define WRITE_MODE 119
 
 -- Scores of the queue.
 --@define PLACE_ZERO 1e16
 --@define DEGREE_US 1e7
+--@define SUSPENDED_STATE 1e9
+--@define OWED_STATE 2e9
+--@define READERS_FROM 1e13
+--@define CLAIMS_FROM 2e13
 --@define RELEASES_FROM 1e15
 
 -- Limits of one call, and of what is remembered.
 --@define SCAN_LIMIT 4096
 --@define GRANT_LIMIT 256
+--@define LIST_LIMIT 1000
+--@define PAGE_SIZE 64
 --@define RELEASES_ROOM 1500
 --@define HOUR_MS 3600000

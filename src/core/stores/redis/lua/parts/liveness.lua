@@ -16,8 +16,8 @@ end
 local function judge(name, untilMs, state)
   if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
   if name == caller then return 'live' end
-  if state == '1' or lapsed[name] then return 'passed' end
-  if state == '2' then return 'live' end
+  if tonumber(state) == SUSPENDED_STATE or lapsed[name] then return 'passed' end
+  if tonumber(state) == OWED_STATE then return 'live' end
   if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
   -- Nothing is known of a process that has yet to subscribe, or that subscribed on another server before the slot came here.
   local mark = untilMs % 1

@@ -1,29 +1,37 @@
--- How many waiters this call has looked at.
-local seen = 0
+-- What is known of processes: they are judged once a call, not once a waiter.
+local verdicts, owed = {}, {}
 
--- Returns the first waiter whose process is live. Processes are judged once a call, not once a waiter.
-local function nextLive(verdicts, owed)
-  local from, size = 0, 1
-  while seen < SCAN_LIMIT do
-    local page = redis.call('ZRANGE', queue, from, from + size - 1)
-    if #page == 0 then return nil end
-    for _, member in ipairs(page) do
-      if string.sub(member, 1, 1) == ':' then return nil end
-      local waiter = unpackWaiter(member)
-      local verdict = verdicts[waiter.process]
-      if not verdict then
-        local known = redis.call('ZMSCORE', queue, ':p' .. waiter.process, ':s' .. waiter.process)
-        verdict = judge(waiter.process, known[1], known[2])
-        verdicts[waiter.process] = verdict
-        owed[waiter.process] = known[2] == '2' and not lapsed[waiter.process]
-      end
-      if verdict == 'live' then return waiter end
-      if verdict == 'gone' then dequeue(member, waiter.owner) else from = from + 1 end
-    end
-    seen = seen + #page
-    size = 64
+local function judgeOnce(name)
+  if not verdicts[name] then
+    local known = redis.call('ZMSCORE', queue, ':p' .. name, ':s' .. name)
+    verdicts[name] = judge(name, known[1], known[2])
+    owed[name] = tonumber(known[2]) == OWED_STATE and not lapsed[name]
   end
-  return nil
+  return verdicts[name]
+end
+
+-- A page of the queue, and the place in it up to which it is done; how many waiters were read, and how many of them passed
+-- over; the members that this call has granted since.
+local page, at, seen, passed, taken = {}, 1, 0, 0, {}
+-- Whether the search ended before the queue did, after very many waiters. Then it is not known whether a live one waits.
+local isCut = false
+
+-- Returns the first waiter whose process is live, and the same again until it is taken; nil if none is found.
+local function nextLive()
+  while true do
+    if not page[at] then
+      page, at = redis.call('ZRANGE', queue, passed, passed + (seen == 0 and 0 or PAGE_SIZE - 1)), 1
+    end
+    local member = page[at]
+    if not member or string.sub(member, 1, 1) == ':' then return nil end
+    isCut = seen >= SCAN_LIMIT
+    if isCut then return nil end
+    local waiter = not taken[member] and unpackWaiter(member)
+    local verdict = waiter and judgeOnce(waiter.process)
+    if verdict == 'live' then return waiter end
+    at, seen = at + 1, seen + 1
+    if verdict == 'gone' then dequeue(member, waiter.owner) elseif waiter then passed = passed + 1 end
+  end
 end
 
 -- Returns a waiter with every other waiter of its owner: they are granted together.

@@ -9,21 +9,24 @@ local function keepQueue(ms)
   if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
 end
 
--- Removes a waiter; returns false if it was not there.
-local function dequeue(member, owner)
-  if redis.call('ZREM', queue, member) == 0 then return false end
-  if tonumber(redis.call('ZINCRBY', queue, -1, ':o' .. owner)) <= 0 then redis.call('ZREM', queue, ':o' .. owner) end
+-- Removes a member and takes it from the count of its owner; returns false if it was not there.
+local function removeCounted(member, count)
+  local known = redis.call('ZMSCORE', queue, member, count)
+  if not known[1] then return false end
+  if known[2] == '1' then
+    redis.call('ZREM', queue, member, count)
+  else
+    redis.call('ZREM', queue, member)
+    redis.call('ZINCRBY', queue, -1, count)
+  end
   return true
 end
 
--- Finds out whether anybody waits. Without a waiter, only the releases that are remembered stay in the queue.
-local function sweepQueue()
-  local first = redis.call('ZRANGE', queue, 0, 0)[1]
-  waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
-  if waiting then return end
-  if remembering then
-    redis.call('ZREMRANGEBYSCORE', queue, 0, '(' .. digits(RELEASES_FROM))
-  else
-    redis.call('DEL', queue)
-  end
+local function dequeue(member, owner)
+  return removeCounted(member, ':o' .. owner)
+end
+
+-- Suspends a process that waits. One that does not wait would never poll, and nothing would end its mark.
+local function suspend(name)
+  if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, SUSPENDED_STATE, ':s' .. name) end
 end

@@ -1,5 +1,4 @@
--- The record, without the holds that are over. There may be a thousand readers: a line is cut by its columns, and its names
--- are taken apart only when they are needed.
+-- The record, without the holds that are over.
 local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
 -- The names of the only waiter, if the record has them.
 local alone

@@ -6,7 +6,7 @@ local function remove()
       return 'released'
     end
   end
-  return nil
+  return removeReader(names, owner) and 'released' or nil
 end
 
 -- Removes the waiter of the caller. Returns what a release of a hold id without a hold is.
@@ -15,6 +15,6 @@ local function cancel()
     sweepQueue()
     return 'cancelled'
   end
-  local wasHeld = text and string.find(text .. '\n', ' ' .. names .. '\n', LINES_COLUMN, true)
+  local wasHeld = ended[names] or text and string.find(text .. '\n', ' ' .. names .. '\n', LINES_COLUMN, true)
   return wasHeld and 'expired' or 'absent'
 end
