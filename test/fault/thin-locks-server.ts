@@ -1,0 +1,221 @@
+// The server's side of the model of thin locks. A thin lock is a lock without a script: a Redis stream whose first entry is
+// the hold. A client adds an entry and reads the first one, and deletes its entry at the end. If anything else is found, it
+// calls a script, which turns the stream into a record with a queue. A record that is left free becomes a stream again.
+
+/** An id of a stream entry: the server's time in ticks, and a number among the entries of that tick. */
+export type Id = readonly [tick: number, sequence: number];
+
+interface Entry {
+  readonly id: Id;
+  readonly who: number;
+}
+
+/** A key that nobody waits for. Its first entry whose lease lasts is the hold. */
+interface Stream {
+  readonly kind: 'stream';
+  readonly entries: readonly Entry[];
+  readonly lastId: Id;
+  /** When the server removes the key; undefined: never. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** A lock as the scripts keep it. */
+export interface LockRecord {
+  readonly kind: 'record';
+  readonly holder?: { readonly who: number; readonly fence: number; readonly endsAt: number } | undefined;
+  readonly queue: readonly number[];
+  readonly lastFence: number;
+  /** Whose acquires that arrive from now on are refused. */
+  readonly tombstones: readonly number[];
+  readonly expiresAt: number;
+}
+
+/** What the lock's key has; undefined if there is none. */
+export type Key = Stream | LockRecord | undefined;
+
+/** A command or a script. A process sends the commands of one call together; the server runs them one by one. */
+export type Command =
+  | { readonly name: 'XADD' | 'EXPIRE' | 'FIRST'; readonly who: number }
+  | { readonly name: 'XDEL'; readonly who: number; readonly id: Id }
+  | { readonly name: 'acquire'; readonly who: number; readonly leaseTicks: number }
+  | { readonly name: 'renew'; readonly who: number; readonly leaseTicks: number }
+  | { readonly name: 'release'; readonly who: number; readonly tombstone: boolean };
+
+export type Reply =
+  | { readonly is: 'granted'; readonly fence: number; readonly leftTicks: number }
+  | { readonly is: 'first'; readonly who: number; readonly id: Id }
+  | { readonly is: 'queued' | 'cancelled' | 'lost' | 'deleted' | 'done' | 'other' };
+
+/** How many fences there are for each tick: the real protocol has 1,000 for each millisecond. */
+export const fencesPerTick = 2;
+/** How long the lease of a thin hold lasts. */
+export const leaseTicks = 2;
+/** For how long a key that is thin lives on. */
+export const thinTicks = 3;
+
+/** The decisions of the protocol. A test of the model replaces one of them by a wrong one. */
+export interface Protocol {
+  /** Which entry of a stream is the hold, when a script turns the stream into a record. */
+  holderOf(entries: readonly Entry[]): Entry | undefined;
+  /** When the server removes a key after an EXPIRE, which stands for two commands, with NX and with GT. */
+  expiry(old: number | undefined, wanted: number): number | undefined;
+  /** What the key has after a release: the record, or a stream again. */
+  thinAgain(record: LockRecord, now: number): Key | 'record';
+  /** Whether a release is remembered that an acquire may follow. */
+  remembers: boolean;
+  /** What the last command of a thin acquire returns. */
+  first(stream: Stream, who: number): Reply;
+  /** Whether that reply says that the caller holds. */
+  isHeld(reply: Reply, who: number): boolean;
+  /** Whether a hold whose acquire was answered at once may be released by XDEL. */
+  mayDelete(wasResent: boolean, wasRenewed: boolean): boolean;
+  /** What an XDEL that deleted nothing means. */
+  onNotDeleted: 'gone' | 'ask script';
+}
+
+export const realProtocol: Protocol = {
+  holderOf: (entries) => entries[0],
+  expiry: (old, wanted) => Math.max(old ?? 0, wanted),
+  thinAgain: ({ holder, queue, tombstones, lastFence }, now) => {
+    if (holder !== undefined || queue.length > 0 || tombstones.length > 0) return 'record';
+    const lastId: Id = [Math.floor(lastFence / fencesPerTick), lastFence % fencesPerTick];
+    return { kind: 'stream', entries: [], lastId, expiresAt: Math.max(now, lastId[0]) + thinTicks };
+  },
+  remembers: true,
+  first: ({ entries: [first] }) => (first === undefined ? { is: 'other' } : { is: 'first', ...first }),
+  isHeld: (reply, who) => reply.is === 'first' && reply.who === who && reply.id[1] < fencesPerTick,
+  mayDelete: (wasResent, wasRenewed) => !wasResent && !wasRenewed,
+  onNotDeleted: 'ask script',
+};
+
+export function fenceOf([tick, sequence]: Id): number {
+  return tick * fencesPerTick + sequence;
+}
+
+/** Runs a command at a time of the server's clock. */
+export function run(key: Key, command: Command, now: number, protocol: Protocol): [Key, Reply] {
+  switch (command.name) {
+    case 'XADD':
+      return add(key, command.who, now);
+    case 'EXPIRE':
+      if (key === undefined) return [key, { is: 'other' }];
+      return [{ ...key, expiresAt: protocol.expiry(key.expiresAt, now + thinTicks) } as Key, { is: 'done' }];
+    case 'FIRST':
+      return [key, key?.kind === 'stream' ? protocol.first(key, command.who) : { is: 'other' }];
+    case 'XDEL':
+      return remove(key, command.id);
+    default:
+      return runScript(inflated(key, now, protocol), command, now, protocol);
+  }
+}
+
+/** Who holds the lock, as far as the server knows. */
+export function holderOf(key: Key, now: number): number | undefined {
+  return key === undefined ? undefined : inflated(key, now, realProtocol).holder?.who;
+}
+
+function add(key: Key, who: number, now: number): [Key, Reply] {
+  if (key?.kind === 'record') return [key, { is: 'other' }];
+  const [tick, sequence] = key?.lastId ?? [-1, 0];
+  const id: Id = now > tick ? [now, 0] : [tick, sequence + 1];
+  const entries = [...(key?.entries ?? []), { id, who }];
+  return [{ kind: 'stream', entries, lastId: id, expiresAt: key?.expiresAt }, { is: 'done' }];
+}
+
+function remove(key: Key, { 0: tick, 1: sequence }: Id): [Key, Reply] {
+  if (key?.kind !== 'stream') return [key, { is: 'other' }];
+  const entries = key.entries.filter(({ id }) => id[0] !== tick || id[1] !== sequence);
+  return [{ ...key, entries }, { is: entries.length < key.entries.length ? 'deleted' : 'other' }];
+}
+
+/** What every script does first: it makes a record of a stream, and forgets a hold whose lease is over. */
+function inflated(key: Key, now: number, protocol: Protocol): LockRecord {
+  if (key === undefined) {
+    return { kind: 'record', queue: [], lastFence: 0, tombstones: [], expiresAt: 0 };
+  }
+  if (key.kind === 'record') {
+    return key.holder !== undefined && key.holder.endsAt <= now ? { ...key, holder: undefined } : key;
+  }
+  // The clock may have been set back since.
+  const endOf = ({ id }: Entry): number => Math.min(id[0], now) + leaseTicks;
+  const first = protocol.holderOf(key.entries.filter((entry) => endOf(entry) > now));
+  const holder = first && { who: first.who, fence: fenceOf(first.id), endsAt: endOf(first) };
+  return {
+    kind: 'record',
+    holder,
+    queue: [],
+    lastFence: fenceOf(first?.id ?? key.lastId),
+    tombstones: [],
+    expiresAt: 0,
+  };
+}
+
+type ScriptCall = Extract<Command, { readonly name: 'acquire' | 'renew' | 'release' }>;
+type LeaseCall = Extract<Command, { readonly leaseTicks: number }>;
+
+function runScript(record: LockRecord, command: ScriptCall, now: number, protocol: Protocol): [Key, Reply] {
+  if (command.name === 'acquire') return acquire(record, command, now);
+  const isHolder = record.holder?.who === command.who;
+  if (command.name === 'renew') {
+    if (record.holder === undefined || !isHolder) return [stored(record, now), { is: 'lost' }];
+    return grant(record, command, record.holder.fence, now);
+  }
+  const { who, tombstone } = command;
+  const [first] = record.queue.filter((waiter) => waiter !== who);
+  let after: LockRecord = {
+    ...record,
+    holder: isHolder ? undefined : record.holder,
+    queue: record.queue.filter((waiter) => waiter !== who),
+    tombstones: tombstone && protocol.remembers ? [...new Set([...record.tombstones, who])] : record.tombstones,
+  };
+  if (after.holder === undefined && first !== undefined)
+    after = granted(after, first, leaseTicks, nextFence(after, now), now);
+  const thin = protocol.thinAgain(after, now);
+  return [thin === 'record' ? stored(after, now) : thin, { is: 'done' }];
+}
+
+function acquire(record: LockRecord, call: LeaseCall, now: number): [Key, Reply] {
+  const { who } = call;
+  const { holder, queue, tombstones } = record;
+  if (tombstones.includes(who)) return [stored(record, now), { is: 'cancelled' }];
+  if (holder?.who === who) return [stored(record, now), { is: 'granted', ...termsOf(holder, now) }];
+  const next = queue[0] ?? who;
+  if (holder !== undefined || next !== who) {
+    const waiting = { ...record, queue: queue.includes(who) ? queue : [...queue, who] };
+    const after = holder === undefined ? granted(waiting, next, leaseTicks, nextFence(record, now), now) : waiting;
+    return [stored(after, now), { is: 'queued' }];
+  }
+  return grant(record, call, nextFence(record, now), now);
+}
+
+function grant(record: LockRecord, { who, leaseTicks }: LeaseCall, fence: number, now: number): [Key, Reply] {
+  const after = granted(record, who, leaseTicks, fence, now);
+  return [stored(after, now), { is: 'granted', ...termsOf(after.holder as Holder, now) }];
+}
+
+type Holder = NonNullable<LockRecord['holder']>;
+
+function granted(record: LockRecord, who: number, ticks: number, fence: number, now: number): LockRecord {
+  const endsAt = Math.max(record.holder?.endsAt ?? 0, now + ticks);
+  return {
+    ...record,
+    holder: { who, fence, endsAt },
+    queue: record.queue.filter((one) => one !== who),
+    lastFence: fence,
+  };
+}
+
+function termsOf({ fence, endsAt }: Holder, now: number): { fence: number; leftTicks: number } {
+  return { fence, leftTicks: endsAt - now };
+}
+
+function nextFence({ lastFence }: LockRecord, now: number): number {
+  return Math.max(lastFence + 1, now * fencesPerTick);
+}
+
+/** The last fence outlives the hold. */
+function stored(record: LockRecord, now: number): LockRecord {
+  const lastTick = Math.ceil(record.lastFence / fencesPerTick);
+  const expiresAt = Math.max(record.expiresAt, Math.max(now, lastTick, record.holder?.endsAt ?? 0) + 1);
+  return { ...record, expiresAt };
+}
