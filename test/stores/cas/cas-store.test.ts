@@ -100,7 +100,7 @@ describe('CasStore', () => {
       expect(error).toBeInstanceOf(LockStoreError);
       expect(error).toMatchObject({
         outcome: 'not-applied',
-        cause: { message: expect.stringMatching(/^Others .* [4-9] tries/) },
+        cause: { message: expect.stringMatching(/^Expected one of [4-9] attempts in \d+ ms to succeed/) },
       });
       adapter.before = () => {};
       expect((await stage.inspect()).holds).toEqual([]);

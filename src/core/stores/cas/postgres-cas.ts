@@ -2,12 +2,12 @@ import { LockStoreError } from '../../model/errors.ts';
 import { checkOptions, objectWith, text } from '../../model/validate.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
-/** What is used of a `Pool` of the `pg` package. */
+/** The part of a `Pool` of the `pg` package that is used. */
 export interface PostgresPool {
   query(text: string, values: unknown[]): Promise<PostgresResult>;
 }
 
-/** What is used of an answer. */
+/** The part of a query result that is used. */
 export interface PostgresResult {
   readonly rows: readonly unknown[];
   readonly rowCount: number | null;
@@ -15,15 +15,15 @@ export interface PostgresResult {
 
 /** Which database keeps the records, in which table. */
 export interface PostgresCasOptions {
-  /** The application's, of the primary; it is neither changed nor closed. */
+  /** The application's pool, connected to the primary. It is neither changed nor closed. */
   readonly pool: PostgresPool;
-  /** As in `postgresCasTable`. Default `reenlock_locks`. */
+  /** The name of the table, as given to `postgresCasTable`. Default `reenlock_locks`. */
   readonly table?: string | undefined;
 }
 
 const defaultTable = 'reenlock_locks';
 
-/** The SQL that makes the table; it may be run again. The name is in lower case, and may have a schema before it. */
+/** Returns the SQL that creates the table. It may run again. The name is in lower case, and may begin with a schema. */
 export function postgresCasTable(table: string = defaultTable): string {
   checkOptions({ table }, tableRules, 'postgresCasTable');
   const index = `${table.replace('.', '_')}_expires_at`;
@@ -37,8 +37,8 @@ CREATE INDEX IF NOT EXISTS ${index} ON ${table} (expires_at);
 }
 
 /**
- * A table of a PostgreSQL database, 12 or newer. Every operation is one statement; one that adds a row removes two that
- * have expired, so that the table needs no other cleaning. Throws `LockConfigError` for bad options.
+ * Keeps the records in a table of PostgreSQL, 12 or newer. Each operation is one statement. A statement that adds a row also
+ * removes up to two expired rows, so the table needs no other cleaning. Throws `LockConfigError` for bad options.
  */
 export class PostgresCas implements CasAdapter {
   readonly #pool: PostgresPool;
@@ -103,13 +103,13 @@ INSERT INTO ${table} (key, value, expires_at) VALUES ($1, $2, ${until('$3')}) ON
   };
 }
 
-/** Where transactions are stricter than by default, a row that was changed meanwhile is an error: 40001, 40P01. */
+/** With an isolation level stricter than the default, these errors say that another transaction has changed the row. */
 const conflicts = new Set(['40001', '40P01']);
 
-/** The server went down, or says itself that it does not know. */
+/** The server went down, or does not know whether the statement was applied. */
 const unclear = /^(08|57P0|58|XX|40003)/;
 
-/** An error of the server has its SQLSTATE; one of the connection has none, but may be an `EPIPE`. */
+/** Errors of the server have a SQLSTATE. Errors of the connection have none; their code may be `EPIPE`, for example. */
 function stateOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined;

@@ -5,46 +5,46 @@ import type { CasReading } from './adapter.ts';
 
 type Tombstone = readonly [holdId: string, status: ReleaseReply['status'], untilMs: number];
 
-/** A request under its lock's own key needs no `id`. */
-type Kept<T extends { readonly request: HoldRequest }> = Omit<T, 'request'> & { request: Omit<HoldRequest, 'id'> };
+/** A request as the record keeps it: the record's key has the `id`. */
+type Stored<T extends { readonly request: HoldRequest }> = Omit<T, 'request'> & { request: Omit<HoldRequest, 'id'> };
 
 /** The text under one key, parsed. */
 interface Content {
-  /** How often it was written: no two texts of one record are the same. */
+  /** Counts the writes, so that no two texts of one record are the same. */
   readonly version: number;
-  /** When nothing of it counts any more, on the server's clock. */
+  /** When all of it has expired, on the server's clock. */
   readonly untilMs: number;
   readonly lastFence: number;
-  readonly holds: readonly Kept<LockImage['holds'][number]>[];
-  readonly queue: readonly Kept<LockImage['queue'][number]>[];
+  readonly holds: readonly Stored<LockImage['holds'][number]>[];
+  readonly queue: readonly Stored<LockImage['queue'][number]>[];
   readonly processes: LockImage['processes'];
   readonly gone: readonly Tombstone[];
 }
 
-/** A record outlives all that is in it by an hour: the next fence is beyond the last one, also where the clock was set back. */
-const keptMs = 3_600_000;
+/** A record is kept for an hour after all of it has expired, so that fences rise even if the clock is set back. */
+const retentionMs = 3_600_000;
 
-/** The newest releases that a record remembers: it is read and written whole. */
-const mostTombstones = 128;
+/** How many releases a record remembers, the newest ones. The record is read and written as a whole. */
+const maxTombstones = 128;
 
-/** One lock as it was read: operations change it here, and `next` is what to write in the place of what was read. */
+/** One lock as it was read. Operations change it here; `next` is the text to write in place of the one that was read. */
 export class CasRecord {
   readonly lock: MemoryLock;
   readonly nowMs: number;
-  /** What is to be told once it was written. */
+  /** The messages to send once the record is written. */
   readonly messages: { readonly process: string; readonly message: StoreMessage }[] = [];
   readonly #nowUs: number;
   readonly #version: number;
   readonly #gone: Map<string, Tombstone>;
-  /** All but the head, as it was read. */
+  /** The text that was read, without its head. */
   readonly #before: string | undefined;
   #lastFence: number;
 
-  /** Throws where the text is not a lock's, or the time is none: by that, every lease would be over. */
+  /** Throws if the text is not the record of a lock, or if the time is no number: then every lease would seem over. */
   constructor(id: string, { value, nowUs }: CasReading) {
     this.#nowUs = nowUs;
     this.nowMs = Math.floor(nowUs / 1000);
-    if (!Number.isFinite(this.nowMs)) throw new Error('Not a time of the server');
+    if (!Number.isFinite(this.nowMs)) throw new Error('Expected the time of the server, got no number');
     const content = value === undefined ? undefined : parse(value);
     const isOver = content === undefined || content.untilMs <= this.nowMs;
     const { lastFence, holds, queue, processes, gone } = isOver ? nothing : content;
@@ -61,29 +61,29 @@ export class CasRecord {
     this.#before = value?.replace(head, '');
   }
 
-  /** Whether it must be written: an operation changed something, or something is over and can be forgotten. */
+  /** Whether it must be written: an operation has changed it, or a part of it has expired. */
   get isChanged(): boolean {
     return this.#before !== this.#body();
   }
 
-  /** Whether nothing is in it that must be remembered. */
+  /** Whether it contains nothing that must be remembered. */
   get isEmpty(): boolean {
     return this.lock.isUnused && this.#lastFence === 0 && this.#gone.size === 0;
   }
 
-  /** What to write, and how long it must be kept. */
+  /** The text to write, and how long the server must keep it. */
   get next(): { readonly text: string; readonly ttlMs: number } {
     const { holds, processes } = this.lock.image;
     let lastMs = Math.max(this.nowMs, Math.ceil(this.#lastFence / 1000));
     for (const { endMs } of holds) lastMs = Math.max(lastMs, endMs);
     for (const [, { liveUntilMs }] of processes) lastMs = Math.max(lastMs, liveUntilMs);
     for (const [, , untilMs] of this.#gone.values()) lastMs = Math.max(lastMs, untilMs);
-    const untilMs = lastMs + keptMs;
+    const untilMs = lastMs + retentionMs;
     const text = `{"version":${this.#version + 1},"untilMs":${untilMs},${this.#body()}`;
     return { text, ttlMs: untilMs - this.nowMs };
   }
 
-  /** What an operation of one process needs. No server of this kind can tell who listens: nobody is unreachable. */
+  /** What an operation needs. The server can't tell which processes listen, so each counts as reachable. */
   host(caller: string | undefined): LockHost {
     return {
       nowMs: this.nowMs,
@@ -97,12 +97,12 @@ export class CasRecord {
       buried: (holdId) => this.#gone.get(holdId)?.[1],
       bury: ({ holdId }, status, tombstoneMs) => {
         this.#gone.set(holdId, [holdId, status, this.nowMs + tombstoneMs]);
-        if (this.#gone.size > mostTombstones) this.#gone.delete(this.#gone.keys().next().value as string);
+        if (this.#gone.size > maxTombstones) this.#gone.delete(this.#gone.keys().next().value as string);
       },
     };
   }
 
-  /** All but the head, as it is now. */
+  /** The present text, without its head. */
   #body(): string {
     const { holds, queue, processes } = this.lock.image;
     const gone = [...this.#gone.values()];
@@ -111,7 +111,7 @@ export class CasRecord {
   }
 }
 
-/** What changes with every write. */
+/** The part that changes with every write. */
 const head = /^\{"version":\d+,"untilMs":\d+,/;
 
 const nothing: Omit<Content, 'version' | 'untilMs'> = { lastFence: 0, holds: [], queue: [], processes: [], gone: [] };
@@ -120,11 +120,12 @@ function parse(text: string): Content {
   const content = JSON.parse(text) as Partial<Content> | null;
   const lists = [content?.holds, content?.queue, content?.processes, content?.gone];
   const numbers = [content?.version, content?.untilMs, content?.lastFence];
-  if (!numbers.every(Number.isFinite) || !lists.every(Array.isArray)) throw new Error('Not the record of a lock');
+  if (!numbers.every(Number.isFinite) || !lists.every(Array.isArray))
+    throw new Error('Expected the record of a lock, got something else under its key');
   return content as Content;
 }
 
-function withoutId<T extends { readonly request: HoldRequest }>(part: T): Kept<T> {
+function withoutId<T extends { readonly request: HoldRequest }>(part: T): Stored<T> {
   const { id: _, ...request } = part.request;
   return { ...part, request };
 }
