@@ -189,7 +189,9 @@ describe('The channel of PostgresStore', () => {
     await clock.advance(5_000);
     proxy.heal();
     await clock.advance(2_000);
-    expect(await stream.next('fault')).toMatchObject({ error: { message: 'No answer within 2000 ms' } });
+    expect(await stream.next('fault')).toMatchObject({
+      error: { message: 'Expected a reply within 2000 ms, got none' },
+    });
     await clock.advance(50);
     await stream.next('resubscribed');
     await notify(process, 'lost hold-1');
@@ -271,7 +273,7 @@ describe('The channel of PostgresStore', () => {
     const outcome = store.subscribe(name(), () => {});
     await expect(outcome).rejects.toMatchObject({
       code: 'ERR_LOCK_STORE',
-      cause: { message: expect.stringContaining('do both lead to the same database?') },
+      cause: { message: expect.stringContaining('connect both to the same database') },
     });
     await until(async () => (await stage.pool.query(`DROP DATABASE elsewhere`).catch(() => false)) !== false);
   });

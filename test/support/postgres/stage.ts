@@ -60,18 +60,18 @@ export class PostgresStage extends StoreStage {
   /** The connections that stand for processes. */
   async listeners(): Promise<readonly { readonly user: string; readonly application: string }[]> {
     const { rows } = await this.pool.query(
-      `SELECT usename AS user, application_name AS application FROM pg_stat_activity WHERE pid IN (${vouching})`,
+      `SELECT usename AS user, application_name AS application FROM pg_stat_activity WHERE pid IN (${reachableSessions})`,
     );
     return rows;
   }
 
   /** Ends them, as an administrator does. */
   async endListeners(): Promise<void> {
-    await this.pool.query(`SELECT pg_terminate_backend(pid) FROM (${vouching}) AS listening`);
+    await this.pool.query(`SELECT pg_terminate_backend(pid) FROM (${reachableSessions}) AS listening`);
   }
 }
 
-const vouching = `SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted`;
+const reachableSessions = `SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted`;
 
 /** Call it in a `describe`. */
 export function usePostgres(): PostgresStage {

@@ -6,39 +6,40 @@ import { ListenSession, type PostgresListener } from './listen-session.ts';
 import { inTime } from './pool.ts';
 import { readMessage } from './replies.ts';
 
-/** Before the name of a process; the same in sql/queue.ts. */
+/** The channel of a process is this and its name; sql/queue.ts has the same prefix. */
 const prefix = 'reenlock:';
-/** PostgreSQL knows no longer names of channels. */
+/** The longest name of a channel in PostgreSQL. */
 const maxChannelBytes = 63;
 const lastRetryMs = 2_000;
-/** After so long a message that was sent through a pooler counts as lost. */
-const maxProofMs = 1_000;
+/** A probe that has not arrived after this time counts as lost if there is a pooler. */
+const maxProbeMs = 1_000;
 
-const deafWarning = {
+const pollingWarning = {
   kind: 'warning',
   code: 'LOCK_POSTGRES_POLLING',
   message:
-    "The lock store can't LISTEN over this connection, since a pooler such as PgBouncer lends its connections for one transaction: waiters poll every `pollMs`. Give the store a `listen` that leads to the server itself, or `listen: false` and a shorter `pollMs`",
+    "The lock store can't LISTEN over this connection, because a pooler such as PgBouncer lends a server connection for one transaction only: waiters poll every `pollMs`. Give the store a `listen` that connects to the server itself, or `listen: false` and a shorter `pollMs`",
 } as const satisfies StoreMessage;
 
-/** What the channel needs of its store. */
+/** What the channel needs from its store. */
 export interface ChannelHost {
-  /** Makes a client for a session, not connected yet; absent where there is to be none. */
+  /** Creates a client that is not connected yet. Undefined with `listen: false`. */
   readonly connect: (() => PostgresListener) | undefined;
-  /** Sends a message to a channel, over the pool. */
+  /** Sends a message to a channel through the pool. */
   notify(channel: string, text: string): Promise<unknown>;
 }
 
 interface Connection {
   readonly session: ListenSession;
-  /** Resolves when it is in force. */
+  /** Resolves when messages arrive on it, or when it is certain that none can. */
   readonly ready: Promise<void>;
 }
 
 /**
- * The messages of a PostgreSQL store, on one connection of its own: it is opened with the first subscription, and closed with
- * the end of the last one. Meanwhile it is opened again for ever. Before it counts, a message is sent to it over the pool.
- * If that is lost since a pooler is in between, the connection is closed, and the processes live by polling.
+ * Receives the messages of a PostgreSQL store, on a connection of its own. The connection is opened for the first
+ * subscription and closed after the last one. If it is lost in between, it is opened again, however often that takes. A new
+ * connection is tested with a probe, a message that is sent through the pool. If a pooler loses the probe, the connection
+ * is closed, and the waiters of this store only poll.
  */
 export class PostgresChannel {
   readonly #host: ChannelHost;
@@ -47,26 +48,26 @@ export class PostgresChannel {
   readonly #freedChannel: string;
   /** By channel. */
   readonly #listeners = new Map<string, StoreListener>();
-  /** The channels of those that are told of free keys. */
+  /** The channels of the processes that want to hear of each free key. */
   readonly #freedListeners = new Set<string>();
   #connection: Connection | undefined;
-  /** Started when the connection is lost, cleared with the last subscription. */
+  /** Opens the connection again. Started when it is lost, cleared after the last subscription. */
   #retry: Timer | undefined;
   #attempts = 0;
-  #onProof: ((text: string) => void) | undefined;
-  #isDeaf: boolean;
+  #onProbe: ((text: string) => void) | undefined;
+  #isPollingOnly: boolean;
 
   constructor(host: ChannelHost, schema: string, timeoutMs: number, clock: Clock) {
     this.#host = host;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#freedChannel = `${prefix}freed:${schema}`;
-    this.#isDeaf = host.connect === undefined;
+    this.#isPollingOnly = host.connect === undefined;
   }
 
-  /** Whether no message of another process can come. */
-  get isDeaf(): boolean {
-    return this.#isDeaf;
+  /** Whether messages of other processes can't arrive. */
+  get isPollingOnly(): boolean {
+    return this.#isPollingOnly;
   }
 
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
@@ -77,18 +78,18 @@ export class PostgresChannel {
     }
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.add(channel);
-    const wasDeaf = this.#isDeaf;
+    const wasPollingOnly = this.#isPollingOnly;
     try {
       await this.#listen(channel);
     } catch (error) {
       await this.#unsubscribe(channel);
       throw storeError('subscribe', error, false);
     }
-    if (wasDeaf && this.#host.connect !== undefined) listener(deafWarning);
+    if (wasPollingOnly && this.#host.connect !== undefined) listener(pollingWarning);
     return () => this.#unsubscribe(channel);
   }
 
-  /** Gives a message to those processes of this store that it is for, where they can't hear it from the server. */
+  /** Delivers a message to the processes of this store when the server can't. */
   deliver(process: string, text: string): void {
     asMicrotask(() => this.#dispatch(process === '' ? this.#freedChannel : prefix + process, text));
   }
@@ -98,11 +99,11 @@ export class PostgresChannel {
     this.#connection ??= this.#open(this.#host.connect);
     const { session, ready } = this.#connection;
     await ready;
-    if (this.#isDeaf) return;
+    if (this.#isPollingOnly) return;
     const listening = async (): Promise<void> => {
       await session.listen(channel);
       if (this.#freedListeners.has(channel)) await session.listen(this.#freedChannel);
-      await session.vouch(channel);
+      await session.markReachable(channel);
     };
     await inTime(this.#clock, this.#timeoutMs, listening());
   }
@@ -114,18 +115,18 @@ export class PostgresChannel {
     if (this.#listeners.size === 0) {
       this.#retry?.cancel();
       this.#connection = undefined;
-      this.#isDeaf = this.#host.connect === undefined;
+      this.#isPollingOnly = this.#host.connect === undefined;
       await connection?.session.close();
       return;
     }
-    if (connection === undefined || this.#isDeaf) return;
+    if (connection === undefined || this.#isPollingOnly) return;
     const ending = async (): Promise<void> => {
       await connection.ready;
-      await connection.session.unvouch(channel);
+      await connection.session.unmarkReachable(channel);
       await connection.session.unlisten(channel);
       if (isLastFreed) await connection.session.unlisten(this.#freedChannel);
     };
-    // A connection that is lost meanwhile listens to nothing.
+    // If the connection is lost meanwhile, it no longer listens.
     await inTime(this.#clock, this.#timeoutMs, ending()).catch(() => {});
   }
 
@@ -145,44 +146,44 @@ export class PostgresChannel {
     const channels = [...this.#listeners.keys()];
     for (const channel of channels) await session.listen(channel);
     if (this.#freedListeners.size > 0) await session.listen(this.#freedChannel);
-    if (!(await this.#isHeard(session, channels[0] ?? this.#freedChannel))) {
+    if (!(await this.#hasProbeArrived(session, channels[0] ?? this.#freedChannel))) {
       await session.close();
-      this.#isDeaf = true;
-      this.#tellAll(deafWarning);
+      this.#isPollingOnly = true;
+      this.#tellAll(pollingWarning);
       return;
     }
     await session.watch();
-    for (const channel of channels) await session.vouch(channel);
+    for (const channel of channels) await session.markReachable(channel);
     this.#attempts = 0;
     this.#tellAll({ kind: 'resubscribed' });
   }
 
-  /** Whether what is sent over the pool comes to the session. */
-  async #isHeard(session: ListenSession, channel: string): Promise<boolean> {
-    const proof = `proof ${this.#clock.randomId()}`;
-    const heard = new Promise<void>((resolve) => {
-      this.#onProof = (text) => {
-        if (text === proof) resolve();
+  /** Whether a message that is sent through the pool arrives in the session. */
+  async #hasProbeArrived(session: ListenSession, channel: string): Promise<boolean> {
+    const probe = `probe ${this.#clock.randomId()}`;
+    const arrived = new Promise<void>((resolve) => {
+      this.#onProbe = (text) => {
+        if (text === probe) resolve();
       };
     });
-    await this.#host.notify(channel, proof);
+    await this.#host.notify(channel, probe);
     try {
-      await inTime(this.#clock, Math.min(maxProofMs, this.#timeoutMs), heard);
+      await inTime(this.#clock, Math.min(maxProbeMs, this.#timeoutMs), arrived);
       return true;
     } catch {
       if (await session.isPooled()) return false;
     }
-    // It is late, or never comes.
-    await inTime(this.#clock, this.#timeoutMs, heard).catch(() => {
+    // Without a pooler it may only be late.
+    await inTime(this.#clock, this.#timeoutMs, arrived).catch(() => {
       throw new Error(
-        'Expected a message from the pool at the connection that listens, and none came: do both lead to the same database?',
+        'Expected a message that was sent through the pool to arrive on the connection that listens, got none: connect both to the same database',
       );
     });
     return true;
   }
 
   #dispatch(channel: string, text: string): void {
-    this.#onProof?.(text);
+    this.#onProbe?.(text);
     const message = readMessage(text);
     if (message === undefined) return;
     if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);

@@ -3,7 +3,7 @@ import { type Reply, readWait } from './replies.ts';
 import { format } from './sql/schema.ts';
 import type { PostgresStatements } from './statements.ts';
 
-/** Who waits for what, in a table. An edge is kept as text: what it says of a key may be nothing that JSON can hold there. */
+/** Keeps which owner waits for which lock, in a table. An edge is stored as text: its key may contain what `jsonb` refuses. */
 export class PostgresEdges implements EdgeStore {
   readonly #statements: PostgresStatements;
   readonly #schema: string;

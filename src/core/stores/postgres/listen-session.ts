@@ -1,29 +1,29 @@
 import { type Clock, outsideRequests, type Timer } from '../../base/clock.ts';
 import { inTime, type PostgresClient, type PostgresResult } from './pool.ts';
 
-/** What is used of a `Client` of the `pg` package. */
+/** The part of a `Client` of the `pg` package that is used. */
 export interface PostgresListener extends PostgresClient {
   connect(): Promise<unknown>;
   end(): Promise<void>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'end', listener: () => void): unknown;
   on(event: 'notification', listener: (message: { channel: string; payload?: string | undefined }) => void): unknown;
-  /** The number of the server's process, as the other side told it. */
+  /** The process id of the server's side, as it was reported when the client connected. */
   readonly processID?: number | null;
 }
 
-/** Who is told what comes of a session. */
+/** Receives the events of a session. */
 export interface SessionListener {
   onMessage(channel: string, text: string): void;
-  /** Once, when it ended and nobody had asked for that. */
+  /** Called once, if the session ended without `close` or `destroy`. */
   onEnd(error: Error): void;
 }
 
 const pingEveryMs = 5_000;
 const pingDeadlineMs = 2_000;
 /**
- * In half a minute the server gives up a session whose machine is gone: its own default is two hours. And it never ends one
- * for being idle, if it is of a version that could.
+ * Half a minute after a client machine has died, the server ends its session; by default that takes two hours. The server
+ * must not end a session because it is idle. Older versions lack that setting, and never do.
  */
 const settings = [
   ['tcp_keepalives_idle', '10'],
@@ -33,18 +33,18 @@ const settings = [
 ];
 
 /**
- * One connection that listens. It is pinged, so that one that is half-open is noticed. While it listens to the channel of a
- * process, it has an advisory lock of that name: by that the functions know that the process can be reached.
+ * One connection that listens. It sends pings, so that a half-open connection is noticed. While it listens to the channel of
+ * a process, it has an advisory lock of that name, which shows the SQL functions that the process can be reached.
  */
 export class ListenSession {
   readonly #create: () => PostgresListener;
   readonly #clock: Clock;
   readonly #listener: SessionListener;
-  readonly #vouched = new Set<string>();
+  readonly #reachable = new Set<string>();
   #client: PostgresListener | undefined;
   /** Started by `watch`, cleared when the session is over. */
   #pingTimer: Timer | undefined;
-  #lastAnswer: Promise<unknown> = Promise.resolve();
+  #lastReply: Promise<unknown> = Promise.resolve();
   #state: 'opening' | 'open' | 'over' = 'opening';
 
   constructor(create: () => PostgresListener, clock: Clock, listener: SessionListener) {
@@ -75,19 +75,19 @@ export class ListenSession {
     await this.#query(`UNLISTEN ${quoted(channel)}`);
   }
 
-  /** From now on the functions know that the channel is listened to. */
-  async vouch(channel: string): Promise<void> {
-    if (this.#vouched.has(channel)) return;
-    this.#vouched.add(channel);
+  /** Shows the SQL functions that this session listens to the channel. */
+  async markReachable(channel: string): Promise<void> {
+    if (this.#reachable.has(channel)) return;
+    this.#reachable.add(channel);
     await this.#query('SELECT pg_advisory_lock_shared(hashtextextended($1, 0))', [channel]);
   }
 
-  async unvouch(channel: string): Promise<void> {
-    if (!this.#vouched.delete(channel)) return;
+  async unmarkReachable(channel: string): Promise<void> {
+    if (!this.#reachable.delete(channel)) return;
     await this.#query('SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))', [channel]);
   }
 
-  /** From now on the connection is watched, from both ends. */
+  /** Makes both ends notice a broken connection. */
   async watch(): Promise<void> {
     const values = settings.map(([name, value]) => `('${name}', '${value}')`).join(', ');
     await this.#query(
@@ -96,13 +96,13 @@ export class ListenSession {
     this.#pingLater();
   }
 
-  /** Whether a pooler stands in between: it gives its clients numbers of its own. */
+  /** Whether there is a pooler in between: it reports process ids of its own to its clients. */
   async isPooled(): Promise<boolean> {
     const { rows } = await this.#query('SELECT pg_backend_pid() AS pid');
     return (rows[0] as { pid: number }).pid !== this.#client?.processID;
   }
 
-  /** Ends the connection; a half-open one is not waited for. */
+  /** Ends the connection. Does not wait for a half-open one. */
   async close(): Promise<void> {
     const wasOpen = this.#state === 'open';
     if (!wasOpen || this.#client === undefined) return this.destroy();
@@ -116,15 +116,16 @@ export class ListenSession {
     if (this.#client !== undefined) destroy(this.#client);
   }
 
-  /** One after the other: a client does not take the next before it has the answer. */
+  /** Sends one query after the other, as a client expects. */
   #query(text: string, values?: unknown[]): Promise<PostgresResult> {
     const send = async (): Promise<PostgresResult> => {
-      if (this.#client === undefined || this.#state === 'over') throw new Error('The connection was closed');
+      if (this.#client === undefined || this.#state === 'over')
+        throw new Error('Expected an open connection, got one that was closed');
       return this.#client.query(text, values);
     };
-    const answer = this.#lastAnswer.then(send, send);
-    this.#lastAnswer = answer;
-    return answer;
+    const reply = this.#lastReply.then(send, send);
+    this.#lastReply = reply;
+    return reply;
   }
 
   #over(): void {
@@ -152,14 +153,14 @@ export class ListenSession {
   }
 }
 
-/** A name as SQL takes it. */
+/** A name as an SQL identifier. */
 function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A client that is told to end says so to the server first, which a broken connection does not carry. */
+/** `end` would first send a message to the server, and a broken connection can't send it. */
 function destroy(client: PostgresListener): void {
   const { connection } = client as { connection?: { stream?: { destroy?(): void } } };
   if (typeof connection?.stream?.destroy === 'function') connection.stream.destroy();
-  else client.end().catch(() => {}); // Of another make; it is not used any more.
+  else client.end().catch(() => {}); // Not a client of pg itself. It is not used any more.
 }

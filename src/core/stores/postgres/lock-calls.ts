@@ -3,7 +3,7 @@ import type { Reply } from './replies.ts';
 import { format } from './sql/schema.ts';
 import type { PostgresStatements, Statement } from './statements.ts';
 
-/** One operation, as `run` takes it. */
+/** One operation, as the SQL function `run` expects it. */
 export interface Operation {
   readonly op: 'acquire' | 'renew' | 'release' | 'force';
   readonly [field: string]: unknown;
@@ -15,26 +15,26 @@ interface PendingOperation {
   readonly reject: (error: LockStoreError) => void;
 }
 
-/** So many operations go with one statement. */
+/** How many operations one statement may contain. */
 const maxBatch = 64;
 
 /**
- * Sends the operations on locks. Of one lock there is one statement on its way: what is asked for meanwhile goes with the
- * next one, in the order in which it was asked for. So a lock that many wait for keeps one connection of the pool, and the
- * server does all their work in one transaction.
+ * Sends the operations on locks. At any time at most one statement for each lock is on its way: the next statement takes the
+ * operations that were asked for meanwhile, in their order. So a lock with many waiters uses one connection of the pool, and
+ * the server does their work in one transaction.
  */
 export class LockCalls {
   readonly #statements: PostgresStatements;
   readonly #sql: string;
-  readonly #onSent: () => void;
-  /** By lock, as long as a statement is on its way: what goes with the next one. */
+  readonly #onReply: () => void;
+  /** By lock: the operations of the next statement. Has an entry as long as a statement is on its way. */
   readonly #pending = new Map<string, PendingOperation[]>();
 
-  /** `onSent` is called after each statement that was answered. */
-  constructor(statements: PostgresStatements, schema: string, onSent: () => void) {
+  /** `onReply` is called after each statement that succeeded. */
+  constructor(statements: PostgresStatements, schema: string, onReply: () => void) {
     this.#statements = statements;
     this.#sql = `SELECT ${schema}.run($1, $2, $3)::text`;
-    this.#onSent = onSent;
+    this.#onReply = onReply;
   }
 
   /** Rejects with a `LockStoreError`. */
@@ -52,7 +52,7 @@ export class LockCalls {
     });
   }
 
-  /** Until nothing is pending. */
+  /** Sends statements until no operation is pending. */
   async #work(id: string, queue: PendingOperation[]): Promise<void> {
     while (queue.length > 0) {
       let batch: readonly PendingOperation[] = queue;
@@ -70,9 +70,9 @@ export class LockCalls {
         const [reply] = await this.#statements.run(statement);
         const replies = JSON.parse(String(reply)) as Reply[];
         for (const [index, { resolve }] of batch.entries()) resolve(replies[index] as Reply);
-        this.#onSent();
+        this.#onReply();
       } catch (error) {
-        // Without a connection, nothing was taken: all have waited for it in vain.
+        // Without a connection no batch was taken, so each operation that is pending has failed.
         for (const { reject } of batch === queue ? queue.splice(0) : batch) reject(error as LockStoreError);
       }
     }

@@ -6,40 +6,40 @@ import { borrow, inTime, type PostgresPool } from './pool.ts';
 import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 
-/** Of a schema that is the store's alone: its tables have plain names. */
+/** The tables have plain names, so the schema must contain nothing else. */
 export const schemaName: Rule = narrowed(
-  text(/^[a-z_][a-z0-9_]{0,40}$/, "the name of a schema of the store's own, in lower case"),
+  text(/^[a-z_][a-z0-9_]{0,40}$/, 'the name of a schema for the store alone, in lower case'),
   (value) => value !== 'public' && !String(value).startsWith('pg_'),
 );
 
 /**
- * The SQL that makes the schema of a `PostgresStore`, or brings it to this version. It may be run again, in one transaction.
- * Throws `LockConfigError` for a name that is none.
+ * Returns the SQL that creates the schema of a `PostgresStore`, or updates it to this version. Run it in one transaction. It
+ * may run again. Throws `LockConfigError` for a bad name.
  */
 export function postgresSchema(schema: string = defaultSchema): string {
   checkOptions({ schema }, { schema: schemaName }, 'postgresSchema');
   return schemaSql(schema);
 }
 
-/** The tables may be large, and the lock on them in use. */
+/** The tables may be large, and other transactions may use them. */
 const timeoutMs = 60_000;
 
-/** Makes the schema, or brings it to this version. */
+/** Creates the schema, or updates it to this version. */
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   const statements = new PostgresStatements(pool, systemClock, timeoutMs);
-  if (await isThere(statements, schema)) return;
+  if (await isCurrent(statements, schema)) return;
   const client = await borrow(pool, systemClock, timeoutMs).catch((cause: unknown) => {
     throw storeError('migrate', cause, false);
   });
   client.on('error', ignore);
   let isDone = false;
   try {
-    // Without values it is one transaction.
+    // A query without values is one transaction, however many statements it has.
     await inTime(systemClock, timeoutMs, client.query(schemaSql(schema)));
     isDone = true;
   } catch (cause) {
-    // A newer version may have been faster.
-    if (isOtherFormat(cause) && (await isThere(statements, schema))) return;
+    // A newer version may have migrated it in between.
+    if (isOtherFormat(cause) && (await isCurrent(statements, schema))) return;
     throw storeError('migrate', cause);
   } finally {
     client.release(!isDone);
@@ -48,7 +48,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
 }
 
 /** Whether the schema has this version, or a newer one of the same format. */
-async function isThere(statements: PostgresStatements, schema: string): Promise<boolean> {
+async function isCurrent(statements: PostgresStatements, schema: string): Promise<boolean> {
   const text = `SELECT ${schema}.version()::text`;
   const [reply] = await statements
     .run({ operation: 'migrate', text, values: () => [] })

@@ -1,48 +1,48 @@
 import type { Clock } from '../../base/clock.ts';
 
-/** What is used of a `Pool` of the `pg` package. */
+/** The part of a `Pool` of the `pg` package that is used. */
 export interface PostgresPool {
   connect(): Promise<PostgresPoolClient>;
 }
 
-/** What is used of a connection. */
+/** The part of a connection that is used. */
 export interface PostgresClient {
   query(text: string, values?: unknown[]): Promise<PostgresResult>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** What is used of a connection that is lent by a pool. */
+/** The part of a pool's connection that is used. */
 export interface PostgresPoolClient extends PostgresClient {
   release(destroy?: boolean): void;
 }
 
-/** What is used of the answer to a statement. */
+/** The part of a query result that is used. */
 export interface PostgresResult {
   readonly rows: readonly unknown[];
 }
 
-/** What a pool that is not trusted to settle did in time; rejects where that is nothing. The timer is cleared by the answer. */
-export function inTime<T>(clock: Clock, ms: number, answer: Promise<T>, onLate: () => void = () => {}): Promise<T> {
+/** Settles as `reply` does, or rejects after `ms`: a pool is not trusted to settle. The reply clears the timer. */
+export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: () => void = () => {}): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.after(ms, () => {
       onLate();
-      reject(new Error(`No answer within ${ms} ms`));
+      reject(new Error(`Expected a reply within ${ms} ms, got none`));
     });
-    answer.then(resolve, reject).finally(() => timer.cancel());
+    reply.then(resolve, reject).finally(() => timer.cancel());
   });
 }
 
-/** A connection of the pool; one that comes too late is released at once. */
+/** Borrows a connection of the pool. One that comes after `ms` is released at once. */
 export function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   let isLate = false;
-  // A pool of another make may throw.
+  // A pool may throw instead of rejecting.
   const connecting = (async () => pool.connect())();
   connecting.then(
     (client) => {
       if (isLate) client.release();
     },
-    () => {}, // Rejected below, or too late for anybody.
+    () => {}, // The promise below rejects with it, or has rejected already.
   );
   return inTime(clock, ms, connecting, () => {
     isLate = true;

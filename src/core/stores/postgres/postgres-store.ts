@@ -24,31 +24,31 @@ import type { PostgresListener } from './listen-session.ts';
 import { LockCalls, type Operation } from './lock-calls.ts';
 import { migrate, schemaName } from './migration.ts';
 import type { PostgresPool } from './pool.ts';
-import { type Reply, readAcquire, readInspect, readList, readRelease, readRenew, readTold } from './replies.ts';
+import { type Reply, readAcquire, readInspect, readList, readMessages, readRelease, readRenew } from './replies.ts';
 import { defaultSchema, format } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 import { Sweeper } from './sweeper.ts';
 
-/** Which database keeps the locks, and where in it. */
+/** Which database keeps the locks, and in which schema. */
 export interface PostgresStoreOptions {
-  /** A `Pool` of the pg package that leads to the primary; it is neither changed nor closed. */
+  /** A `Pool` of the pg package, connected to the primary. It is neither changed nor closed. */
   readonly pool: PostgresPool;
-  /** The schema that keeps nothing but the locks, in lower case. Default `reenlock`. */
+  /** The schema for the locks alone, in lower case. Default `reenlock`. */
   readonly schema?: string | undefined;
   /**
-   * How to connect for `LISTEN`, if not as the pool does: a connection string or the options of a `Client`, which lead past
-   * PgBouncer to the same database; `false` to open no such connection, and live by polling.
+   * How to connect for `LISTEN`, if not as the pool does: a connection string or the options of a `Client`, for example to
+   * connect to the same database without PgBouncer. With `false` no such connection is opened, and waiters only poll.
    */
   readonly listen?: string | object | false | undefined;
-  /** After so long without an answer, in milliseconds, a statement is given up and its connection closed. Default 5 000. */
+  /** How long a statement may take, in milliseconds. Then it has failed, and its connection is closed. Default 5 000. */
   readonly timeoutMs?: number | undefined;
 }
 
 /**
- * Locks in a PostgreSQL database, 12 or newer, for any number of processes. Every operation is one statement on the pool;
- * grants come by `NOTIFY`, on one connection a process that the store opens beside the pool, and closes when the last
- * `Locks` on it is closed. `migrate()` makes its schema. Throws `LockConfigError` for bad options; its calls reject with
- * `LockStoreError`.
+ * Locks in a PostgreSQL database, 12 or newer, for any number of processes. Each operation is one statement on the pool.
+ * Grants come by `NOTIFY`, on one connection for each process. The store opens it beside the pool, and closes it when the
+ * last `Locks` on the store is closed. `migrate()` creates the schema. Throws `LockConfigError` for bad options. Its calls
+ * reject with `LockStoreError`.
  */
 export class PostgresStore implements LockStore {
   readonly edges: EdgeStore;
@@ -57,7 +57,7 @@ export class PostgresStore implements LockStore {
   readonly #statements: PostgresStatements;
   readonly #calls: LockCalls;
   readonly #channel: PostgresChannel;
-  /** How many acquires of a request may still reach the server: those without an answer. A statement is sent once. */
+  /** How many acquires of a request have no reply and may still reach the server. Each statement is sent once. */
   readonly #unsettled = new WeakMap<HoldRequest, number>();
 
   constructor(options: PostgresStoreOptions) {
@@ -68,7 +68,7 @@ export class PostgresStore implements LockStore {
     this.#schema = schema;
     this.#statements = new PostgresStatements(pool, clock, timeoutMs);
     const sweeper = new Sweeper(this.#statements, schema, clock);
-    this.#calls = new LockCalls(this.#statements, schema, () => sweeper.called());
+    this.#calls = new LockCalls(this.#statements, schema, () => sweeper.afterCall());
     this.edges = new PostgresEdges(this.#statements, schema);
     const host = {
       connect: listen === false ? undefined : () => createListener(pool, listen),
@@ -77,15 +77,15 @@ export class PostgresStore implements LockStore {
     this.#channel = new PostgresChannel(host, schema, timeoutMs, clock);
   }
 
-  /** Without `LISTEN`, nobody can tell that a process is not reached. */
+  /** Without `LISTEN`, the server can't tell which processes can be reached. */
   get capabilities(): StoreCapabilities {
-    const reachability = !this.#channel.isDeaf;
+    const reachability = !this.#channel.isPollingOnly;
     return { queue: true, handOff: true, reachability, modes: true, shared: true, minFence: true, edges: true };
   }
 
   /**
-   * Makes the schema, or brings it to this version; does nothing where it is. Any number of processes may do so at the same
-   * time. Rejects with a `LockStoreError`, also where the schema is of a format that this version does not know.
+   * Creates the schema, or updates it to this version; does nothing if it is up to date. Any number of processes may call it
+   * at the same time. Rejects with a `LockStoreError`, also if the schema has a format that this version does not know.
    */
   migrate(): Promise<void> {
     return migrate(this.#pool, this.#schema);
@@ -93,25 +93,25 @@ export class PostgresStore implements LockStore {
 
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const { mode, claimMs, priority } = request;
-    const operation = { op: 'acquire', ...namesOf(request), mode, claimMs, priority, ...terms } as const;
+    const operation = { op: 'acquire', ...identityOf(request), mode, claimMs, priority, ...terms } as const;
     this.#unsettled.set(request, (this.#unsettled.get(request) ?? 0) + 1);
     try {
-      const reply = await this.#run(request.id, { ...operation, polls: this.#channel.isDeaf });
+      const reply = await this.#run(request.id, { ...operation, polls: this.#channel.isPollingOnly });
       const mayArriveLater = this.#settle(request) > 0;
       return { ...readAcquire(request.holdId, reply), mayArriveLater };
     } catch (error) {
-      // If it was not applied, it is not on its way any more.
+      // If it was not applied, it can't reach the server later.
       if ((error as { outcome?: unknown }).outcome === 'not-applied') this.#settle(request);
       throw error;
     }
   }
 
   async renew(request: HoldRequest, { fence, leaseMs }: RenewTerms): Promise<RenewReply> {
-    return readRenew(await this.#run(request.id, { op: 'renew', ...namesOf(request), fence, leaseMs }));
+    return readRenew(await this.#run(request.id, { op: 'renew', ...identityOf(request), fence, leaseMs }));
   }
 
   async release(request: HoldRequest, { tombstoneMs, announce = false }: ReleaseTerms): Promise<ReleaseReply> {
-    return readRelease(await this.#run(request.id, { op: 'release', ...namesOf(request), tombstoneMs, announce }));
+    return readRelease(await this.#run(request.id, { op: 'release', ...identityOf(request), tombstoneMs, announce }));
   }
 
   async inspect(id: string): Promise<InspectReply> {
@@ -123,7 +123,7 @@ export class PostgresStore implements LockStore {
     return isDone === true;
   }
 
-  /** In the order of their names, which is the cursor's, too. */
+  /** Lists the locks by name; a cursor is the name of the last one. */
   async list({ idPrefix, limit, cursor = '' }: ListRequest): Promise<ListReply> {
     return readList(await this.#read('list', 'list($1, $2, $3, $4)', idPrefix, cursor, limit));
   }
@@ -132,7 +132,7 @@ export class PostgresStore implements LockStore {
     return this.#channel.subscribe(process, listener, options);
   }
 
-  /** An acquire is over; returns how many of the same request may still arrive. */
+  /** Counts an acquire as settled. Returns how many acquires of the same request may still reach the server. */
   #settle(request: HoldRequest): number {
     const left = (this.#unsettled.get(request) ?? 1) - 1;
     this.#unsettled.set(request, left);
@@ -141,11 +141,12 @@ export class PostgresStore implements LockStore {
 
   async #run(id: string, operation: Operation): Promise<Reply> {
     const reply = await this.#calls.run(id, operation);
-    if (this.#channel.isDeaf) for (const [process, message] of readTold(reply)) this.#channel.deliver(process, message);
+    if (this.#channel.isPollingOnly)
+      for (const [process, message] of readMessages(reply)) this.#channel.deliver(process, message);
     return reply;
   }
 
-  /** Calls a function that returns JSON. */
+  /** Calls an SQL function that returns JSON. */
   async #read(operation: string, call: string, ...values: unknown[]): Promise<Reply> {
     const [reply] = await this.#ask(operation, `${this.#schema}.${call}::text`, format, ...values);
     return JSON.parse(String(reply)) as Reply;
@@ -169,12 +170,12 @@ const rules = {
   timeoutMs: milliseconds(1),
 };
 
-/** What tells a hold or a waiter from others. */
-function namesOf({ holdId: hold, owner, process }: HoldRequest): { hold: string; owner: string; process: string } {
+/** The names of a hold or waiter in the SQL functions. */
+function identityOf({ holdId: hold, owner, process }: HoldRequest): { hold: string; owner: string; process: string } {
   return { hold, owner, process };
 }
 
-/** A client that connects as those of the pool do, or as it is told. */
+/** Creates a client that connects as the pool's clients do, or with the option `listen`. */
 function createListener(pool: PostgresPool, listen: string | object | undefined): PostgresListener {
   const { Client, options } = pool as unknown as {
     readonly Client: new (config: object) => PostgresListener;
@@ -182,7 +183,7 @@ function createListener(pool: PostgresPool, listen: string | object | undefined)
   };
   const given = typeof listen === 'string' ? { connectionString: listen } : (listen ?? options);
   const { password } = given as { readonly password?: unknown };
-  // A pool keeps its password where no log prints it, and a copy misses it.
+  // The pool's password is not enumerable, so the copy below lacks it.
   const secret = password === undefined ? {} : { password };
   return new Client({ fallback_application_name: 'reenlock', keepAlive: true, ...given, ...secret });
 }

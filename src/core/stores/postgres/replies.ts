@@ -10,12 +10,12 @@ import type {
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
 
-/** What an operation returned; sql/operations.ts says what its parts are. */
+/** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts say what its parts are. */
 export type Reply = readonly unknown[];
 
 type Claim = readonly [holdId: string, fence: number, endMs: number];
 
-/** What `acquire` returned. */
+/** Reads the reply of `acquire`. */
 export function readAcquire(holdId: string, reply: Reply): AcquireReply {
   const [status, nowMs, rows, , ...rest] = reply as [AcquireReply['status'], number, Claim[], unknown, ...unknown[]];
   const claims = readClaims(rows);
@@ -30,22 +30,25 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
   return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
-/** What `renew` returned. */
+/** Reads the reply of `renew`. */
 export function readRenew(reply: Reply): RenewReply {
   const [status, nowMs, endMs] = reply as [RenewReply['status'], number, number];
   return status === 'renewed' ? { status, endMs, nowMs } : { status };
 }
 
-/** What `release` returned. */
+/** Reads the reply of `release`. */
 export function readRelease(reply: Reply): ReleaseReply {
   const [status, nowMs, rows] = reply as [ReleaseReply['status'], number, Claim[]];
   return { status, nowMs, claims: readClaims(rows) };
 }
 
-/** What an operation told other processes, for those that can't hear of it. */
-export function readTold(reply: Reply): readonly (readonly [process: string, text: string])[] {
-  const told = (reply[3] ?? []) as string[];
-  return Array.from({ length: told.length / 2 }, (_, i) => [told[2 * i] as string, told[2 * i + 1] as string]);
+/** Reads the messages of an operation to other processes, for a store that can't receive them from the server. */
+export function readMessages(reply: Reply): readonly (readonly [process: string, text: string])[] {
+  const messages = (reply[3] ?? []) as string[];
+  return Array.from({ length: messages.length / 2 }, (_, i) => [
+    messages[2 * i] as string,
+    messages[2 * i + 1] as string,
+  ]);
 }
 
 type HoldRow = readonly [
@@ -66,7 +69,7 @@ type WaiterRow = readonly [
   sinceUs: number,
 ];
 
-/** What `inspect` returned. */
+/** Reads the reply of `inspect`. */
 export function readInspect(reply: Reply): InspectReply {
   const [nowMs, holds, waiters] = reply as [number, HoldRow[], WaiterRow[]];
   return {
@@ -91,18 +94,18 @@ export function readInspect(reply: Reply): InspectReply {
   };
 }
 
-/** What `list` returned. */
+/** Reads the reply of `list`. */
 export function readList(reply: Reply): ListReply {
   const [cursor, rows] = reply as [string | null, (readonly [id: string, reply: Reply])[]];
   const locks = rows.map(([id, each]) => ({ id, ...readInspect(each) }));
   return {
-    // A record outlives what it tells of.
+    // The row of a lock remains for a while after its last hold.
     locks: locks.filter(({ holds, waiters }) => holds.length + waiters.length > 0),
     cursor: cursor ?? undefined,
   };
 }
 
-/** What `wait` returned. */
+/** Reads the reply of `wait`. */
 export function readWait(reply: Reply): WaitReply {
   const [sinceUs, holds] = reply as [number | null, (readonly [holdId: string, owner: string, fence: number])[]];
   return {
@@ -111,7 +114,7 @@ export function readWait(reply: Reply): WaitReply {
   };
 }
 
-/** What a function notified a process of; undefined where somebody else did. */
+/** Reads a notification. Undefined if an SQL function of this store did not send it. */
 export function readMessage(text: string): StoreMessage | undefined {
   const [kind, name, fence, end] = text.split(' ');
   if (name === undefined) return undefined;

@@ -2,28 +2,28 @@ import { type Clock, pause } from '../../base/clock.ts';
 import { isConflict, isOtherIsolation, isRefusal, storeError } from './errors.ts';
 import { borrow, inTime, type PostgresPool, type PostgresPoolClient } from './pool.ts';
 
-/** What is to be sent. */
+/** One statement to send. */
 export interface Statement {
-  /** What it is for, in the words of an error. */
+  /** The operation that errors name. */
   readonly operation: string;
   readonly text: string;
-  /** Called once there is a connection for it. */
+  /** Returns its values. Called once, when there is a connection. */
   values(): unknown[];
 }
 
-/** So often a call is made that others are in the way of. */
+/** How often a statement is sent if it conflicts with other transactions. */
 const maxAttempts = 8;
 const retryPauseMs = 20;
 
 /**
- * Sends statements over the pool, each in a transaction of its own. A connection is lent for one statement, and closed where
- * that is not answered in time. Rejects with a `LockStoreError`.
+ * Sends statements through the pool, each in a transaction of its own. A connection is borrowed for one statement, and closed
+ * if no reply comes in time. Rejects with a `LockStoreError`.
  */
 export class PostgresStatements {
   readonly #pool: PostgresPool;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  /** Whether transactions of the pool are stricter than the functions can use, which was told by the first that was refused. */
+  /** Whether the default isolation level is stricter than the SQL functions allow. The first refused statement shows it. */
   #isStrict = false;
 
   constructor(pool: PostgresPool, clock: Clock, timeoutMs: number) {
@@ -32,7 +32,7 @@ export class PostgresStatements {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** The first column of each row. */
+  /** Resolves with the first column of each row. */
   async run(statement: Statement): Promise<readonly unknown[]> {
     let values: unknown[] | undefined;
     for (let attempt = 1; ; attempt++) {
@@ -44,9 +44,10 @@ export class PostgresStatements {
       try {
         return await this.#send(client, isStrict, statement.text, values);
       } catch (cause) {
-        const isNews = isOtherIsolation(cause) && !isStrict;
-        if (attempt === maxAttempts || !(isNews || isConflict(cause))) throw storeError(statement.operation, cause);
-        if (isNews) this.#isStrict = true;
+        const isFirstRefusal = isOtherIsolation(cause) && !isStrict;
+        if (attempt === maxAttempts || !(isFirstRefusal || isConflict(cause)))
+          throw storeError(statement.operation, cause);
+        if (isFirstRefusal) this.#isStrict = true;
         else await pause(this.#clock, attempt * retryPauseMs * this.#clock.jitter());
       }
     }
@@ -58,16 +59,16 @@ export class PostgresStatements {
     text: string,
     values: unknown[],
   ): Promise<readonly unknown[]> {
-    // What ends a connection is told to the statement, too; nobody else listens while it is lent.
+    // If the connection fails, the statement rejects as well; without a listener the event would end the process.
     client.on('error', ignore);
     let isUsable = false;
     try {
-      const sent = isStrict ? strictly(client, text, values) : client.query(text, values);
+      const sent = isStrict ? inReadCommitted(client, text, values) : client.query(text, values);
       const { rows } = await inTime(this.#clock, this.#timeoutMs, sent);
       isUsable = true;
       return rows.map((row) => Object.values(row as object)[0]);
     } catch (error) {
-      // Of a transaction that was begun here, nothing is to be left.
+      // A transaction that was begun here may still be open: then the connection must not be used again.
       isUsable = isRefusal(error) && !isStrict;
       throw error;
     } finally {
@@ -77,8 +78,8 @@ export class PostgresStatements {
   }
 }
 
-/** In a transaction of the level that the functions need. */
-async function strictly(
+/** Sends a statement in a transaction of the isolation level that the SQL functions need. */
+async function inReadCommitted(
   client: PostgresPoolClient,
   text: string,
   values: unknown[],

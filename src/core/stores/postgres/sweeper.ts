@@ -3,15 +3,15 @@ import { format } from './sql/schema.ts';
 import type { PostgresStatements } from './statements.ts';
 
 const everyMs = 10_000;
-const mostRows = 1_000;
+const maxRows = 1_000;
 
-/** Has what is over removed from the tables, now and then, while there are calls. Nobody waits for it. */
+/** Removes expired rows from the tables, every few seconds while there are calls. No caller waits for it. */
 export class Sweeper {
   readonly #statements: PostgresStatements;
   readonly #text: string;
   readonly #clock: Clock;
   #nextMs: number;
-  /** Until when everything is removed, on the server's clock. */
+  /** Rows that expired before this time on the server's clock are removed. */
   #sweptMs = 0;
   #isSweeping = false;
 
@@ -22,11 +22,11 @@ export class Sweeper {
     this.#nextMs = clock.now().monoMs + everyMs * clock.jitter();
   }
 
-  /** To be called after each call. */
-  called(): void {
+  /** Must be called after each call to the server. Sweeps if it is time. */
+  afterCall(): void {
     if (this.#isSweeping || this.#clock.now().monoMs < this.#nextMs) return;
     this.#isSweeping = true;
-    // What is wrong with the server, the calls themselves will tell.
+    // If the server fails, the calls on locks report it.
     this.#sweep()
       .catch(() => {
         this.#nextMs = this.#clock.now().monoMs + everyMs;
@@ -37,7 +37,7 @@ export class Sweeper {
   }
 
   async #sweep(): Promise<void> {
-    const values = (): unknown[] => [format, this.#sweptMs, mostRows];
+    const values = (): unknown[] => [format, this.#sweptMs, maxRows];
     const [reply] = await this.#statements.run({ operation: 'sweep', text: this.#text, values });
     const [nowMs, hasMore] = JSON.parse(String(reply)) as [number, boolean];
     if (hasMore) return;

@@ -1,10 +1,10 @@
 /**
- * The operations on a lock: those that were asked for together are done in their order, in one transaction. Each is an object
- * with its name in `op`; each reply is an array that begins with a word. All are safe to repeat, by hold id.
+ * The operations on a lock. Operations that were sent together run in their order, in one transaction. Each is an object with
+ * its name in `op`. Each reply is an array that begins with a status. All are safe to repeat with the same hold id.
  */
 export const operations = `
--- Marks the process of a waiter as live. Written with a tenth to spare, and not again before that is used up: every waiter
--- that comes says it, too.
+-- Marks the process of a waiter as live. Every new waiter calls this, so the time is written with a tenth to spare, and
+-- written again only when that is used up.
 CREATE OR REPLACE FUNCTION {schema}.keep_live(
   l {schema}.locks, name text, liveness_ms bigint, only_polls boolean, now_ms bigint
 ) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
@@ -24,7 +24,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- acquire: grant the lock to the owner, queue the waiter, or say what an earlier call with this hold id got.
+-- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id.
 -- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
 --   | ['queued', now, claims, told, free at, ahead, is new] | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
@@ -78,7 +78,7 @@ BEGIN
     RETURN;
   END IF;
 
-  -- It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  -- The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
   answer := CASE
     WHEN NOT was_queued AND own_holds > 0 THEN 'conflict'
     WHEN NOT (op->>'queue')::boolean THEN 'refused'
@@ -105,7 +105,7 @@ BEGIN
   IF answer = 'queued' THEN reply := reply || to_jsonb(NOT was_queued); END IF;
 END $$;
 
--- renew: move the end of a hold's lease away, and turn a claim into a lease.
+-- renew: make the lease of a hold end later, and turn a claim into a lease.
 -- Returns ['renewed', now, end] | ['lost']
 CREATE OR REPLACE FUNCTION {schema}.renew(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE now_ms bigint := now_us() / 1000; fence bigint := op->>'fence'; until_ms bigint; h {schema}.holds;
@@ -121,9 +121,9 @@ BEGIN
   reply := jsonb_build_array('renewed', now_ms, until_ms);
 END $$;
 
--- release: remove the hold or the queue entry of a hold id, and hand the lock on.
+-- release: remove the hold or the queue entry of a hold id, and hand the lock to the next waiter.
 -- Returns ['released' | 'expired' | 'cancelled' | 'absent', now, claims, told]
--- A repeat gets the first answer, as long as that is remembered.
+-- A repeat gets the first status, as long as that is remembered.
 CREATE OR REPLACE FUNCTION {schema}.release(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE
   now_us bigint := now_us();
@@ -172,7 +172,7 @@ BEGIN
   reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told);
 END $$;
 
--- force: take the lock from all who hold it with the fence named, hand it on, and tell the holders.
+-- force: take the lock from all holders with the given fence, hand it to the next waiter, and notify the holders.
 -- Returns [whether it was taken, now, claims, told]
 CREATE OR REPLACE FUNCTION {schema}.force(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE now_us bigint := now_us(); h record; handed record; taken record; told jsonb := '[]';
@@ -195,13 +195,13 @@ BEGIN
   reply := jsonb_build_array(true, now_us / 1000, '[]'::jsonb, told);
 END $$;
 
--- run: do operations on one lock. Returns their replies.
+-- run: execute operations on one lock. Returns their replies.
 CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET lock_timeout = '4s' AS $$
 DECLARE l {schema}.locks; before {schema}.locks; op jsonb; done record; replies jsonb := '[]';
 BEGIN
   PERFORM check_format(known_format);
-  -- Any other would not see what was written while it waited for the row of the lock.
+  -- A stricter level would not see what was written while it waited for the row of the lock.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE SQLSTATE 'RL002' USING MESSAGE = 'the transaction must be read committed';
   END IF;

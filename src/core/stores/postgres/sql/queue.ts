@@ -1,19 +1,19 @@
 /**
- * What the operations share. `l` is the row of the lock, which the caller has locked, and writes when it is done: a function
- * that changes the lock returns it. `caller` is the process that asks: it hears of its grants in the reply.
+ * The functions that the operations share. `l` is the row of the lock. The operation has locked it, and writes it at the end.
+ * A function that changes the lock returns the changed row. `caller` is the calling process; its grants are in the reply.
  */
 export const queue = `
--- The server's time. All of the store's time is read here.
+-- The server's time. The store uses no other clock.
 CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 $$;
 
--- When a record may go of which something lasts until then: an hour later.
+-- When a row may be removed whose contents expire at until_ms: an hour later, rounded up to ten minutes.
 CREATE OR REPLACE FUNCTION {schema}.gone_after(until_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
   SELECT (until_ms / 600000 + 7) * 600000
 $$;
 
--- The row of a lock, which is locked, and made where there is none.
+-- Locks the row of a lock, and creates it if there is none.
 CREATE OR REPLACE FUNCTION {schema}.open_lock(name text) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 DECLARE l {schema}.locks;
 BEGIN
@@ -39,7 +39,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- A process let a claim lapse: it is passed over until it polls.
+-- Suspends a process that let a claim lapse: it is skipped until it polls.
 CREATE OR REPLACE FUNCTION {schema}.suspend(l {schema}.locks, name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF l.waiters > 0 THEN
@@ -47,7 +47,7 @@ BEGIN
   END IF;
 END $$;
 
--- Removes the holds whose leases are over: where the earliest may be.
+-- Removes the holds whose leases are over, if the earliest may be.
 CREATE OR REPLACE FUNCTION {schema}.expire(l {schema}.locks, now_ms bigint) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 DECLARE h record;
 BEGIN
@@ -66,7 +66,7 @@ BEGIN
   RETURN (SELECT count(*) FROM holds WHERE lock_id = l.id AND owner = name);
 END $$;
 
--- Whether the holds let one more of this owner and mode in: others only share as readers.
+-- Whether the present holds admit one more of this owner and mode. Different owners share only as readers.
 CREATE OR REPLACE FUNCTION {schema}.admits(l {schema}.locks, name text, wanted text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF l.holds = 0 THEN RETURN true; END IF;
@@ -74,8 +74,8 @@ BEGIN
   RETURN wanted = 'read' OR l.holds = holds_of(l, name);
 END $$;
 
--- Grants what the holds admit. A writer has a fence that no other owner ever had: it rises where nobody holds, and where a
--- writer joins readers, whose holds know the one that they got.
+-- Adds a hold that the present holds admit. A writer's fence is one that no other owner had: it rises if there was no hold,
+-- and if a writer joins readers. The readers keep the fence that they were told.
 CREATE OR REPLACE FUNCTION {schema}.with_hold(
   l {schema}.locks, the_owner text, the_hold text, the_process text, the_mode text,
   until_ms bigint, as_claim boolean, now_us bigint, min_fence bigint
@@ -98,7 +98,7 @@ BEGIN
   RETURN l;
 END $$;
 
--- Removes a queue entry that is there; with the last one go the processes.
+-- Removes a queue entry, which must exist. The last entry takes the rows of the processes with it.
 CREATE OR REPLACE FUNCTION {schema}.without_waiter(l {schema}.locks, the_owner text, the_hold text)
 RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 BEGIN
@@ -108,8 +108,8 @@ BEGIN
   RETURN l;
 END $$;
 
--- Whether the connection lives on which a process hears of its grants: it has a lock of its own for as long. The look at it
--- is undone at once, so that it is in nobody's way.
+-- Whether the connection is alive on which a process listens: it has an advisory lock as long as it lives. The lock that this
+-- takes to find out is released at once, so that it blocks nobody.
 CREATE OR REPLACE FUNCTION {schema}.is_listening(name text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_try_advisory_xact_lock(hashtextextended('reenlock:' || name, 0)) THEN RAISE SQLSTATE 'RL000'; END IF;
@@ -118,10 +118,10 @@ EXCEPTION WHEN SQLSTATE 'RL000' THEN
   RETURN false;
 END $$;
 
--- Grants the next live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to the
--- next writer. Each gets a claim. Other processes are notified, which comes into force with all the rest. Returns whether a
--- live waiter is left whom the holds do not admit, and what was told to whom. One call looks at so many waiters, and grants
--- so many readers, and no more: the next goes on.
+-- Grants claims to the next live waiter, if the holds admit it, and to every other waiter of its owner; after a reader, goes on
+-- until the next writer. Notifies other processes, which takes effect with the transaction. Returns whether a live waiter is
+-- left that the holds do not admit, and the notifications. One call looks at a limited number of waiters and grants a limited
+-- number of readers; the next call goes on.
 CREATE OR REPLACE FUNCTION {schema}.hand_on(INOUT l {schema}.locks, caller text, now_us bigint, OUT is_blocked boolean, OUT told jsonb)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -173,7 +173,7 @@ BEGIN
   IF cardinality(taken) > 0 THEN told := tell_grants(l, caller, taken); END IF;
 END $$;
 
--- Tells processes what they were granted, but for the one that asks, with the fence that all have now.
+-- Notifies processes of their grants, except for the caller, with the fence that all holds have now.
 CREATE OR REPLACE FUNCTION {schema}.tell_grants(l {schema}.locks, caller text, taken text[]) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE h record; message text; told jsonb := '[]';
 BEGIN
@@ -188,7 +188,7 @@ BEGIN
   RETURN told;
 END $$;
 
--- The claims that the calling process has open, but for the hold that the reply is about.
+-- The claims of the calling process, except for the hold that the reply is about.
 CREATE OR REPLACE FUNCTION {schema}.claims_of(l {schema}.locks, caller text, but_hold text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   IF l.claims = 0 THEN RETURN '[]'; END IF;

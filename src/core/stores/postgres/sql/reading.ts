@@ -1,6 +1,6 @@
-/** What only reads: each function sees everything as it was at one moment. */
+/** The functions that only read. Each sees one snapshot of the tables. */
 export const reading = `
--- Refuses a caller that this schema does not fit.
+-- Refuses a caller that needs another format.
 CREATE OR REPLACE FUNCTION {schema}.check_format(known_format integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF known_format <> {format} THEN
@@ -8,7 +8,7 @@ BEGIN
   END IF;
 END $$;
 
--- inspect: tell who holds and who waits.
+-- inspect: return the holders and waiters of a lock.
 -- Returns [now, [[hold id, owner, process, fence, end, is claim, mode], …],
 --   [[hold id, owner, process, mode, priority, since in µs], …]]; the first 1,000 waiters.
 CREATE OR REPLACE FUNCTION {schema}.inspect(known_format integer, name text) RETURNS jsonb
@@ -25,8 +25,8 @@ BEGIN
   ));
 END $$;
 
--- list: tell the locks whose names begin so, after a name, by looking at so many.
--- Returns [the last name that was looked at, or null where there are no more, [[name, inspect], …]]
+-- list: return the locks whose names begin with a prefix, after a name, looking at a limited number.
+-- Returns [the last name that was looked at, or null if there are no more, [[name, inspect], …]]
 CREATE OR REPLACE FUNCTION {schema}.list(known_format integer, prefix text, after text, most integer) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE names text[]; found text[];
@@ -40,7 +40,7 @@ BEGIN
   );
 END $$;
 
--- wait: tell since when a hold id is queued, if it is, and who holds.
+-- wait: return since when a hold id is queued, if it is, and the holders.
 -- Returns [since in µs or null, [[hold id, owner, fence], …]]
 CREATE OR REPLACE FUNCTION {schema}.wait(known_format integer, name text, the_owner text, the_hold text) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$

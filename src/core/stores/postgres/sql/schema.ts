@@ -4,14 +4,14 @@ import { reading } from './reading.ts';
 import { tables } from './tables.ts';
 import { upkeep } from './upkeep.ts';
 
-/** What is stored, and how: a process that knows another format keeps its hands off. Raised when old code would go wrong. */
+/** The format of the stored data. A process with another format refuses to work. Raised if older code would go wrong. */
 export const format = 1;
-/** Raised with each change of the SQL: the newest functions stay, in whatever order processes migrate. */
+/** Raised with each change of the SQL, so that the newest functions stay, in whatever order processes migrate. */
 export const revision = 1;
 
 export const defaultSchema = 'reenlock';
 
-/** The SQL that makes the schema, or brings it to this version; it may be run again, in one transaction. */
+/** The SQL that creates the schema, or updates it to this version. Run it in one transaction. It may run again. */
 export function schemaSql(schema: string = defaultSchema): string {
   return [begin, tables, queue, operations, reading, upkeep, end]
     .join('')
@@ -22,7 +22,7 @@ export function schemaSql(schema: string = defaultSchema): string {
 }
 
 const begin = `
--- One at a time: of two that make the same, one would fail.
+-- One process at a time: if two create the same object, one of them fails.
 SELECT pg_advisory_xact_lock(hashtextextended('reenlock schema {schema}', 0));
 
 DO $$ BEGIN
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS {schema}.format (
 
 DO $$ BEGIN
   IF EXISTS (SELECT FROM {schema}.format AS f WHERE f.format > {format} OR f.revision > {revision}) THEN
-    RAISE SQLSTATE 'RL001' USING MESSAGE = 'the schema {schema} is of a newer version';
+    RAISE SQLSTATE 'RL001' USING MESSAGE = 'the schema {schema} has a newer version';
   END IF;
 END $$;
 `;

@@ -1,21 +1,21 @@
 /**
- * The tables. Times that end in `_ms` or `_us` are of the server's clock, since 1970; fences are microseconds, too. Every
- * operation on a lock first locks its row in `locks`: what the other tables have about it changes only below that.
+ * The tables. Times that end in `_ms` or `_us` are on the server's clock, since 1970; fences are microseconds, too. Each
+ * operation on a lock first locks the row in `locks`. Rows of other tables about the lock change only under that row lock.
  */
 export const tables = `
 CREATE TABLE IF NOT EXISTS {schema}.locks (
   id text COLLATE "C" PRIMARY KEY,
-  -- The last fence: all holds have it. It outlives them, so that it rises even where the clock is set back.
+  -- The last fence, which all holds have. It stays after them, so that fences rise even if the clock is set back.
   fence bigint NOT NULL DEFAULT 0,
-  -- How many holds there are, how many of them are writers', whose those are, and how many are claims.
+  -- How many holds there are, how many of them write, the owner of those, and how many holds are claims.
   holds integer NOT NULL DEFAULT 0,
   writes integer NOT NULL DEFAULT 0,
   writer text COLLATE "C",
   claims integer NOT NULL DEFAULT 0,
-  -- No lease of a hold ends before this.
+  -- No lease ends before this.
   earliest_ms bigint,
   waiters integer NOT NULL DEFAULT 0,
-  -- When nothing of this is needed any more. Rounded up by minutes, so that few updates change the index.
+  -- When the row is not needed any more. Rounded up to ten minutes, so that few updates change the index.
   gone_ms bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX IF NOT EXISTS locks_gone ON {schema}.locks (gone_ms);
@@ -27,9 +27,9 @@ CREATE TABLE IF NOT EXISTS {schema}.holds (
   process text COLLATE "C" NOT NULL,
   mode text NOT NULL,
   ends_ms bigint NOT NULL,
-  -- Handed off, and not renewed yet.
+  -- Whether it was handed off and not renewed yet.
   is_claim boolean NOT NULL,
-  -- Its fence rose after it was granted: it may be renewed with the one that it got.
+  -- Whether the fence rose after the grant: the hold may be renewed with the fence that it was granted.
   is_raised boolean NOT NULL DEFAULT false,
   nr bigint GENERATED ALWAYS AS IDENTITY,
   PRIMARY KEY (lock_id, owner, hold_id)
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS {schema}.waiters (
   claim_ms integer NOT NULL,
   priority integer NOT NULL,
   since_us bigint NOT NULL,
-  -- The order: since when it waits, each degree of priority ten seconds earlier.
+  -- The place in the queue: when it was queued, ten seconds earlier for each step of priority.
   place bigint NOT NULL,
   nr bigint GENERATED ALWAYS AS IDENTITY,
   PRIMARY KEY (lock_id, owner, hold_id)
@@ -56,14 +56,14 @@ CREATE TABLE IF NOT EXISTS {schema}.processes (
   lock_id text COLLATE "C" NOT NULL,
   process text COLLATE "C" NOT NULL,
   live_until_ms bigint NOT NULL,
-  -- live, suspended: passed over until it polls; owed: it polled since, and is granted the next time in any case
+  -- live; suspended: skipped until it polls; owed: it has polled since, and must not be skipped at its next turn
   state text NOT NULL DEFAULT 'live',
-  -- It can't be sent messages.
+  -- Whether it can't receive messages.
   polls boolean NOT NULL,
   PRIMARY KEY (lock_id, process)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
--- What releases answered, for as long as it is to be remembered.
+-- The statuses of releases, as long as they must be remembered.
 CREATE TABLE IF NOT EXISTS {schema}.tombstones (
   lock_id text COLLATE "C" NOT NULL,
   hold_id text COLLATE "C" NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE IF NOT EXISTS {schema}.tombstones (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX IF NOT EXISTS tombstones_until ON {schema}.tombstones (until_ms);
 
--- Who waits for what: by these, deadlocks are found.
+-- Which owner waits for which lock. The search for deadlocks reads these.
 CREATE TABLE IF NOT EXISTS {schema}.edges (
   owner text COLLATE "C" NOT NULL,
   hold_id text COLLATE "C" NOT NULL,

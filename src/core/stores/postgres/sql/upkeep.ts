@@ -1,6 +1,6 @@
-/** Edges, what takes old rows away, and which version this is. */
+/** The edges of waiters, the removal of expired rows, and the version of the schema. */
 export const upkeep = `
--- set_edge: keep an edge, or remove it: then it is to count for no time.
+-- set_edge: store an edge for ttl_ms, or remove it if that is 0.
 CREATE OR REPLACE FUNCTION {schema}.set_edge(
   known_format integer, the_owner text, the_hold text, the_edge text, ttl_ms bigint
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET lock_timeout = '4s' AS $$
@@ -15,7 +15,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- edges_of: tell the edges of an owner, those that count the longest, 64 at most.
+-- edges_of: return the edges of an owner, 64 at most, those that last longest.
 CREATE OR REPLACE FUNCTION {schema}.edges_of(known_format integer, the_owner text) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE now_ms bigint := now_us() / 1000;
@@ -24,14 +24,14 @@ BEGIN
   RETURN QUERY SELECT edge FROM edges WHERE owner = the_owner AND until_ms > now_ms ORDER BY until_ms DESC LIMIT 64;
 END $$;
 
--- sweep: remove what is over since a time in ms, so many rows of each kind at most. It waits for nobody.
--- Returns [until when all is removed, in ms, whether there is more].
+-- sweep: remove rows that expired after a time in ms, a limited number of each kind. Skips rows that are locked.
+-- Returns [the time in ms up to which all is removed, whether there is more].
 CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE now_ms bigint := now_us() / 1000; old text[]; swept integer; is_full boolean;
 BEGIN
   PERFORM check_format(known_format);
-  -- The rows that were removed before are not looked at again, though they may still be on their pages.
+  -- Without a lower bound, the scan would visit the dead rows of earlier sweeps again.
   DELETE FROM tombstones WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM tombstones WHERE until_ms >= from_ms AND until_ms <= now_ms LIMIT most FOR UPDATE SKIP LOCKED
   ));
@@ -50,7 +50,7 @@ BEGIN
   RETURN jsonb_build_array(now_ms, is_full OR cardinality(old) = most);
 END $$;
 
--- version: tell the format and the revision of this schema.
+-- version: return the format and the revision of this schema.
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT '[{format}, {revision}]'::jsonb
 $$;
