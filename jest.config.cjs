@@ -27,6 +27,7 @@ module.exports = {
     '^reenlock$': '<rootDir>/src/core/index.ts',
     '^reenlock/redis$': '<rootDir>/src/core/redis.ts',
     '^reenlock/postgres$': '<rootDir>/src/core/postgres.ts',
+    '^reenlock/node$': '<rootDir>/src/node/index.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
     '^reenlock/testing$': '<rootDir>/src/testing/index.ts',

@@ -1,22 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { expressMiddleware, runWithId } from 'cls-rtracer';
+import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
-import { chain, type MaybePromise, settle, toNative } from '../core/base/maybe-promise.ts';
-import { patchListeners } from '../core/http/bound-listeners.ts';
-import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
-import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, leaveError, problemOf } from '../core/http/problem.ts';
-import {
-  isOver,
-  runInRequest,
-  runTraced,
-  type TraceContextOptions,
-  Tracing,
-  traceIdOf,
-} from '../core/http/traced-request.ts';
-import { checkRTracer } from '../core/http/warnings.ts';
-import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
-import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
+import type { LockBoardOptions } from '../core/http/board/lock-board.ts';
+import { lockBoard as connectBoard, type Middleware, runGuard } from '../core/http/connect.ts';
+import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
+import { checkCall } from '../core/http/misuse.ts';
+import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare global {
   namespace Express {
@@ -31,9 +19,6 @@ declare global {
 
 /** A request as a key function sees it: its route's parameters are strings. */
 export type KeyRequest = Request<Record<string, string>>;
-
-/** A middleware that does not change the parameter types of the handlers after it. */
-export type Guard = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
 export type KeyFunction<R extends IncomingMessage = KeyRequest> = (
@@ -50,26 +35,6 @@ export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends Co
 }
 
 /**
- * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
- * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
- */
-export function traceContext(options?: TraceContextOptions): Guard {
-  checkFactoryCall('traceContext()', options);
-  const tracing = new Tracing(options);
-  checkRTracer();
-  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
-  const trace = expressMiddleware({ requestIdFactory: traceIdOf });
-  return function traceContext(req, res, next) {
-    checkCall('express', req, res, res, next);
-    const request = tracing.open(req, res, watchOptions);
-    const { traceId } = request.scope;
-    runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
-  };
-}
-
-const watchOptions = { awaitsMiddleware: false };
-
-/**
  * Guards a route: the handlers after it run while the request holds the lock, which is released when the work is over.
  * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
@@ -77,39 +42,11 @@ const watchOptions = { awaitsMiddleware: false };
 export function lockOn<R extends IncomingMessage = KeyRequest>(
   key: string | KeyFunction<R>,
   options?: GuardOptions<NoInfer<R>>,
-): Guard {
-  checkFactoryCall('lockOn(key)', key);
-  const guard = new RequestGuard(key, options);
-  const { skip, handler } = options ?? {};
-
-  // Synchronous if `skip` and the key function are, as most are.
-  function enter(req: R, res: Response): MaybePromise<Entered | undefined> {
-    const lock = (keys: LockKeys): MaybePromise<Entered> =>
-      guard.enter(req, keys, () => routeOf(req as IncomingMessage as Request));
-    return chain(toNative(skip?.(req, res)), (isSkipped) => {
-      if (isSkipped) return undefined;
-      return typeof key === 'string' ? lock(key) : chain(toNative(key(req, res)), lock);
-    });
-  }
-
-  return function lockGuard(rawReq, rawRes, next) {
-    checkCall('express', rawReq, rawRes, rawRes, next);
-    const req = rawReq as R;
-    const res = rawRes as Response;
-    const entered = (holds: Entered | undefined): void => {
-      // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
-      if (isOver(rawReq)) return;
-      if (holds !== undefined) exposeOnRequest(req, holds);
-      next();
-      keepOnRequest(req);
-    };
-    const refused = (error: unknown): void => {
-      if (isOver(rawReq)) return;
-      const refusal = guard.refusal(error, rawRes);
-      if (refusal === undefined || handler === undefined) next(failureOf(error));
-      else answer(() => handler(refusal, req, res, next), next);
-    };
-    void runInRequest(rawReq, () => settle(() => enter(req, res), entered, refused));
+): Middleware {
+  const guard = new RequestGuard<readonly [R, Response]>(key, options);
+  return function lockGuard(req, res, next) {
+    checkCall('connect', req, res, res, next);
+    runGuard(guard, req, res, next, [req as R, res as Response], () => routeOf(req as Request));
   };
 }
 
@@ -119,22 +56,9 @@ function routeOf({ method, baseUrl, route }: Partial<Request>): string | undefin
   return typeof path === 'string' ? `${method} ${baseUrl ?? ''}${path}` : undefined;
 }
 
-/** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */
-export function sendProblem(error: LockError, _req: IncomingMessage, res: ServerResponse, next: NextFunction): void {
-  if (res.headersSent || !isLockError(error)) {
-    next(error);
-    return;
-  }
-  const { status, headers, body } = problemOf(error);
-  leaveError(error, res);
-  clearBodyHeaders(res);
-  // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
-  res.statusCode = status;
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  res.end(body);
-}
-
-/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
-function answer(handle: () => unknown, next: (error: unknown) => void): void {
-  new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
-}
+/**
+ * A page of who holds and who waits for which lock, and for how long: `app.use('/locks', lockBoard({ authorize }))`. Whoever
+ * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad
+ * options.
+ */
+export const lockBoard: (options: LockBoardOptions<Request>) => Middleware = connectBoard;

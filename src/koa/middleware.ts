@@ -1,19 +1,11 @@
 import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
+import { passGuard, within } from '../core/http/awaited.ts';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
-import { type CommonGuardOptions, type Entered, failureOf, RequestGuard } from '../core/http/guard.ts';
-import { checkCall, checkFactoryCall } from '../core/http/misuse.ts';
+import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
+import { checkCall } from '../core/http/misuse.ts';
 import { clearBodyHeaders, leaveError, problemOf } from '../core/http/problem.ts';
-import type { ResponseWatch } from '../core/http/response-watch.ts';
-import {
-  runInRequest,
-  runTraced,
-  type TraceContextOptions,
-  Tracing,
-  tracedRequest,
-  traceIdOf,
-} from '../core/http/traced-request.ts';
-import { checkRTracer } from '../core/http/warnings.ts';
+import { runInRequest, runTraced, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 
 declare module 'koa' {
@@ -53,9 +45,7 @@ export interface GuardOptions<C extends ExtendableContext = KeyContext> extends 
  * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
-  checkFactoryCall('traceContext()', options);
   const tracing = new Tracing(options);
-  checkRTracer();
   // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return function traceContext(ctx, next) {
@@ -77,35 +67,14 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
   key: string | KeyFunction<C>,
   options?: GuardOptions<NoInfer<C>>,
 ): Guard {
-  checkFactoryCall('lockOn(key)', key);
-  const guard = new RequestGuard(key, options);
-  const { skip, handler } = options ?? {};
-
-  async function enter(ctx: C): Promise<Entered | undefined> {
-    if (skip !== undefined && (await skip(ctx))) return undefined;
-    return guard.enter(ctx.req, typeof key === 'string' ? key : await key(ctx), () => routeOf(ctx));
-  }
-
-  async function pass(ctx: C, next: Next): Promise<void> {
-    let holds: Entered | undefined;
-    try {
-      holds = await enter(ctx);
-      // If the caller does not await this middleware, the request may have ended since the grant.
-      for (const hold of holds ?? []) hold.assertOpen();
-    } catch (error) {
-      const refusal = guard.refusal(error, ctx.res);
-      if (refusal === undefined || handler === undefined) throw failureOf(error);
-      await answer(() => handler(refusal, ctx, next));
-      return;
-    }
-    if (holds !== undefined) exposeHolds((ctx as unknown as Context).state, holds);
-    await within(tracedRequest(ctx.req)?.watch, next);
-  }
-
+  const guard = new RequestGuard<readonly [C]>(key, options);
   return function lockGuard(ctx, next) {
     // Thrown, not rejected: Express 4 ignores promises.
     checkCall('koa', ctx, next, ctx.res, next);
-    return runInRequest(ctx.req, () => pass(ctx as C, next));
+    const { req, res } = ctx;
+    const expose = (holds: Entered): void => exposeHolds((ctx as unknown as Context).state, holds);
+    const call = [ctx as C] as const;
+    return runInRequest(req, () => passGuard(guard, { req, res, call, next, expose, routeOf: () => routeOf(ctx) }));
   };
 }
 
@@ -125,25 +94,4 @@ export function sendProblem(error: LockError, ctx: ExtendableContext): void {
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;
-}
-
-/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
-async function answer(handle: () => unknown): Promise<void> {
-  try {
-    await handle();
-  } catch (error) {
-    throw failureOf(error);
-  }
-}
-
-/** Runs middleware as a part of the request's work: the work is not over before the middleware has settled. */
-async function within(watch: ResponseWatch | undefined, next: () => Promise<unknown>): Promise<void> {
-  watch?.enter();
-  try {
-    await next();
-  } catch (error) {
-    watch?.leave(true);
-    throw error;
-  }
-  watch?.leave(false);
 }

@@ -4,6 +4,7 @@ import { RedisStore } from 'reenlock/redis';
 import request from 'supertest';
 import { createApp as createExpressApp } from '../../examples/express-orders/app.ts';
 import { createApp as createKoaApp } from '../../examples/koa-orders/app.ts';
+import { createApp as createNodeApp } from '../../examples/node-orders/app.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
 import { orderKey } from '../../examples/orders/key.ts';
 import { createServices } from '../../examples/orders/setup.ts';
@@ -16,7 +17,7 @@ watchLeaks();
 
 type Parts = Parameters<typeof createExpressApp>;
 
-const frameworks = ['express-orders', 'koa-orders'];
+const frameworks = ['express-orders', 'koa-orders', 'node-orders'];
 const servers = frameworks.map((name) => `${name}/server.ts`);
 
 describe.each(servers)('%s', (file) => {
@@ -50,6 +51,7 @@ describe.each(servers)('%s', (file) => {
 describe.each([
   ['express-orders', (...parts: Parts) => createExpressApp(...parts)],
   ['koa-orders', (...parts: Parts) => createKoaApp(...parts).callback()],
+  ['node-orders', (...parts: Parts) => createNodeApp(...parts)],
 ])('%s/app.ts', (_, createHandler) => {
   it('has the order before its service is asked', async () => {
     const locks = createLocks();
@@ -73,10 +75,13 @@ describe('on Redis', () => {
   afterAll(() => redis.stop());
   const start = (file: string) => Example.start(file, { REDIS_URL: redis.url });
 
-  it('an Express and a Koa process ship no unit twice between them', async () => {
+  it('processes of every framework ship no unit twice between them', async () => {
     const examples = await Promise.all(servers.map(start));
     const ids = ['1', '2', '3'];
-    const requests = Array.from({ length: 36 }, (_, index) => [examples[index % 2]!, ids[index % 3]!] as const);
+    const requests = Array.from(
+      { length: 36 },
+      (_, index) => [examples[index % examples.length]!, ids[index % 3]!] as const,
+    );
     const answers = await Promise.all(requests.map(([example, id]) => ship(example, id)));
     const statuses = answers.map(({ status }) => status);
     expect(statuses.filter((status) => status === 201)).toHaveLength(15);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
+import * as node from 'reenlock/node';
 import * as otel from 'reenlock/otel';
 import * as postgres from 'reenlock/postgres';
 import * as prometheus from 'reenlock/prometheus';
@@ -27,6 +28,7 @@ describe('the surface of the package', () => {
     ],
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
     ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],
+    ['reenlock/node', node, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
@@ -42,6 +44,7 @@ describe('the surface of the package', () => {
       '.',
       './redis',
       './postgres',
+      './node',
       './express',
       './koa',
       './testing',
@@ -143,7 +146,7 @@ describe('the published package', () => {
     const { problems, analysis } = JSON.parse(output) as { problems?: object; analysis: { entrypoints: object } };
     expect(problems ?? {}).toEqual({});
     expect(Object.keys(analysis.entrypoints)).toEqual(
-      expect.arrayContaining(['.', './redis', './postgres', './express', './koa']),
+      expect.arrayContaining(Object.keys(manifest.exports as object).filter((path) => path !== './package.json')),
     );
   });
 

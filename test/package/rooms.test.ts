@@ -21,7 +21,7 @@ const faults: readonly (readonly [what: string, file: string, source: string, ru
   ['a framework in the core', 'src/core/http/framework.ts', type('express'), 'core-knows-no-framework'],
   ['a client library in the core', 'src/core/lock/client.ts', type('ioredis'), 'only-drivers-know-a-client'],
   ['a client library in a store', 'src/core/stores/redis/client.ts', type('ioredis'), 'only-drivers-know-a-client'],
-  ['one adapter in another', 'src/koa/other.ts', value('../express/index.ts'), 'adapters-do-not-know-each-other'],
+  ['one adapter in another', 'src/koa/other.ts', value('../node/index.ts'), 'adapters-do-not-know-each-other'],
   ['a store in an adapter', 'src/koa/store.ts', value('../core/redis.ts'), 'adapters-do-not-know-each-other'],
   [
     'the inside of the core in an adapter',

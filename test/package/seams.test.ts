@@ -12,7 +12,7 @@ const seams: readonly (readonly [path: string, reason: string])[] = [
   ['core/scope/current-scope.ts', 'what runs in that scope'],
   ['core/lock/acquire.ts', 'an acquire by a scope that is named'],
   ['core/http/guard.ts', 'a guard without a framework'],
-  ['core/http/connection-watch.ts', 'what is known of a server’s connections, to see that nothing is left'],
+  ['core/http/response/connection-watch.ts', 'what is known of a server’s connections, to see that nothing is left'],
 ];
 const open = /^(core\/(base|model|stores)\/|core\/[^/]+$|[^/]+\/index\.ts$)/;
 

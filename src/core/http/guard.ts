@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { chain, type MaybePromise, settle } from '../base/maybe-promise.ts';
+import { chain, type MaybePromise, settle, toNative } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { acquire } from '../lock/acquire.ts';
 import { Batch } from '../lock/batch.ts';
@@ -29,7 +29,8 @@ import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '.
 import { ScopeCancellation } from '../scope/cancellation.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
-import type { ResponseWatch } from './response-watch.ts';
+import { checkFactoryCall } from './misuse.ts';
+import type { ResponseWatch } from './response/response-watch.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
 import { warnOfEventStream } from './warnings.ts';
 
@@ -58,11 +59,17 @@ export interface CommonGuardOptions extends AcquireOptions {
 /** The holds with which a guard lets a request in; none if it lets the request in without the lock. */
 export type Entered = readonly ScopedHold[];
 
+/** A key, or a function that returns the keys of a request. `Call` is what the framework passes to middleware. */
+type GuardKey<Call extends readonly unknown[]> = string | ((...call: Call) => LockKeys | PromiseLike<LockKeys>);
+
 /** The options that each framework types for itself. */
-interface FrameworkOptions {
-  readonly skip?: unknown;
-  readonly handler?: unknown;
+interface FrameworkOptions<Call extends readonly unknown[]> {
+  readonly skip?: ((...call: Call) => boolean | PromiseLike<boolean>) | undefined;
+  /** Called with the error, what the framework passes to middleware, and `next`. */
+  readonly handler?: RefusalHandler | undefined;
 }
+
+type RefusalHandler = (error: LockError, ...call: never[]) => unknown;
 
 const rules = {
   ...acquireRules,
@@ -79,20 +86,28 @@ const guardKey: KeyPlace = {
 };
 
 /** The part of a guard that is the same on every framework: it names the keys, acquires them, and makes refusals. */
-export class RequestGuard {
+export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> {
+  /** The application's handler of refusals. */
+  readonly handler: RefusalHandler | undefined;
+  readonly #key: GuardKey<Call>;
+  readonly #skip: FrameworkOptions<Call>['skip'];
   readonly #options: AcquireOptions;
   readonly #statusCode: number | undefined;
   readonly #releaseOn: 'end' | 'close';
   readonly #failOpen: boolean;
 
   /** Throws `LockConfigError` for bad options, and for a constant key that was meant as a template. */
-  constructor(key: unknown, options: (CommonGuardOptions & FrameworkOptions) | undefined) {
+  constructor(key: GuardKey<Call>, options: (CommonGuardOptions & FrameworkOptions<Call>) | undefined) {
+    checkFactoryCall('lockOn(key)', key);
     if (typeof key === 'string') assertConstantKey(key, guardKey);
     else if (typeof key !== 'function') {
       throw new LockConfigError(`Expected the guard's key to be a string or a function, got ${describe(key)}`);
     }
     const checked = checkOptions(options, rules, 'lockOn');
-    const { statusCode, releaseOn, failOpen, skip: _, handler: __, ...acquireOptions } = checked;
+    const { statusCode, releaseOn, failOpen, skip, handler, ...acquireOptions } = checked;
+    this.#key = key;
+    this.#skip = skip;
+    this.handler = handler;
     this.#options = checkAcquireOptions(acquireOptions, 'lockOn');
     this.#failOpen = failOpen ?? false;
     this.#statusCode = statusCode;
@@ -101,10 +116,29 @@ export class RequestGuard {
   }
 
   /**
-   * Acquires all keys for a request, or none: synchronously, if the store replies synchronously. Returns no holds if the
-   * request may go in without the lock. Fails with a `LockError`. `routeOf` names the route for warnings.
+   * Acquires all keys for a request, or none: synchronously, if the application's functions and the store reply
+   * synchronously. Returns undefined if the guard is skipped, and no holds if the request may go in without the lock. Fails
+   * with a `LockError`, or as the application's functions do. `routeOf` names the route for warnings.
    */
-  enter(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): MaybePromise<Entered> {
+  enter(req: IncomingMessage, call: Call, routeOf?: RouteOf): MaybePromise<Entered | undefined> {
+    const key = this.#key;
+    const lock = (keys: LockKeys): MaybePromise<Entered> => this.#acquire(req, keys, routeOf);
+    return chain(toNative(this.#skip?.(...call)), (isSkipped) => {
+      if (isSkipped) return undefined;
+      return typeof key === 'string' ? lock(key) : chain(toNative(key(...call)), lock);
+    });
+  }
+
+  /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */
+  refusal(error: unknown, res: ServerResponse): LockError | undefined {
+    if (!isLockError(error)) return undefined;
+    if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
+    // Error middleware often ignores `error.headers`.
+    if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+    return error;
+  }
+
+  #acquire(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): MaybePromise<Entered> {
     const traced = tracedRequest(req);
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
@@ -131,15 +165,6 @@ export class RequestGuard {
       entered,
       (error) => refused(error, batch?.release() ?? Promise.resolve()),
     );
-  }
-
-  /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */
-  refusal(error: unknown, res: ServerResponse): LockError | undefined {
-    if (!isLockError(error)) return undefined;
-    if (hasCode(error, 'ERR_LOCK_TIMEOUT') && this.#statusCode !== undefined) setStatus(error, this.#statusCode);
-    // Error middleware often ignores `error.headers`.
-    if (!res.headersSent) for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-    return error;
   }
 
   /** Rejects with the error that the client will see, or resolves to no holds if the request may go in without the lock. */

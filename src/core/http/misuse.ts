@@ -3,17 +3,21 @@ import { LockConfigError } from '../model/errors.ts';
 import { describe } from '../model/validate.ts';
 
 /** The frameworks whose calls can be told apart. */
-type Framework = 'express' | 'koa' | 'fastify' | 'hono';
+type Framework = 'node' | 'express' | 'koa' | 'fastify' | 'hono';
 
 const names: Readonly<Record<Framework, string>> = {
+  node: 'plain Node',
   express: 'Express',
   koa: 'Koa',
   fastify: 'Fastify',
   hono: 'Hono',
 };
 
-/** How the framework of an adapter calls middleware. */
-const parameters = { express: '(req, res, next)', koa: '(ctx, next)' };
+/** How an adapter's middleware is called, and what its response is called there. */
+const shapes = {
+  connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'] },
+  koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'] },
+} as const;
 
 /**
  * Throws `LockConfigError` if a middleware was not called by its framework: `response` is no response of `node:http`, or
@@ -21,25 +25,26 @@ const parameters = { express: '(req, res, next)', koa: '(ctx, next)' };
  * may have called it: then there is no response, or a request in its place. `first` and `second` are the first arguments.
  */
 export function checkCall(
-  own: 'express' | 'koa',
+  own: keyof typeof shapes,
   first: unknown,
   second: unknown,
   response: unknown,
   next: unknown,
 ): void {
   if (typeof next === 'function' && isResponse(response)) return;
-  const expected = `Expected a middleware of \`reenlock/${own}\` to be called`;
+  const shape = shapes[own];
+  const expected = `Expected a middleware to be called with \`${shape.parameters}\``;
   const caller = callerOf(first, second);
-  if (caller !== undefined && caller !== own) {
-    throw new LockConfigError(`${expected} by ${names[own]}, got a call by ${names[caller]}: ${insteadOf(caller)}`);
-  }
-  if (typeof next !== 'function') {
+  if (caller !== undefined && !(shape.callers as readonly Framework[]).includes(caller)) {
     throw new LockConfigError(
-      `${expected} with \`${parameters[own]}\`, got ${describe(next)} as \`next\`: mount it with \`app.use\``,
+      `${expected}, got a call by ${names[caller]}: import it from \`reenlock/${caller}\` instead`,
     );
   }
+  if (typeof next !== 'function') {
+    throw new LockConfigError(`${expected}, got ${describe(next)} as \`next\`: mount it with \`app.use\``);
+  }
   throw new LockConfigError(
-    `${expected} with a response of \`node:http\`, got ${describe(response)} as \`${own === 'express' ? 'res' : 'ctx.res'}\`: for a WebSocket, lock in \`runInTrace\``,
+    `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: for a WebSocket, lock in \`runInTrace\``,
   );
 }
 
@@ -58,20 +63,13 @@ export function checkFactoryCall(call: string, first: unknown): void {
   );
 }
 
-/** What to do in a framework: some have no adapter. */
-function insteadOf(caller: Framework): string {
-  const hasAdapter = caller === 'express' || caller === 'koa';
-  return hasAdapter
-    ? `import it from \`reenlock/${caller}\` instead`
-    : 'it has no adapter yet, so wrap the handler in `runInTrace`';
-}
-
 function callerOf(first: unknown, second: unknown): Framework | undefined {
   if (!isObject(first)) return undefined;
   // A hook of Fastify gets its request and reply, a plugin its instance. Its request is not Node's: it has that in `raw`.
   if (isFunction(first.addHook) || (isObject(first.raw) && isObject(second) && isObject(second.raw))) return 'fastify';
   if (isObject(first.req)) return isObject(first.req.raw) ? 'hono' : 'koa';
-  return isResponse(second) ? 'express' : undefined;
+  if (!isResponse(second)) return undefined;
+  return 'app' in first ? 'express' : 'node';
 }
 
 function isResponse(value: unknown): boolean {

@@ -11,10 +11,12 @@ import { currentScope, runInScope } from '../scope/current-scope.ts';
 import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
 import type { ExposedHolds } from './exposed-holds.ts';
-import { type ResponseEvents, ResponseWatch } from './response-watch.ts';
+import { checkFactoryCall } from './misuse.ts';
+import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
+import type { WorkOptions } from './response/work-state.ts';
 import { ServerTiming } from './server-timing.ts';
 import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
-import type { WorkOptions } from './work-state.ts';
+import { checkRTracer } from './warnings.ts';
 
 /** The options of `traceContext`; the defaults come from its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -90,10 +92,12 @@ export class Tracing {
   #isUsed = false;
 
   constructor(options: TraceContextOptions | undefined) {
+    checkFactoryCall('traceContext()', options);
     const { trust, ...others } = checkOptions(options, rules, 'traceContext');
     this.#options = others;
     this.#ownTrust = checkTrust(trust);
     this.#ownRuntime = this.#options.locks && runtimeOf(this.#options.locks);
+    checkRTracer();
   }
 
   /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */

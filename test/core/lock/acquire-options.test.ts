@@ -166,7 +166,7 @@ describe('The options of a guard', () => {
     [{}, 'a value of type object'],
     [['key'], 'a value of type array'],
   ])('A guard refuses %p as the key', (key, got) => {
-    expect(() => new RequestGuard(key, {})).toThrow(
+    expect(() => new RequestGuard(key as string, {})).toThrow(
       new LockConfigError(`Expected the guard's key to be a string or a function, got ${got}`),
     );
   });

@@ -65,7 +65,7 @@ describe('An invalid key', () => {
   async function guard(keys: string | string[]): Promise<readonly Hold[]> {
     const request = {};
     processState().requests.set(request, { scope: currentScope() });
-    return new RequestGuard(() => keys, {}).enter(request as never, keys);
+    return (await new RequestGuard(() => keys, {}).enter(request as never, [])) ?? [];
   }
 
   it.each(doors)('An invalid key is refused by %s, with LockKeyError and without a store call', async (_, use) => {

@@ -62,7 +62,7 @@ describeFrameworks('A connection that is destroyed under a handler', (framework)
             others.push(call.res);
             call.res.write('part');
             // What finalhandler does; Koa leaves the connection to its application.
-            if (framework.family === 'koa') call.req.socket.destroy();
+            if (framework.style === 'promise') call.req.socket.destroy();
             call.fail(new Error('in the middle'));
           })
           .route('/itself/:how', framework.lockOn('k'), async (call) => {

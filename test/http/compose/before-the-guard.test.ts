@@ -30,7 +30,7 @@ describeFrameworks('Middleware before a guard', (framework) => {
     expect(contest.stage.journal.filter((line) => line.includes('third'))).toEqual([]);
   });
 
-  if (framework.family === 'express') {
+  if (framework.style === 'callback') {
     it('A request that earlier middleware answers, and passes on by mistake, is not queued, and its handler does not run', async () => {
       const contest = await Contest.through(framework, (app, work, stage) => {
         const limit = framework.middleware((call, next) => {

@@ -100,7 +100,7 @@ describeFrameworks('A guard whose key comes from a JSON body', (framework) => {
   it('A guard locks and queues nothing if the client leaves before the body was read', async () => {
     const contest = await start(framework, framework.json, json);
     await (await sendPart(contest, json)).hangUp('RST');
-    await contest.stage.until(framework.family === 'koa' ? 'failed: aborted' : 'failed: request aborted');
+    await contest.stage.until(framework.adapter === 'express' ? 'failed: request aborted' : 'failed: aborted');
     await expectHeldUntilAnswer(contest);
   });
 });

@@ -11,7 +11,7 @@ type Handle = (error: Partial<LockError>, call: Call) => Promise<void>;
 
 /** Error middleware below `traceContext`. */
 function catching(framework: Framework, app: App, handle: Handle): App {
-  if (framework.family === 'express') return app.onError(handle);
+  if (framework.style === 'callback') return app.onError(handle);
   return app.use(
     framework.middleware(async (call, next) => {
       try {

@@ -39,7 +39,7 @@ const form: Body = {
 const upload = (framework: Framework, parser: Multer): Middleware =>
   framework.middleware((call, next) => {
     const run = parser.single('file') as unknown as (req: object, res: object, done: (error?: unknown) => void) => void;
-    if (framework.family === 'express') return run(call.req, call.res, (e) => (e ? call.fail(e) : next()));
+    if (framework.style === 'callback') return run(call.req, call.res, (e) => (e ? call.fail(e) : next()));
     return new Promise<void>((resolve, reject) => run(call.req, call.res, (e) => (e ? reject(e) : resolve()))).then(
       next,
     );

@@ -1,12 +1,15 @@
 import { getLock } from 'reenlock';
-import { lockOn as lockOnOfExpress } from 'reenlock/express';
-import { lockOn as lockOnOfKoa } from 'reenlock/koa';
+import * as express from 'reenlock/express';
+import * as koa from 'reenlock/koa';
+import * as node from 'reenlock/node';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
+
+const adapters = { node, express, koa };
 
 describeFrameworks('a guard', (framework) => {
   const { lockOn } = framework;
@@ -342,7 +345,7 @@ describeFrameworks('a guard', (framework) => {
     ['a list', ['a', 'b'], 'ERR_LOCK_CONFIG'],
   ])('A guard refuses a constant key when it is built, not with each request, if it is %s', (_, key, code) => {
     // The framework's own, and not that of the helper: it makes a function of each key.
-    const own: (key: never) => unknown = { express: lockOnOfExpress, koa: lockOnOfKoa }[framework.family];
+    const own: (key: never) => unknown = adapters[framework.adapter].lockOn;
     expect(() => own(key as never)).toThrow(expect.objectContaining({ code }));
   });
 

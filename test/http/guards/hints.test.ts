@@ -14,22 +14,24 @@ describeFrameworks('a guard hints at mistakes:', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 
-  it('A key with a missing part warns once for each route, with the route’s pattern and the key’s form', async () => {
-    const key = (call: Call) => `order:${call.params.id}:${(call.req as { tenant?: string }).tenant}`;
-    const stage = await ServerStage.start(framework, (app) => {
-      const guard = lockOn(key);
-      app.route('/orders/:id', guard, (call) => call.send('in'));
-      app.route('/orders/:id/items', guard, (call) => call.send('in'));
+  if (framework.adapter !== 'node') {
+    it('A key with a missing part warns once for each route, with the route’s pattern and the key’s form', async () => {
+      const key = (call: Call) => `order:${call.params.id}:${(call.req as { tenant?: string }).tenant}`;
+      const stage = await ServerStage.start(framework, (app) => {
+        const guard = lockOn(key);
+        app.route('/orders/:id', guard, (call) => call.send('in'));
+        app.route('/orders/:id/items', guard, (call) => call.send('in'));
+      });
+      for (const path of ['/orders/1', '/orders/2', '/orders/1/items', '/orders/3']) await stage.get(path);
+      expect(warnings()).toEqual(
+        ['/orders/:id', '/orders/:id/items'].map((route) => ({
+          code: 'LOCK_KEY_SEGMENT',
+          detail: 'See docs/reference/errors.md, "LOCK_KEY_SEGMENT".',
+          message: expect.stringContaining(`got \`order:*:undefined\` on the route \`GET ${route}\``),
+        })),
+      );
     });
-    for (const path of ['/orders/1', '/orders/2', '/orders/1/items', '/orders/3']) await stage.get(path);
-    expect(warnings()).toEqual(
-      ['/orders/:id', '/orders/:id/items'].map((route) => ({
-        code: 'LOCK_KEY_SEGMENT',
-        detail: 'See docs/reference/errors.md, "LOCK_KEY_SEGMENT".',
-        message: expect.stringContaining(`got \`order:*:undefined\` on the route \`GET ${route}\``),
-      })),
-    );
-  });
+  }
 
   const mistakes: [string, object, object, boolean][] = [
     ["an acquire with `owner: 'hold'` on its guard's key", {}, { owner: 'hold' }, true],

@@ -43,7 +43,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
       app.use(tell);
       expect(await ask(app)).toEqual({
         status: 500,
-        text: 'ERR_LOCK_CONFIG: Expected a middleware of `reenlock/koa` to be called by Koa, got a call by Express: import it from `reenlock/express` instead',
+        text: 'ERR_LOCK_CONFIG: Expected a middleware to be called with `(ctx, next)`, got a call by Express: import it from `reenlock/express` instead',
       });
     },
   );
@@ -58,48 +58,53 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
     expect((await ask(app.callback())).status).toBe(500);
     expect(errors).toEqual([
       new LockConfigError(
-        'Expected a middleware of `reenlock/express` to be called by Express, got a call by Koa: import it from `reenlock/koa` instead',
+        'Expected a middleware to be called with `(req, res, next)`, got a call by Koa: import it from `reenlock/koa` instead',
       ),
     ]);
   });
 });
 
-describe.each(['traceContext', 'lockOn'] as const)(
-  '%s of Express or Koa in a framework that has no adapter',
-  (name) => {
-    const next = jest.fn();
-    const raw = new IncomingMessage(new Socket());
-    const response = new ServerResponse(raw);
-    const hono = {
-      req: { raw: new Request('http://localhost/') },
-      get res() {
-        return new Response();
-      },
-    };
+describe.each(['traceContext', 'lockOn'] as const)('%s of Express or Koa in another framework', (name) => {
+  const next = jest.fn();
+  const raw = new IncomingMessage(new Socket());
+  const response = new ServerResponse(raw);
+  const hono = {
+    req: { raw: new Request('http://localhost/') },
+    get res() {
+      return new Response();
+    },
+  };
 
-    it.each<[string, string, unknown[]]>([
-      ['a Fastify hook', 'Fastify', [{ raw }, { raw: response }, next]],
-      ['an async Fastify hook', 'Fastify', [{ raw }, { raw: response }]],
-      ['a Fastify plugin', 'Fastify', [{ addHook: next }, {}, next]],
-      ['a Hono middleware', 'Hono', [hono, next]],
-    ])(
-      'A middleware in a framework without an adapter says what to call instead when it is called as %s',
-      (_, caller, args) => {
-        for (const [own, middleware] of [
-          ['Express', forExpress[name]],
-          ['Koa', forKoa[name]],
-        ] as const) {
-          expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
-            new LockConfigError(
-              `Expected a middleware of \`reenlock/${own.toLowerCase()}\` to be called by ${own}, got a call by ${caller}: it has no adapter yet, so wrap the handler in \`runInTrace\``,
-            ),
-          );
-        }
-        expect(next).not.toHaveBeenCalled();
-      },
+  it.each<[string, string, unknown[]]>([
+    ['a Fastify hook', 'Fastify', [{ raw }, { raw: response }, next]],
+    ['an async Fastify hook', 'Fastify', [{ raw }, { raw: response }]],
+    ['a Fastify plugin', 'Fastify', [{ addHook: next }, {}, next]],
+    ['a Hono middleware', 'Hono', [hono, next]],
+  ])('A middleware in another framework says what to import instead when it is called as %s', (_, caller, args) => {
+    for (const [parameters, middleware] of [
+      ['(req, res, next)', forExpress[name]],
+      ['(ctx, next)', forKoa[name]],
+    ] as const) {
+      expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
+        new LockConfigError(
+          `Expected a middleware to be called with \`${parameters}\`, got a call by ${caller}: import it from \`reenlock/${caller.toLowerCase()}\` instead`,
+        ),
+      );
+    }
+    expect(next).not.toHaveBeenCalled();
+  });
+});
+
+it('A middleware of Koa that plain Node calls says which import to use', () => {
+  const req = new IncomingMessage(new Socket());
+  for (const middleware of [forKoa.traceContext, forKoa.lockOn]) {
+    expect(() => Reflect.apply(middleware, undefined, [req, new ServerResponse(req), () => {}])).toThrow(
+      new LockConfigError(
+        'Expected a middleware to be called with `(ctx, next)`, got a call by plain Node: import it from `reenlock/node` instead',
+      ),
     );
-  },
-);
+  }
+});
 
 describe.each([
   ['traceContext', 'traceContext()', ofExpress.traceContext, ofKoa.traceContext],
@@ -136,7 +141,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
     const ctx = Object.assign(new Koa().createContext(req, new ServerResponse(req)), { res: undefined });
     expect(() => forKoa[name](ctx as unknown as Koa.Context, next)).toThrow(
       new LockConfigError(
-        'Expected a middleware of `reenlock/koa` to be called with a response of `node:http`, got `undefined` (undefined) as `ctx.res`: for a WebSocket, lock in `runInTrace`',
+        'Expected a middleware to be called with `(ctx, next)` and a response of `node:http`, got `undefined` (undefined) as `ctx.res`: for a WebSocket, lock in `runInTrace`',
       ),
     );
     expect(next).not.toHaveBeenCalled();
@@ -152,7 +157,7 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
     (got, first, second) => {
       expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
         new LockConfigError(
-          `Expected a middleware of \`reenlock/express\` to be called with a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
+          `Expected a middleware to be called with \`(req, res, next)\` and a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
         ),
       );
       expect(next).not.toHaveBeenCalled();

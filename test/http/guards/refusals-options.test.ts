@@ -163,7 +163,7 @@ describeFrameworks('the options of a guard that refuses', (framework) => {
     it('statusCode counts, too, in the guard of another installed copy of this package', async () => {
       let copy: { lockOn: typeof lockOn } = { lockOn };
       jest.isolateModules(() => {
-        copy = jest.requireActual<typeof copy>(`reenlock/${framework.family}`);
+        copy = jest.requireActual<typeof copy>(`reenlock/${framework.adapter}`);
       });
       const guard = copy.lockOn('k', { statusCode: 409, waitMs: 20 });
       const stage = await ServerStage.start(framework, (app) =>

@@ -127,7 +127,7 @@ describeFrameworks('a refusal', (framework) => {
       expect(stage.journal).not.toContain('in');
       expectNothingTold(text);
       // Express logs in a later turn than it answers.
-      if (isProduction && framework.family === 'express') await stage.until('logged');
+      if (isProduction && framework.adapter === 'express') await stage.until('logged');
       log.mockRestore();
       if (isProduction) expect(text).not.toContain('store');
     },

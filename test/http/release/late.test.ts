@@ -84,7 +84,7 @@ describeFrameworks('An answer that nothing ends', (framework) => {
     expect(contest.stage.journal).not.toContain('lost first k');
   });
 
-  if (framework.family === 'express') {
+  if (framework.style === 'callback') {
     it('[late-04] An answer that fails in the middle when its client has left keeps the lock until abortGraceMs after that', async () => {
       const clock = new ManualClock();
       const contest = await Contest.start(

@@ -252,7 +252,7 @@ describeFrameworks('A large or streamed answer', (framework) => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => {
       source.on('error', (error) => {
-        if (framework.family === 'express') call.fail(error);
+        if (framework.style === 'callback') call.fail(error);
         else call.res.destroy();
       });
       call.stream(source);

@@ -1,34 +1,59 @@
 import { createReadStream } from 'node:fs';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http';
 import { expressMiddleware } from 'cls-rtracer';
-import type { Request } from 'express';
-import type { Hold } from 'reenlock';
-import { lockOn, traceContext } from 'reenlock/express';
+import type { LockError } from 'reenlock';
+import { lockOn, sendProblem, traceContext } from 'reenlock/node';
 import type { App, Call, Framework, GuardOptions, Handler, Middleware } from './frameworks.ts';
 
 type Next = (error?: unknown) => void;
-type Step = (req: IncomingMessage, res: ServerResponse, next: Next) => unknown;
+type Routed = IncomingMessage & { params?: Record<string, string> };
+type Step = (req: Routed, res: ServerResponse, next: Next) => unknown;
 
-/** No framework: the Express middleware on Node's own request and response, HTTP/2's compatible ones too. */
+/** No framework: middleware on Node's own request and response, HTTP/2's compatible ones too. */
 export const bare: Framework = {
   name: 'no framework',
-  family: 'express',
+  adapter: 'node',
+  style: 'callback',
   awaitsHandlers: false,
   answersRejections: true,
   traceContext,
-  lockOn: (key, { skip: _, handler: __, ...options }: GuardOptions = {}) =>
-    lockOn(typeof key === 'string' ? key : (req, res) => key(bareCall(req as Request, res, () => {})), options),
-  middleware: (run) => (req: IncomingMessage, res: ServerResponse, next: Next) =>
-    run(bareCall(req, res, next), () => next()),
+  lockOn: (key, options = {}) =>
+    lockOn(typeof key === 'string' ? key : (req, res) => key(bareCall(req, res, noNext)), guardOptions(options)),
+  middleware: (run) => (req: Routed, res: ServerResponse, next: Next) => run(bareCall(req, res, next), () => next()),
   rtracer: () => expressMiddleware() as unknown as Middleware,
-  json: () => {
-    throw new Error('There is no body parser without a framework');
+  json: () => async (req: IncomingMessage, _res: ServerResponse, next: Next) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of req) chunks.push(chunk as Buffer);
+    Object.assign(req, { body: JSON.parse(Buffer.concat(chunks).toString()) });
+    next();
   },
   app: () => new BareApp(),
 };
 
+function guardOptions({ skip, handler, ...rest }: GuardOptions): Parameters<typeof lockOn>[1] {
+  return {
+    ...rest,
+    ...(skip && { skip: (req, res) => skip(bareCall(req, res, noNext)) }),
+    ...(handler === 'problem' && { handler: sendProblem }),
+    ...(typeof handler === 'function' && {
+      handler: (error, req, res, next) => handler(error, bareCall(req, res, next)),
+    }),
+  };
+}
+
+const noNext: Next = () => {
+  throw new Error('Nothing comes next here');
+};
+
+/** The least that an application without a framework has: steps in their order, and parameters in paths. */
 class BareApp implements App {
   readonly #steps: Step[] = [];
+  readonly #prefix: string;
+  #onError: ((error: object, call: Call) => void) | undefined;
+
+  constructor(prefix = '') {
+    this.#prefix = prefix;
+  }
 
   use(...middleware: readonly Middleware[]): this {
     this.#steps.push(...(middleware as unknown as Step[]));
@@ -38,18 +63,29 @@ class BareApp implements App {
   route(path: string, ...steps: readonly [...Middleware[], Handler]): this {
     const handler = steps.at(-1) as Handler;
     const last: Step = (req, res, next) => handler(bareCall(req, res, next));
+    const pattern = new RegExp(`^${this.#prefix}${path.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`);
     for (const step of [...(steps.slice(0, -1) as unknown as Step[]), last]) {
-      this.#steps.push((req, res, next) => (req.url === path ? step(req, res, next) : next()));
+      this.#steps.push((req, res, next) => {
+        const match = pattern.exec(req.url ?? '');
+        if (match === null) return next();
+        req.params = { ...match.groups };
+        return step(req, res, next);
+      });
     }
     return this;
   }
 
-  mount(): never {
-    throw new Error('There are no sub-applications without a framework');
+  mount(path: string, build: (sub: App) => void): this {
+    const prefix = this.#prefix + path;
+    const sub = new BareApp(prefix);
+    build(sub);
+    this.#steps.push((req, res, next) => (req.url?.startsWith(`${prefix}/`) ? sub.#run(0, req, res, next) : next()));
+    return this;
   }
 
-  onError(): never {
-    throw new Error('There is no error middleware without a framework');
+  onError(handler: (error: object, call: Call) => void): this {
+    this.#onError = handler;
+    return this;
   }
 
   inProduction(): this {
@@ -57,34 +93,50 @@ class BareApp implements App {
   }
 
   listener(): RequestListener {
-    return (req, res) => this.#run(0, req, res);
+    return (req, res) => this.#run(0, req, res, (error) => this.#end(req, res, error));
   }
 
-  #run(index: number, req: IncomingMessage, res: ServerResponse, error?: unknown): void {
+  #run(index: number, req: Routed, res: ServerResponse, done: Next, error?: unknown): void {
     const step = this.#steps[index];
     if (error !== undefined || step === undefined) {
-      res.statusCode = error === undefined ? 404 : ((error as { status?: number }).status ?? 500);
-      res.end();
+      done(error);
       return;
     }
-    const next: Next = (error) => this.#run(index + 1, req, res, error);
+    const next: Next = (error) => this.#run(index + 1, req, res, done, error);
     void new Promise((resolve) => resolve(step(req, res, next))).catch(next);
+  }
+
+  #end(req: Routed, res: ServerResponse, error: unknown): void {
+    if (error !== undefined && this.#onError !== undefined) {
+      this.#onError(error as object, bareCall(req, res, noNext));
+      return;
+    }
+    if (res.headersSent) {
+      req.socket.destroy();
+      return;
+    }
+    const { status = 500, headers, expose, message } = (error ?? { status: 404 }) as Partial<LockError>;
+    res.writeHead(status, headers);
+    res.end(expose ? message : STATUS_CODES[status]);
   }
 }
 
-function bareCall(req: IncomingMessage, res: ServerResponse, next: Next): Call {
-  const { lock, locks } = req as { lock?: Hold; locks?: ReadonlyMap<string, Hold> };
+function bareCall(req: Routed, res: ServerResponse, next: Next): Call {
   return {
     req,
     res,
-    params: {},
-    lock,
-    locks,
+    params: req.params ?? {},
+    get lock() {
+      return req.lock;
+    },
+    get locks() {
+      return req.locks;
+    },
     send: (body, status = 200) => {
+      const isJson = typeof body === 'object' && !Buffer.isBuffer(body);
       res.statusCode = status;
-      if (Buffer.isBuffer(body)) res.end(body);
-      else if (typeof body === 'object') res.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
-      else res.end(String(body));
+      res.setHeader('Content-Type', isJson ? 'application/json' : 'text/plain');
+      res.end(isJson ? JSON.stringify(body) : body);
     },
     stream: (source) => void source.pipe(res),
     sendFile: (path) => void createReadStream(path).pipe(res),

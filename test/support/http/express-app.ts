@@ -16,7 +16,8 @@ export const express4 = (): Framework => framework('Express 4', load('express4')
 function framework(name: string, create: typeof express, answersRejections: boolean): Framework {
   return {
     name,
-    family: 'express',
+    adapter: 'express',
+    style: 'callback',
     awaitsHandlers: false,
     answersRejections,
     traceContext,

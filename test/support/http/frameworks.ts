@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Hold, LockError, LockKeys } from 'reenlock';
 import type { GuardOptions as ExpressGuardOptions, TraceContextOptions } from 'reenlock/express';
 import { majors } from '../majors.ts';
+import { bare } from './bare-app.ts';
 import { express4, express5 } from './express-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
 
@@ -40,7 +41,10 @@ export interface GuardOptions extends Omit<ExpressGuardOptions, 'skip' | 'handle
 
 export interface Framework {
   readonly name: string;
-  readonly family: 'express' | 'koa';
+  /** Its subpath of the package. */
+  readonly adapter: 'node' | 'express' | 'koa';
+  /** How middleware goes on: it calls `next`, or it awaits what `next` returns. */
+  readonly style: 'callback' | 'promise';
   /** Whether a handler's promise is a part of the request's work. */
   readonly awaitsHandlers: boolean;
   /** Whether a handler's rejection is answered. Express 4 never sees it. */
@@ -71,7 +75,7 @@ export interface App {
 }
 
 /** The newest major versions, and with `FRAMEWORKS=all` the older ones. */
-export const frameworks: readonly Framework[] = majors([express5, koa3], () => [express4(), koa2()]);
+export const frameworks: readonly Framework[] = majors([bare, express5, koa3], () => [express4(), koa2()]);
 
 /** Runs one body of tests on every framework. */
 export function describeFrameworks(name: string, body: (framework: Framework) => void): void {

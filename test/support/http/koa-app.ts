@@ -18,7 +18,8 @@ export const koa2 = (): Framework => framework('Koa 2', load('koa2') as typeof K
 function framework(name: string, Application: typeof Koa): Framework {
   return {
     name,
-    family: 'koa',
+    adapter: 'koa',
+    style: 'promise',
     awaitsHandlers: true,
     answersRejections: true,
     traceContext,

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { currentTrace, type LockStore, type Locks, type LocksOptions, MemoryStore } from 'reenlock';
 import request, { type Response } from 'supertest';
 import { type Clock, systemClock } from '../../../src/core/base/clock.ts';
-import { watchesOf } from '../../../src/core/http/connection-watch.ts';
+import { watchesOf } from '../../../src/core/http/response/connection-watch.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { ManualClock } from '../clock/manual-clock.ts';
 import { patienceOfTest } from '../until.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { asMicrotask } from '../base/clock.ts';
-import { type Listed, SwapList } from '../base/swap-list.ts';
+import { asMicrotask } from '../../base/clock.ts';
+import { type Listed, SwapList } from '../../base/swap-list.ts';
 
 /** Is told once that a connection has closed. */
 export interface SocketListener extends Listed {

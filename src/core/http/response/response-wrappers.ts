@@ -1,5 +1,5 @@
 import { ServerResponse } from 'node:http';
-import { frameworkPrototype } from './framework-prototype.ts';
+import { frameworkPrototype } from '../framework-prototype.ts';
 
 /** Is told of the calls by which the server's code ends a response. */
 export interface EndListener {

@@ -1,8 +1,8 @@
 import { IncomingMessage } from 'node:http';
-import { ExposedHolds, type Exposing, exposeHolds } from '../core/http/exposed-holds.ts';
-import { frameworkPrototype } from '../core/http/framework-prototype.ts';
-import { type TracedRequest, tracedRequest } from '../core/http/traced-request.ts';
-import type { Hold } from '../core/index.ts';
+import type { Hold } from '../model/types.ts';
+import { ExposedHolds, type Exposing, exposeHolds } from './exposed-holds.ts';
+import { frameworkPrototype } from './framework-prototype.ts';
+import { type TracedRequest, tracedRequest } from './traced-request.ts';
 
 const prototypes = new WeakSet<object>();
 

@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
-import { within } from '../base/clock.ts';
-import { LockConfigError } from '../model/errors.ts';
-import { checkOptions, describe, milliseconds, objectWith } from '../model/validate.ts';
-import { type Locks, runtimeOf } from '../runtime/locks.ts';
+import { within } from '../../base/clock.ts';
+import { LockConfigError } from '../../model/errors.ts';
+import { checkOptions, describe, milliseconds, objectWith } from '../../model/validate.ts';
+import { type Locks, runtimeOf } from '../../runtime/locks.ts';
 import { endIdleConnections, withBusySocketsProtected } from './idle-connections.ts';
 
 /** What `closeServer` takes. */

@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { expressMiddleware, runWithId } from 'cls-rtracer';
+import { settle } from '../base/maybe-promise.ts';
+import { isLockError, type LockError } from '../model/errors.ts';
+import type { RouteOf } from '../model/key.ts';
+import { sendReply } from './board/board-reply.ts';
+import { LockBoard, type LockBoardOptions } from './board/lock-board.ts';
+import { patchListeners } from './bound-listeners.ts';
+import { type Entered, failureOf, type RequestGuard } from './guard.ts';
+import { checkCall } from './misuse.ts';
+import { clearBodyHeaders, leaveError, problemOf } from './problem.ts';
+import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
+import { isOver, runInRequest, runTraced, type TraceContextOptions, Tracing, traceIdOf } from './traced-request.ts';
+
+/**
+ * Middleware as Connect, Express and most routers of plain Node have it. It is typed on `node:http`, so that it does not
+ * change the parameter types of the handlers after it.
+ */
+export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+/**
+ * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
+ * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
+ */
+export function traceContext(options?: TraceContextOptions): Middleware {
+  const tracing = new Tracing(options);
+  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
+  const trace = expressMiddleware({ requestIdFactory: traceIdOf });
+  return function traceContext(req, res, next) {
+    checkCall('connect', req, res, res, next);
+    const request = tracing.open(req, res, watchOptions);
+    const { traceId } = request.scope;
+    runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
+  };
+}
+
+const watchOptions = { awaitsMiddleware: false };
+
+/**
+ * Runs a guard before the handlers that `next` calls. `call` is what the framework passes to the application's functions;
+ * `routeOf` names the route for warnings.
+ */
+export function runGuard<Call extends readonly unknown[]>(
+  guard: RequestGuard<Call>,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+  call: Call,
+  routeOf?: RouteOf,
+): void {
+  const entered = (holds: Entered | undefined): void => {
+    // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
+    if (isOver(req)) return;
+    if (holds !== undefined) exposeOnRequest(req, holds);
+    next();
+    keepOnRequest(req);
+  };
+  const refused = (error: unknown): void => {
+    if (isOver(req)) return;
+    const refusal = guard.refusal(error, res);
+    const { handler } = guard;
+    if (refusal === undefined || handler === undefined) next(failureOf(error));
+    else respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]), next);
+  };
+  void runInRequest(req, () => settle(() => guard.enter(req, call, routeOf), entered, refused));
+}
+
+/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
+function respond(handle: () => unknown, next: (error: unknown) => void): void {
+  new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
+}
+
+/** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */
+export function sendProblem(
+  error: LockError,
+  _req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+): void {
+  if (res.headersSent || !isLockError(error)) {
+    next(error);
+    return;
+  }
+  const { status, headers, body } = problemOf(error);
+  leaveError(error, res);
+  clearBodyHeaders(res);
+  // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  res.end(body);
+}
+
+/**
+ * A page of who holds and who waits for which lock, and for how long: `app.use('/locks', lockBoard({ authorize }))`. Whoever
+ * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad
+ * options.
+ */
+export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: LockBoardOptions<R>): Middleware {
+  const board = new LockBoard(options);
+  return function lockBoard(req, res, next) {
+    checkCall('connect', req, res, res, next);
+    const { url = '/', originalUrl = url, body } = req as Mounted;
+    const replied = board.reply({ req, url, originalUrl, body }, req as R);
+    void replied.then(
+      (reply) => (reply === undefined ? next() : sendReply(res, reply)),
+      (error: unknown) => next(failureOf(error)),
+    );
+  };
+}
+
+/** A request as a router changes it, and a body parser. */
+type Mounted = IncomingMessage & { originalUrl?: string; body?: unknown };
