@@ -44,6 +44,8 @@ export class WaitQueue {
   readonly #progress = new QueueProgress();
   #latest: ReplyTimestamp;
   #timer: Timer | undefined;
+  /** The pause that was begun last. */
+  #pauseMs = 0;
   #isWoken = false;
 
   constructor(
@@ -128,9 +130,17 @@ export class WaitQueue {
     return true;
   }
 
-  /** Starts the timer of the next poll. */
-  pollLater(): void {
-    this.#startTimer(this.#pause(this));
+  /** How much is left of a pause that began when the oldest waiter asked. */
+  get pauseLeftMs(): number {
+    const startedAt = this.oldest?.task.startedAt;
+    const pauseMs = Math.min(this.#pauseMs, this.#pause(this));
+    return startedAt === undefined ? 0 : pauseMs - lastedMs(this.#clock.now(), startedAt);
+  }
+
+  /** Starts the timer of the next poll: after a new pause, or after what is left of one. */
+  pollLater(leftMs?: number): void {
+    if (leftMs === undefined) this.#pauseMs = this.#pause(this);
+    this.#startTimer(leftMs ?? this.#pauseMs);
   }
 
   /** Starts it for a poll after `ms`, unless one is due for the same reason. */

@@ -57,7 +57,7 @@ export class PendingAcquires {
     this.#strategy = client.capabilities.queue
       ? new PollStrategy(access, listener)
       : new RetryStrategy(access, listener);
-    this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => void this.#strategy.poll(due));
+    this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => this.#strategy.onDue(due));
     this.#deadlocks = new Deadlocks(access, listener.onFailed);
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);

@@ -21,6 +21,13 @@ export class PollStrategy implements WaitStrategy {
     return Math.min(this.#access.settings.pollMs * (0.75 + jitter / 2), leaseRemainingMs + 5 + 20 * jitter);
   };
 
+  /** If the oldest has come during the pause, its own pause has only begun: a key that changes hands fast needs no polls. */
+  onDue(queue: WaitQueue): void {
+    const { pauseLeftMs } = queue;
+    if (pauseLeftMs > 0) queue.pollLater(pauseLeftMs);
+    else void this.poll(queue);
+  }
+
   /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
   async poll(queue: WaitQueue): Promise<void> {
     const oldest = queue.oldest;

@@ -67,6 +67,10 @@ export class RetryStrategy implements WaitStrategy {
     return { ...reply, status: 'queued', isNew: true, position };
   }
 
+  onDue(queue: WaitQueue): void {
+    void this.poll(queue);
+  }
+
   /** The oldest tries; the waiters of its owner are granted with it. */
   async poll(queue: WaitQueue): Promise<void> {
     const { oldest } = queue;

@@ -10,6 +10,8 @@ import type { Waiter, WaitQueue } from './local-queue.ts';
 export interface WaitStrategy {
   /** How long to wait until the next poll, in milliseconds. */
   readonly pause: (queue: WaitQueue) => number;
+  /** Called when a pause is over: polls, or waits on if a poll would show nothing new. */
+  onDue(queue: WaitQueue): void;
   /** Asks the store once for all waiters of a key. */
   poll(queue: WaitQueue): Promise<void>;
   /** Asks for one waiter. */

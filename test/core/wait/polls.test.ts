@@ -80,6 +80,30 @@ describe('The polls of a key', () => {
     expect(oldest.state).toBe('pending');
   });
 
+  it('Polls do not go out for a waiter that came less than `pollMs` ago, so that a key in demand is not polled', async () => {
+    const setup = setUp();
+    await taken(setup.sibling(), { leaseMs: 60_000 });
+    await queued(setup, { waitMs: 500 });
+    const asks = await asksDuring(setup, async () => {
+      for (let n = 0; n < 12; n++) {
+        await setup.clock.advance(400);
+        await queued(setup, { waitMs: 500 });
+      }
+    });
+    expect(asks).toBe(12);
+  });
+
+  it('Polls go out for the oldest waiter `pollMs` after it came, if the one before it has left meanwhile', async () => {
+    const setup = setUp();
+    await taken(setup.sibling(), { leaseMs: 60_000 });
+    const startMs = setup.clock.now().monoMs;
+    await queued(setup, { waitMs: 950 });
+    await setup.clock.advance(900);
+    await queued(setup);
+    await setup.clock.advance(3_500);
+    expect(asksSince(setup, startMs)).toEqual([900, 1_900, 2_900, 3_900]);
+  });
+
   it('Polls begin again if the key is waited for again', async () => {
     const setup = setUp();
     const first = await taken(setup.sibling());
