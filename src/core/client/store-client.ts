@@ -34,6 +34,7 @@ export interface AcquireCall {
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
   readonly waitMs: number;
+  readonly newest?: HoldRequest | undefined;
 }
 
 /** What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. */
@@ -91,12 +92,12 @@ export class StoreClient {
   /** Sends an acquire, or a poll: that is the same call again. */
   acquire(
     operation: 'acquire' | 'poll',
-    { key, request, leaseMs, waitMs }: AcquireCall,
+    { key, request, leaseMs, waitMs, newest }: AcquireCall,
     { sent, timeoutMs }: CallTime,
     onReply: (reply: AcquireReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
-    const terms = { leaseMs, queue: waitMs > 0, maxWaiters: this.#maxWaiters, livenessMs: this.livenessMs };
+    const terms = { leaseMs, queue: waitMs > 0, maxWaiters: this.#maxWaiters, livenessMs: this.livenessMs, newest };
     this.#deadlines.start(
       'acquire',
       sent,

@@ -17,7 +17,8 @@ import type { LockMode } from './types.ts';
  *     releasing process is its own; never from inside the call.
  * C8  An acquire is also the poll: it returns granted, queued or cancelled. It queues a hold id that the store does not
  *     know at the tail, keeps its process live, frees expired holds and hands off. Any reply names the open claims of the
- *     calling process.
+ *     calling process: all that the call made, and of very many others those that lapse first. If the acquire names the
+ *     newest waiter of its process, a queued reply says whether the store has lost that one.
  * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat returns
  *     the same, an acquire that arrives later returns cancelled. A store that knows that no call of the hold id can still
  *     arrive may forget it earlier: all were answered at once, or on the connection that they were sent on.
@@ -36,8 +37,9 @@ import type { LockMode } from './types.ts';
  *     very many the first ones.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
  * C19 With `modes`, readers share a key and a writer has it alone (without, every hold is a writer's). There is one queue
- *     for both: a reader behind a writer waits, and readers in a row are granted together. Each hold has a lease of its
- *     own; an owner may have any number of holds, of either mode.
+ *     for both: a reader behind a writer waits, and readers in a row are granted together. Of a very long row one call may
+ *     grant a part; it tells the process of the next reader to ask, and nobody else comes in meanwhile. Each hold has a
+ *     lease of its own; an owner may have any number of holds, of either mode.
  * C20 The owner of a write hold is granted a read hold at once. An owner that is the only reader is granted a write hold at
  *     once. An owner that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait
  *     for itself. When its last write hold is gone and it still reads, the readers that wait next are granted.
@@ -158,6 +160,11 @@ export interface AcquireTerms {
    * re-entry it has no effect.
    */
   readonly minFence?: number | undefined;
+  /**
+   * The newest waiter of the process for this lock. What a failover or a restart loses is the newest: a poll for the oldest
+   * waiter would not show it.
+   */
+  readonly newest?: HoldRequest | undefined;
 }
 
 /** The terms of one renewal: the fence of the grant, and the new lease in milliseconds from now. */
@@ -216,6 +223,8 @@ export type AcquireReply = AcquireReplyBase &
         readonly leaseRemainingMs: number;
         /** How many waiters are before it. */
         readonly position: number;
+        /** Whether the call named a `newest` that is not in the queue. Absent in a store that never loses a part. */
+        readonly isNewestLost?: boolean | undefined;
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */
     | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
@@ -282,6 +291,8 @@ export type StoreMessage =
   | { readonly kind: 'granted'; readonly grant: StoreGrant }
   /** A hold of this process was taken from it. */
   | { readonly kind: 'lost'; readonly holdId: string }
+  /** The store has let in a part of a long row of readers: a poll for this hold id, the next of them, goes on. */
+  | { readonly kind: 'next'; readonly holdId: string }
   /** A release that asked for an announcement left this key free. */
   | { readonly kind: 'freed'; readonly id: string }
   /** Messages may have been missed. */

@@ -68,6 +68,10 @@ export class WaitQueue {
     return this.#waiters.values().next().value;
   }
 
+  get newest(): Waiter | undefined {
+    return this.waiters.at(-1);
+  }
+
   /** From the oldest to the newest. */
   get waiters(): readonly Waiter[] {
     return [...this.#waiters];

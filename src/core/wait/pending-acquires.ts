@@ -98,11 +98,17 @@ export class PendingAcquires {
   #onMessage(message: StoreMessage): void {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
+    else if (message.kind === 'next') this.#askFor(message.holdId);
     else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#strategy.poll(queue);
     else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
     else if (message.kind === 'fault')
       this.#access.events.emit('storeError', { operation: 'subscribe', error: message.error });
+  }
+
+  #askFor(holdId: string): void {
+    const waiter = this.#waiters.get(holdId);
+    if (waiter?.queue !== undefined) void this.#strategy.ask(waiter.queue, waiter);
   }
 
   async #subscribeFor(first: Waiter): Promise<void> {

@@ -5,6 +5,12 @@ import type { Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 
+/**
+ * What a poll has found out: that the store had lost a waiter; or that messages were lost which told of several claims, so
+ * that it may have more to tell.
+ */
+type PollResult = 'lost' | 'behind' | undefined;
+
 /** For a store with a queue: asks again, since messages get lost. The store grants, queues what it lost, and hands on. */
 export class PollStrategy implements WaitStrategy {
   readonly #access: StoreAccess;
@@ -28,59 +34,71 @@ export class PollStrategy implements WaitStrategy {
     else void this.poll(queue);
   }
 
-  /** One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. */
+  /**
+   * One call for all waiters of a key: the oldest asks, and the reply names the process's open claims. What the store loses
+   * are the newest waiters or all of them, so the call also asks whether the newest is known.
+   */
   async poll(queue: WaitQueue): Promise<void> {
-    const oldest = queue.oldest;
+    const { oldest, newest } = queue;
     if (oldest === undefined || queue.isPolling) return;
     queue.isPolling = true;
-    const wasLost = (await this.ask(queue, oldest)) || (await this.#wasLostBefore(queue, oldest));
-    // The store did not know the oldest: it has lost its data, and knows none of the others.
-    if (wasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
+    const found = await this.#call(queue, oldest, newest === oldest ? undefined : newest);
+    const hasLost = found === 'lost' || (await this.#hadLostBefore(queue, oldest));
+    // In their order: those that the store lost are queued anew in it.
+    if (hasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
     this.#listener.onPolled(queue);
-    queue.pollLater();
+    if (found === 'behind') await this.poll(queue);
+    else queue.pollLater();
   }
 
-  /** Asks for a waiter. Returns whether the store had lost it. */
-  ask(queue: WaitQueue, waiter: Waiter): Promise<boolean> {
+  async ask(queue: WaitQueue, waiter: Waiter): Promise<void> {
+    await this.#call(queue, waiter);
+  }
+
+  #call(queue: WaitQueue, waiter: Waiter, newest?: Waiter): Promise<PollResult> {
+    const { task } = waiter;
     const time = { sent: this.#access.clock.now(), timeoutMs: this.#access.settings.pollMs };
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => {
         const granted =
           reply.status === 'granted'
-            ? grantedByReply(reply, time.sent, this.#access.clock.now(), waiter.task.leaseMs)
+            ? grantedByReply(reply, time.sent, this.#access.clock.now(), task.leaseMs)
             : undefined;
         resolve(this.#onReply(queue, waiter, reply, granted));
       };
-      this.#access.client.acquire('poll', waiter.task, time, onReply, (error) => {
+      const { key, request, leaseMs, waitMs } = task;
+      const call = { key, request, leaseMs, waitMs, newest: newest?.task.request };
+      this.#access.client.acquire('poll', call, time, onReply, (error) => {
         queue.fault = error;
         queue.isInDoubt = true;
-        resolve(false);
+        resolve(undefined);
       });
     });
   }
 
   /** After a poll that failed, and might have said that the oldest was lost, the next one is asked for as well. */
-  async #wasLostBefore(queue: WaitQueue, oldest: Waiter): Promise<boolean> {
+  async #hadLostBefore(queue: WaitQueue, oldest: Waiter): Promise<boolean> {
     if (!queue.isInDoubt || queue.fault !== undefined) return false;
     queue.isInDoubt = false;
     const [next] = queue.others(oldest);
-    return next !== undefined && this.ask(queue, next);
+    return next !== undefined && (await this.#call(queue, next)) === 'lost';
   }
 
-  #onReply(queue: WaitQueue, waiter: Waiter, reply: AcquireReply, granted: Granted | undefined): boolean {
+  #onReply(queue: WaitQueue, waiter: Waiter, reply: AcquireReply, granted: Granted | undefined): PollResult {
     if (reply.status === 'granted') {
       // Over already: the next poll finds it lapsed and queues again.
       if (granted !== undefined) this.#listener.onGranted(waiter, granted);
       // Granted, but not from the queue: its place there was lost.
-      return !reply.grant.isClaim;
+      if (!reply.grant.isClaim) return 'lost';
+      return reply.claims.length > 0 ? 'behind' : undefined;
     }
     if (reply.status === 'queued') {
       queue.updatePosition(waiter, reply);
       if (reply.isNew) this.#listener.onRequeued(waiter);
-      return reply.isNew;
+      return reply.isNew || reply.isNewestLost ? 'lost' : undefined;
     }
     this.#listener.onFailed(waiter, refusal(waiter, reply, queue, this.#access.holdTimes));
-    return false;
+    return undefined;
   }
 }

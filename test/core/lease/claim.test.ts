@@ -1,4 +1,4 @@
-import { lock } from '../../../src/core/index.ts';
+import { type LocksOptions, lock } from '../../../src/core/index.ts';
 import type { StoreCall } from '../../support/stores/fake-store.ts';
 import { coreTests, taken } from '../../support/stores/set-up.ts';
 
@@ -9,6 +9,11 @@ function times(calls: readonly StoreCall[], operation: StoreCall['operation'], s
 }
 
 describe('A claim', () => {
+  const setUpLast = (options: LocksOptions): ReturnType<typeof setUp> => {
+    const setup = setUp(options);
+    setup.clock.nextJitter = 1;
+    return setup;
+  };
   const handOver = async (setup: ReturnType<typeof setUp>, options: { leaseMs: number; renew?: boolean }) => {
     const first = await setup.job().in(() => lock.acquire('key'));
     const second = setup.job().in(() => lock.acquire('key', options));
@@ -30,8 +35,8 @@ describe('A claim', () => {
     expect(told).toEqual(['first', 'second', 'first released', 'second released']);
   });
 
-  it('A claim is renewed a third of it after the grant, and becomes the full lease', async () => {
-    const setup = setUp({ claimMs: 600 });
+  it('A claim is renewed a third of it after the grant at the latest, and becomes the full lease', async () => {
+    const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const hold = await handOver(setup, { leaseMs: 30_000 });
     const startMs = clock.now().monoMs;
@@ -41,8 +46,26 @@ describe('A claim', () => {
     expect(hold.remainingMs()).toBeGreaterThan(29_000);
   });
 
-  it('A claim is renewed a third of it after it came, even if the reply to its acquire came later', async () => {
-    const setup = setUp({ claimMs: 600 });
+  it('Claims that are handed over at once are renewed one after another, between a sixth and a third of them', async () => {
+    const setup = setUp({ claimMs: 6_000 });
+    const { store, clock } = setup;
+    const first = await taken(setup);
+    const readers = [0, 0.25, 0.5, 0.75, 1].map(() => setup.job().in(() => lock.acquire('key', { mode: 'read' })));
+    await clock.settle();
+    const startMs = clock.now().monoMs;
+    // Each takes its own when it is granted.
+    const shares = [0, 0.25, 0.5, 0.75, 1];
+    clock.jitter = () => shares.shift() ?? 0.5;
+    await first.release();
+    await Promise.all(readers);
+    await clock.advance(2_000);
+    // Those that are due close to each other travel together.
+    const due = times(store.calls, 'renew', startMs);
+    expect(due.map((ms) => Math.round(ms / 250) * 250)).toEqual([1_000, 1_000, 1_500, 1_500, 2_000]);
+  });
+
+  it('A claim is renewed a third of it after it came at the latest, even if the reply to its acquire came later', async () => {
+    const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup.sibling());
     const open = store.gate('acquire');
@@ -58,7 +81,7 @@ describe('A claim', () => {
   });
 
   it('A claim of a fixed lease is renewed once, to the grant plus the lease', async () => {
-    const setup = setUp({ claimMs: 600 });
+    const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const hold = await handOver(setup, { leaseMs: 5_000, renew: false });
     await clock.advance(250);
@@ -71,7 +94,7 @@ describe('A claim', () => {
   });
 
   it('A claim is renewed no later because of inner holds that come and go', async () => {
-    const setup = setUp({ claimMs: 600 });
+    const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;
     const first = await taken(setup);
     const { in: inJob } = setup.job();
@@ -85,7 +108,7 @@ describe('A claim', () => {
   });
 
   it('A claim is not renewed much earlier because of inner holds, however long its lease will be', async () => {
-    const setup = setUp({ claimMs: 600 });
+    const setup = setUpLast({ claimMs: 600 });
     await setup.job().in(() => lock.acquire('short', { leaseMs: 60 }));
     const hold = await handOver(setup, { leaseMs: 30_000 });
     const startMs = setup.clock.now().monoMs;

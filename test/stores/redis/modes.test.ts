@@ -36,22 +36,6 @@ describe('RedisStore', () => {
     expect(nowMs - aged.sinceMs).toBeGreaterThan(ms - 1);
   });
 
-  it('A long row of readers is let in with two calls: each does a bounded piece of work', async () => {
-    const process = await stage.process();
-    const holder = process.line();
-    await holder.hold();
-    const readers = Array.from({ length: 300 }, () => process.reader());
-    for (const reader of readers) await reader.wait({ maxWaiters: 1000 });
-    const writer = await process.line().wait({ maxWaiters: 1000 });
-    await holder.release();
-    const order = await stage.order();
-    expect([order.holds.length, order.waiters.length]).toEqual([256, 45]);
-    // Nobody comes in before those who are left.
-    expect(await process.reader().status({ queue: false })).toBe('refused');
-    expect((await stage.order()).waiters).toEqual([writer.holdId]);
-    expect((await stage.order()).holds.sort()).toEqual(readers.map(({ holdId }) => holdId).sort());
-  });
-
   it('A listing names locks of its own prefix only, even if the client has a prefix, too', async () => {
     const client = stage.connect({ keyPrefix: 'a*:' });
     const own = new RedisStore({ client, prefix: 'p?:' });

@@ -43,9 +43,11 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (isNew && lock.holdsOf(request.owner) > 0)
     return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
   if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
-  if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, nowMs, claims };
+  const isNewestLost = terms.newest && !lock.queue.has(terms.newest.holdId);
+  if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
   if (lock.queue.size >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
-  return { status: 'queued', isNew, leaseRemainingMs, position: lock.enqueue(request, terms, nowMs), nowMs, claims };
+  const place = lock.enqueue(request, terms, nowMs);
+  return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
 }
 
 /** Moves a lease's end away (C10). */

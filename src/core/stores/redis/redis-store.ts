@@ -189,7 +189,9 @@ export class RedisStore implements LockStore {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
     const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
-    if (terms.minFence !== undefined) args.push(String(terms.minFence).padStart(16, '0'));
+    const { minFence, newest } = terms;
+    if (minFence !== undefined || newest !== undefined) args.push(String(minFence ?? 0).padStart(16, '0'));
+    if (newest !== undefined) args.push(`${callerIds(newest)} ${waiterTerms(newest)}`);
     const read = (reply: unknown): AcquireReply => {
       const mayArriveLater = onAnswered();
       const { holdId, process } = request;

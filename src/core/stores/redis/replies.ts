@@ -28,7 +28,10 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
   if (status === 'cancelled') return { status, nowMs, claims };
   const leaseRemainingMs = Number(third) - nowMs;
   const position = Number(fifth);
-  if (status === 'queued') return { status, isNew: Number(fourth) === 1, leaseRemainingMs, position, nowMs, claims };
+  if (status === 'queued') {
+    const [isNew, isNewestLost] = [Number(fourth) === 1, Number(others) === 1 || undefined];
+    return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
+  }
   return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
@@ -75,7 +78,7 @@ export function readInspect(reply: unknown): InspectReply {
 export function readMessage(text: string): StoreMessage | undefined {
   const [kind, holdId, fence, end] = text.split(' ');
   if (holdId === undefined) return undefined;
-  if (kind === 'lost') return { kind, holdId };
+  if (kind === 'lost' || kind === 'next') return { kind, holdId };
   if (kind === 'freed') return { kind, id: holdId };
   if (kind !== 'granted') return undefined;
   return { kind, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: true } };

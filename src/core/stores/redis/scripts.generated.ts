@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '7530d40c94428b7072fec9b6c344fad25df9b816',
+  sha1: 'a9b42eb188dd85cc289d35be8f44a84292887421',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -466,7 +466,8 @@ local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
 if place and (isForgotten or hasLapsed) then writeRecord() end
-return withClaims({status, nowMs, freeAt(), isNew, ahead, 0})`,
+local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
+return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})`,
 };
 
 export const edgesOf: RedisScript = {

@@ -3,10 +3,11 @@
 -- ARGV[1] names
 -- ARGV[2] see parts/call.lua; the amount is "<mode>+<lease ms, 12 digits>", as the record has it; the flag is 1 to queue,
 --   else 0
--- ARGV[3] the least fence that a hold may get if it is the only one, 16 digits; or none
+-- ARGV[3] the least fence that a hold may get if it is the only one, 16 digits; 0 or none: any
+-- ARGV[4] the newest waiter of the process, as a member of the queue; or none
 -- Returns
 --   {'granted', now, fence, end, 1 if it is a claim, how many other holds the owner has, …} |
---   {'queued', now, free at, 1 if it was not known, how many are before it, 0, …} |
+--   {'queued', now, free at, 1 if it was not known, how many are before it, 1 if the newest is not there, …} |
 --   {'refused', 'full' or 'conflict', now, free at, 0, how many wait, 0, …} |
 --   {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process;
 --   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us.
@@ -36,4 +37,5 @@ local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
 if place and (isForgotten or hasLapsed) then writeRecord() end
-return withClaims({status, nowMs, freeAt(), isNew, ahead, 0})
+local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
+return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})

@@ -1,0 +1,151 @@
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { key, type Line } from '../../../src/testing/contract/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+
+watchLeaks();
+
+const record = `reenlock:{${key}}:lock`;
+const queue = `reenlock:{${key}}:queue`;
+const terms = { maxWaiters: 10_000 };
+
+describe('Readers on Redis', () => {
+  const stage = useRedis();
+
+  /** How many commands the scripts of some work run. */
+  async function costOf(work: () => Promise<unknown>): Promise<number> {
+    await stage.client.config('RESETSTAT');
+    await work();
+    const stats = await stage.client.info('commandstats');
+    return [...stats.matchAll(/calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+  }
+
+  /** What a reader costs that comes, renews and goes, and a writer that waits and polls meanwhile. */
+  async function costsBeside(count: number): Promise<readonly number[]> {
+    await stage.client.flushall('SYNC');
+    const process = await stage.process();
+    const readers = Array.from({ length: count }, () => process.reader());
+    await Promise.all(readers.map((line) => line.hold()));
+    const [line, writer] = [process.reader(), process.line()];
+    const [{ fence }] = [await line.hold()];
+    await writer.wait();
+    const last = readers.at(-1) as Line;
+    const costs = [
+      await costOf(() => last.renew(fence)),
+      await costOf(() => writer.ask()),
+      await costOf(() => process.reader().wait(terms)),
+      await costOf(() => last.release(longMs)),
+    ];
+    await writer.release();
+    costs.push(await costOf(() => process.reader().hold()));
+    // Nothing that is read or written whole grows with them.
+    expect(await stage.client.strlen(record)).toBeLessThan(2_000);
+    return costs;
+  }
+
+  it('A reader that comes, renews or goes costs the server no more beside a thousand others, and nor does a poll', async () => {
+    const [few, many] = [await costsBeside(10), await costsBeside(1_000)];
+    // A time to live that is long enough is not set again.
+    for (const [index, cost] of many.entries()) expect([index, cost - (few[index] ?? 0) <= 4]).toEqual([index, true]);
+  });
+
+  it('A row of a thousand readers is let in without a poll: a process that is told to ask goes on', async () => {
+    const processes = [await stage.process(), await stage.process()] as const;
+    const holder = processes[0].line();
+    await holder.hold();
+    const readers = Array.from({ length: 1_000 }, (_, i) => processes[i % 2 === 0 ? 0 : 1].reader());
+    for (const reader of readers) await reader.wait(terms);
+    await holder.release();
+    // Each call does a bounded piece of work.
+    expect((await stage.order()).waiters.length).toBe(1_000 - 256);
+    await goOn(processes, readers);
+    expect(await stage.client.zcount(queue, '-inf', '(0')).toBe(0);
+  });
+
+  it('Nobody comes in before the readers of a row that goes on', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    const readers = Array.from({ length: 300 }, () => process.reader());
+    for (const reader of readers) await reader.wait(terms);
+    const writer = await process.line().wait(terms);
+    await holder.release();
+    expect(await process.reader().status({ queue: false })).toBe('refused');
+    const { holds, waiters } = await stage.order();
+    expect(holds.sort()).toEqual(readers.map(({ holdId }) => holdId).sort());
+    expect(waiters).toEqual([writer.holdId]);
+  });
+
+  /** Asks for whom the server says, until no row goes on. */
+  async function goOn(
+    processes: readonly { heard(): Promise<readonly object[]> }[],
+    readers: readonly Line[],
+  ): Promise<void> {
+    const asked = new Set<string>();
+    for (let isDone = false; !isDone; ) {
+      isDone = true;
+      for (const process of processes) {
+        for (const message of await process.heard()) {
+          const { kind, holdId = '' } = message as { kind: string; holdId?: string };
+          if (kind !== 'next' || asked.has(holdId)) continue;
+          asked.add(holdId);
+          isDone = false;
+          await readers.find((line) => line.holdId === holdId)?.ask();
+        }
+      }
+    }
+  }
+
+  it('A reader is known by its whole name, and renewed with its own fence only', async () => {
+    const process = await stage.process();
+    const [one, two] = [process.reader('o', { holdId: 'h1' }), process.reader('o', { holdId: 'h12' })];
+    await process.reader().hold();
+    const { fence } = await one.hold();
+    await two.hold();
+    expect((await process.reader('o', { holdId: 'h' }).release()).status).toBe('absent');
+    expect(await one.renew(fence + 1)).toEqual({ status: 'lost' });
+    expect((await one.release(longMs)).status).toBe('released');
+    expect((await one.release(longMs)).status).toBe('released');
+    expect((await two.renew(fence)).status).toBe('renewed');
+  });
+
+  it('Both keys outlast the longest lease of a reader', async () => {
+    const process = await stage.process();
+    const readers = [process.reader(), process.reader(), process.reader()] as const;
+    await readers[0].hold();
+    await readers[1].hold({ leaseMs: 7_200_000 });
+    const { fence } = await readers[2].hold();
+    const expectKept = async (ms: number): Promise<void> => {
+      expect(await stage.client.pttl(queue)).toBeGreaterThan(ms - longMs);
+      expect(await stage.client.pttl(record)).toBeGreaterThan(ms + 3_500_000);
+    };
+    await expectKept(7_200_000);
+    await readers[2].renew(fence, 14_400_000);
+    await expectKept(14_400_000);
+    await readers[1].release();
+    await readers[0].release();
+    await expectKept(14_400_000);
+  });
+
+  it('Readers that the queue still has when the record was lost keep writers out once it is shared again', async () => {
+    const process = await stage.process();
+    const readers = [process.reader(), process.reader(), process.reader(), process.reader()] as const;
+    for (const reader of readers.slice(0, 2)) await reader.hold();
+    await stage.client.del(record);
+    for (const reader of readers.slice(2)) await reader.hold();
+    for (const reader of readers.slice(2)) await reader.release();
+    expect(await process.line().status({ queue: false })).toBe('refused');
+    await readers[1].release();
+    expect(await process.line().status({ queue: false })).toBe('granted');
+  });
+
+  it('More releases than the record has room for are remembered', async () => {
+    const process = await stage.process();
+    const readers = Array.from({ length: 60 }, () => process.reader());
+    for (const reader of [process.reader(), ...readers]) await reader.hold();
+    await Promise.all(readers.map((reader) => reader.release(longMs)));
+    expect(await stage.client.strlen(record)).toBeLessThan(2_000);
+    for (const reader of readers) expect((await reader.release(longMs)).status).toBe('released');
+    expect((await readers[0]?.copy.ask())?.status).toBe('cancelled');
+  });
+});
