@@ -42,15 +42,20 @@ export class ManualClock implements Clock {
   /** Lets `ms` pass: each timer runs when it is due, in order, and promises run before and after it. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#passedMs + ms;
-    await settle();
+    await this.settle();
     for (let next = this.#nextUntil(untilMs); next !== undefined; next = this.#nextUntil(untilMs)) {
       this.#timers.delete(next);
       this.skip(Math.max(0, next.dueMs - this.#passedMs));
       next.run();
-      await settle();
+      await this.settle();
     }
     this.skip(Math.max(0, untilMs - this.#passedMs));
-    await settle();
+    await this.settle();
+  }
+
+  /** Lets all promises run that need no time to pass. */
+  settle(): Promise<void> {
+    return settle();
   }
 
   /** Lets `ms` pass, but no timer or promise runs: as in a blocked event loop, or a stopped process. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../../../src/core/base/clock.ts';
-import { ManualClock as KitClock, settle } from '../../../src/testing/manual-clock.ts';
+import { ManualClock as KitClock } from '../../../src/testing/manual-clock.ts';
 
 /** The clock of the test kit, from a fixed time on. Its ids are a count. */
 export class ManualClock extends KitClock {
@@ -24,11 +24,6 @@ export class ManualClock extends KitClock {
 
   override jitter(): number {
     return this.nextJitter;
-  }
-
-  /** Lets all promises run that need no time to pass. */
-  settle(): Promise<void> {
-    return settle();
   }
 
   /** Only the wall clock goes on, or back: the machine slept, or its time was set. */
