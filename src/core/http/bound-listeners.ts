@@ -38,6 +38,7 @@ type Patched = Methods & { [slot]?: WeakSet<Add> };
  * the other values of the async context in which it was added.
  */
 export function patchListeners(req: IncomingMessage, res: ServerResponse): boolean {
+  if (isPatched(req) && isPatched(res)) return true;
   patchEmitter(req, IncomingMessage.prototype, (emitter) => emitter as IncomingMessage);
   patchEmitter(res, ServerResponse.prototype, (emitter) => (emitter as ServerResponse).req);
   return isPatched(req) && isPatched(res);

@@ -28,26 +28,3 @@ export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
 function show(target: Exposing, name: keyof Exposing, value: unknown): void {
   Object.defineProperty(target, name, { value, configurable: true, enumerable: false, writable: true });
 }
-
-/** The same for one request, with a map that is only built when it is read. */
-export class ExposedHolds {
-  readonly #holds: Hold[] = [];
-  #lock: Hold | undefined;
-  #locks: ReadonlyMap<string, Hold> | undefined;
-
-  get lock(): Hold | undefined {
-    return this.#lock;
-  }
-
-  get locks(): ReadonlyMap<string, Hold> | undefined {
-    if (this.#holds.length > 0) this.#locks ??= new Map(this.#holds.map((hold) => [hold.key, hold]));
-    return this.#locks;
-  }
-
-  add(holds: readonly Hold[]): void {
-    this.#lock = holds.at(-1);
-    if (holds.length === 0) return;
-    this.#holds.push(...holds);
-    this.#locks = undefined;
-  }
-}

@@ -32,7 +32,6 @@ import type { Scope } from '../scope/scope.ts';
 import { checkFactoryCall } from './misuse.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
-import { warnOfEventStream } from './warnings.ts';
 
 /** The options of a guard on every framework. */
 export interface CommonGuardOptions extends AcquireOptions {
@@ -144,18 +143,18 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     if (traced === undefined) throw noScope();
     const { scope } = traced;
     const names = this.#names(keys, routeOf);
-    const startedAt = traced.timing?.start();
+    const stopTiming = traced.timing?.start();
     // Most guards have one key, and don't need a batch.
     const batch = names.length === 1 ? undefined : new Batch(scope, names, this.#options, 'guard');
     const refused = (error: unknown, released: Promise<unknown>): Promise<Entered> => {
-      if (startedAt !== undefined) traced.timing?.stop(startedAt);
+      stopTiming?.();
       return this.#refused(traced, batch?.names ?? names, error, released);
     };
     const entered = (holds: Entered): MaybePromise<Entered> => {
       // This may have happened right before the grant: the handler must not begin.
       const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
       if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
-      if (startedAt !== undefined) traced.timing?.stop(startedAt);
+      stopTiming?.();
       scope.addGuarded(holds);
       this.#watch(traced.watch, holds);
       return holds;
@@ -208,6 +207,23 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
 function lossOf({ guarded }: Scope): LockLostError | undefined {
   for (const { loss } of guarded) if (loss !== undefined) return loss;
   return undefined;
+}
+
+/**
+ * Warns once if an event stream was sent under a lock: waiters wait for as long as the client listens. Called when a guarded
+ * response ends or is closed. Only then is its type certain, and whether the handler released the hold before. It costs a
+ * request one look at a header.
+ */
+function warnOfEventStream(res: ServerResponse, holds: Entered): void {
+  // The client may have left before the response began, and before the handler released the hold.
+  if (!res.headersSent) return;
+  const type = res.getHeader('content-type');
+  if (typeof type !== 'string' || !/^text\/event-stream\b/i.test(type)) return;
+  if (!holds.some((hold) => hold.isHeld() || hold.grant.lostError !== undefined)) return;
+  warnOnce(
+    'LOCK_EVENT_STREAM',
+    'A guarded route sent an event stream and held its lock until the stream was over: release the lock before, with `hold.release()`, or lock in the handler with `lock.run`',
+  );
 }
 
 /** Reports that a request proceeds without its locks: an event each time, a warning once. */

@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import type { Hold } from '../model/types.ts';
-import { ExposedHolds, type Exposing, exposeHolds } from './exposed-holds.ts';
+import { type Exposing, exposeHolds } from './exposed-holds.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
 
@@ -13,9 +13,7 @@ const prototypes = new WeakSet<object>();
 export function exposeOnRequest(req: IncomingMessage & Exposing, holds: readonly Hold[]): void {
   const shared = share(req);
   // Never undefined: the guard has found it before.
-  const traced = tracedRequest(req) as TracedRequest;
-  traced.exposed ??= new ExposedHolds();
-  traced.exposed.add(holds);
+  (tracedRequest(req) as TracedRequest).newestHold = holds.at(-1);
   if (shared === undefined || isHidden(req, shared)) exposeHolds(req, holds);
 }
 
@@ -57,7 +55,8 @@ function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingM
     configurable: true,
     enumerable: true,
     get() {
-      return nearestTraced(this)?.exposed?.[name];
+      const traced = nearestTraced(this);
+      return name === 'lock' ? traced?.newestHold : traced?.guardedByKey;
     },
     set(value: unknown) {
       Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type Clock, type Instant, lastedMs } from '../base/clock.ts';
+import { type Clock, lastedMs } from '../base/clock.ts';
 
 /** Shows in a response's `Server-Timing` how long the guards of one request took to get their locks. It names no key. */
 export class ServerTiming {
@@ -13,22 +13,22 @@ export class ServerTiming {
     this.#res = res;
   }
 
-  /** A guard begins: returns what `stop` needs. */
-  start(): Instant {
-    return this.#clock.now();
-  }
-
-  /** A guard has its locks, or has failed to get them. */
-  stop(startedAt: Instant): void {
-    this.#lockMs += lastedMs(this.#clock.now(), startedAt);
-    const metric = `lock;dur=${this.#lockMs.toFixed(1)}`;
-    this.#put([...this.#others(), metric]);
-    this.#metric = metric;
+  /** A guard begins. Call the returned function when it has its locks, or has failed to get them. */
+  start(): () => void {
+    const startedAt = this.#clock.now();
+    return () => this.#add(lastedMs(this.#clock.now(), startedAt));
   }
 
   /** Puts the metric back if the header was removed or replaced. */
   restore(): void {
     if (this.#metric !== undefined) this.#put([...this.#others(), this.#metric]);
+  }
+
+  #add(ms: number): void {
+    this.#lockMs += ms;
+    const metric = `lock;dur=${this.#lockMs.toFixed(1)}`;
+    this.#put([...this.#others(), metric]);
+    this.#metric = metric;
   }
 
   /** The metrics of the application. */

@@ -4,19 +4,19 @@ import type { Timer } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../model/options.ts';
+import type { Hold } from '../model/types.ts';
 import { boolean, checkOptions, objectWith } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from '../scope/current-scope.ts';
 import { Scope } from '../scope/scope.ts';
 import { traceIdPattern } from '../scope/trace.ts';
-import type { ExposedHolds } from './exposed-holds.ts';
 import { checkFactoryCall } from './misuse.ts';
 import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
 import type { WorkOptions } from './response/work-state.ts';
+import { checkRTracer } from './rtracer-version.ts';
 import { ServerTiming } from './server-timing.ts';
 import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
-import { checkRTracer } from './warnings.ts';
 
 /** The options of `traceContext`; the defaults come from its `Locks`. */
 export interface TraceContextOptions extends TraceOptions {
@@ -30,8 +30,8 @@ export interface TraceContextOptions extends TraceOptions {
 export class TracedRequest implements ResponseEvents {
   readonly scope: Scope;
   readonly watch: ResponseWatch;
-  /** The holds that its guards acquired, for frameworks that show them by accessors of a prototype. */
-  exposed: ExposedHolds | undefined;
+  /** The hold of the guard that let the request in last; undefined if that guard had none. */
+  newestHold: Hold | undefined;
   /** Set if the application wants a `Server-Timing` header. */
   readonly timing: ServerTiming | undefined;
   readonly #graceMs: number;
@@ -53,6 +53,12 @@ export class TracedRequest implements ResponseEvents {
     if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
     this.watch = new ResponseWatch(req, res, options, this);
+  }
+
+  /** The holds that its guards acquired, by key; undefined if there are none. */
+  get guardedByKey(): ReadonlyMap<string, Hold> | undefined {
+    const { guarded } = this.scope;
+    return guarded.length === 0 ? undefined : new Map(guarded.map((hold) => [hold.key, hold]));
   }
 
   onEnding(res: ServerResponse): void {
