@@ -2,7 +2,11 @@
 export const outline = [
   ['Start', 'start', ['quick-start', 'production']],
   ['Concepts', 'concepts', ['owner', 'holds', 'waiting', 'release', 'promises']],
-  ['Guides', 'guides', ['jobs', 'across-services', 'several-keys', 'readers-and-writers', 'leases', 'refusals']],
+  [
+    'Guides',
+    'guides',
+    ['jobs', 'across-services', 'several-keys', 'readers-and-writers', 'leases', 'detached-holds', 'refusals'],
+  ],
   ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas', 'custom']],
   ['Frameworks', 'frameworks', []],
   ['Observe', 'observe', ['board', 'inspect', 'metrics', 'traces']],

@@ -11,10 +11,12 @@ export { MemoryStore } from './stores/memory/memory-store.ts';
 
 export { getLock, lock } from './lock/lock.ts';
 export { Locked, type LockedDecorator, type MethodKey, type ReusableLockedDecorator } from './lock/locked.ts';
+export { type ResumeOptions, resumeHold } from './lock/resume.ts';
 export type { LockKey, LockKeys } from './model/key.ts';
 export type {
   AcquireOptions,
   BatchHold,
+  DetachOptions,
   ForceReleaseOptions,
   Hold,
   HoldInfo,
@@ -54,6 +56,7 @@ export type { LockEvent, LockEvents, LockListener } from './model/events.ts';
 export {
   DeadlockError,
   type DeadlockWait,
+  HoldTokenError,
   isLockError,
   LockAbortedError,
   LockConfigError,
@@ -91,6 +94,8 @@ export type {
   StoreListener,
   StoreMessage,
   StoreWaiter,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
   WaitEdge,
   WaitReply,

@@ -34,7 +34,7 @@ export function observeLocks(locks: Locks, names: LockNames, observer: LockObser
     ...(['granted', 'refused', 'timeout', 'aborted', 'deadlock'] as const).map((outcome) =>
       locks.on(outcome, (event) => observer.onAcquire(event.waitedMs / 1000, labels(event, outcome))),
     ),
-    ...(['released', 'lost'] as const).map((outcome) =>
+    ...(['released', 'lost', 'detached'] as const).map((outcome) =>
       locks.on(outcome, (event) => observer.onHold(event.heldMs / 1000, labels(event, outcome))),
     ),
     locks.on('storeError', ({ operation, error }) => {

@@ -90,7 +90,7 @@ export class LockSpans {
     else holders.add(span);
   }
 
-  endHold(holdId: string, outcome: 'released' | 'lost', error?: LockLostError): void {
+  endHold(holdId: string, outcome: 'released' | 'lost' | 'detached', error?: LockLostError): void {
     const hold = this.#holds.get(holdId);
     if (hold === undefined) return;
     this.#holds.delete(holdId);

@@ -30,6 +30,7 @@ export function traceLocks(
     locks.on('waiting', (event) => spans.waits(event)),
     locks.on('granted', (event) => spans.startHold(event)),
     locks.on('released', ({ holdId }) => spans.endHold(holdId, 'released')),
+    locks.on('detached', ({ holdId }) => spans.endHold(holdId, 'detached')),
     locks.on('lost', ({ holdId, error }) => spans.endHold(holdId, 'lost', error)),
   ];
   return () => {

@@ -17,12 +17,14 @@ import type {
   StoreCapabilities,
   StoreListener,
   SubscribeOptions,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../core/model/store.ts';
 import { MemoryStore } from '../core/stores/memory/memory-store.ts';
 
 /** The store calls that can be made to fail. */
-export type StoreOperation = 'acquire' | 'renew' | 'release' | 'inspect' | 'forceRelease' | 'list';
+export type StoreOperation = 'acquire' | 'renew' | 'release' | 'transfer' | 'inspect' | 'forceRelease' | 'list';
 
 /**
  * How a store call fails:
@@ -69,6 +71,10 @@ export class FaultyStore implements LockStore {
 
   release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
     return this.#call('release', () => this.#memory.release(request, terms));
+  }
+
+  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply> {
+    return this.#call('transfer', () => this.#memory.transfer(from, to, terms));
   }
 
   async inspect(id: string): Promise<InspectReply> {

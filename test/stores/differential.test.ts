@@ -36,6 +36,7 @@ type Step =
     }
   | { readonly kind: 'renew'; readonly hold: number; readonly units: number; readonly fence: Fence }
   | { readonly kind: 'release'; readonly hold: number; readonly tombstone: boolean }
+  | { readonly kind: 'transfer'; readonly hold: number; readonly units: number }
   | { readonly kind: 'forceRelease'; readonly fence: Fence }
   | { readonly kind: 'listen'; readonly process: number }
   | { readonly kind: 'leave'; readonly process: number }
@@ -58,6 +59,8 @@ interface Cast {
 }
 
 const hold = fc.nat(count.holds - 1);
+/** Of those behind the others, each is what one of them is passed on to. */
+const holdOrNext = fc.nat(2 * count.holds - 1);
 const units = fc.integer({ min: 1, max: 5 });
 const fence = fc.constantFrom<Fence>('granted', 'granted', 'last', 'never');
 const oneInFive = fc.nat(4).map((dice) => dice === 0);
@@ -72,8 +75,9 @@ const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
       max: fc.constantFrom(100, 100, 100, 1, 2),
     }),
   },
-  { weight: 9, arbitrary: fc.record({ kind: fc.constant('release'), hold, tombstone: oneInFive }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('renew'), hold, units, fence }) },
+  { weight: 9, arbitrary: fc.record({ kind: fc.constant('release'), hold: holdOrNext, tombstone: oneInFive }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('renew'), hold: holdOrNext, units, fence }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('transfer'), hold, units }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('forceRelease'), fence }) },
   {
     weight: 1,
@@ -226,6 +230,12 @@ class Play {
       return this.#plain(await this.#store.release(request, { tombstoneMs: step.tombstone ? 3 * unitMs : 0 }));
     }
     const leaseMs = step.units * unitMs;
+    if (step.kind === 'transfer') {
+      const next = this.#request(step.hold + count.holds);
+      const reply = await this.#store.transfer?.(request, next, { leaseMs, tombstoneMs: 3 * unitMs });
+      if (reply?.status === 'granted') this.#grantedFences.set(step.hold + count.holds, reply.grant.fence);
+      return this.#plain(reply ?? {});
+    }
     if (step.kind === 'renew') {
       return this.#plain(await this.#store.renew(request, { leaseMs, fence: this.#fence(step.fence, step.hold) }));
     }
@@ -243,11 +253,12 @@ class Play {
   }
 
   #request(hold: number): HoldRequest {
-    const { owner, process, claimUnits, mode, priority } = this.#cast.holds[hold]!;
+    const { owner, process, claimUnits, mode, priority } = this.#cast.holds[hold % count.holds]!;
+    const isNext = hold >= count.holds;
     return {
       id: this.#id,
       holdId: `${this.#id}-hold-${hold}`,
-      owner: `owner-${owner}`,
+      owner: isNext ? `next-owner-${hold}` : `owner-${owner}`,
       process: this.#process(process),
       claimMs: claimUnits * unitMs,
       mode,
@@ -378,7 +389,7 @@ describe('MemoryStore and RedisStore', () => {
     await stage.process();
     await expectAsInMemory(stage.store, redisClock(client));
     client.disconnect();
-  });
+  }, 120_000);
 });
 
 describe('MemoryStore and PostgresStore', () => {

@@ -1,6 +1,6 @@
 import type { Instant } from '../base/clock.ts';
 import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from '../base/deadline.ts';
-import type { AcquireReply, StoreGrant } from '../model/store.ts';
+import type { StoreGrant } from '../model/store.ts';
 
 /** What the store said when it granted, on this machine's clocks. */
 export interface Granted {
@@ -24,7 +24,7 @@ export interface ReplyTimestamp {
  * that were asked for, even if the store says so after its clock was set back.
  */
 export function grantedByReply(
-  { grant, otherHolds, nowMs }: Extract<AcquireReply, { status: 'granted' }>,
+  { grant, otherHolds, nowMs }: { readonly grant: StoreGrant; readonly otherHolds?: number; readonly nowMs: number },
   sent: Instant,
   receivedAt: Instant,
   leaseMs: number,

@@ -17,6 +17,8 @@ import type {
   RenewTerms,
   StoreCapabilities,
   StoreListener,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../model/store.ts';
 import { CallDeadlines } from './call-deadlines.ts';
@@ -138,6 +140,18 @@ export class StoreClient {
       hasFailed = true;
       onError(this.#report('release', key, failure));
     });
+  }
+
+  /** Passes a hold on to another hold id. The store has the capability. Rejects with a `LockStoreError`. */
+  transfer(
+    key: string,
+    from: HoldRequest,
+    to: HoldRequest,
+    terms: TransferTerms,
+    sent?: Instant,
+  ): Promise<TransferReply> {
+    const call = (): MaybePromise<TransferReply> => (this.#store as Required<LockStore>).transfer(from, to, terms);
+    return this.#run('transfer', key, call, sent);
   }
 
   /** Rejects with a `LockStoreError`. */

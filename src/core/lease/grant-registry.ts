@@ -2,10 +2,12 @@ import { lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
+import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
-import { LockLostError } from '../model/errors.ts';
+import { hasCode, LockConfigError, LockLostError, LockStoreError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import { assertGrantable } from '../model/options.ts';
+import type { HoldRequest, TransferTerms } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -132,6 +134,53 @@ export class GrantRegistry {
     return released;
   }
 
+  /**
+   * Passes a grant on to another hold id, for `leaseMs`. Rejects with `LockLostError`, with `LockStoreError`, and with
+   * `LockConfigError` if its owner has other holds on the key; the grant is released then, and nothing stays held.
+   */
+  async detach(grant: Grant, to: HoldRequest, leaseMs: number): Promise<void> {
+    const { client, clock, events } = this.#access;
+    grant.close();
+    this.#watchdog.unwatch(grant);
+    try {
+      const { status } = await client.transfer(
+        grant.key,
+        grant.request,
+        to,
+        this.#transferTerms(leaseMs, grant.longestMs),
+      );
+      if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
+      const heldMs = wholeMs(clock.now(), grant.grantedAt);
+      events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
+    } catch (error) {
+      this.#releases.releaseInBackground({ key: grant.key, request: to, leaseMs });
+      this.release(grant);
+      throw error;
+    } finally {
+      this.#held.end();
+    }
+  }
+
+  /**
+   * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
+   * `LockStoreError`; if the store may have done it, the new hold is released.
+   */
+  async resume(key: string, from: HoldRequest, to: HoldRequest, leaseMs: number): Promise<Granted | undefined> {
+    const { client, clock } = this.#access;
+    const sent = clock.now();
+    try {
+      const reply = await client.transfer(key, from, to, this.#transferTerms(leaseMs, 0), sent);
+      if (reply.status !== 'granted') return undefined;
+      const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
+      if (granted !== undefined) return granted;
+      throw new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+    } catch (error) {
+      const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
+      if (!isCertain) this.#releases.releaseInBackground({ key, request: to, leaseMs });
+      throw error;
+    }
+  }
+
   /** Resolves when nothing is held any more. */
   idle(): Promise<void> {
     return this.#held.idle();
@@ -139,6 +188,10 @@ export class GrantRegistry {
 
   close(): void {
     this.#watchdog.close();
+  }
+
+  #transferTerms(leaseMs: number, longestMs: number): TransferTerms {
+    return { leaseMs, tombstoneMs: Math.max(longestMs, 3 * this.#access.settings.storeTimeoutMs) };
   }
 
   #emitReleased(grant: Grant): void {
@@ -162,6 +215,13 @@ export class GrantRegistry {
 
 function targetOf({ key, request, longestMs }: Grant): ReleaseTarget {
   return { key, request, leaseMs: longestMs };
+}
+
+function heldElsewhere({ key }: Grant): LockConfigError {
+  return new LockConfigError(
+    'Expected the only hold of its owner on the key to be detached, got one beside a hold of another request, job or service of the same trace: release that one before',
+    { key },
+  );
 }
 
 function lostAtRelease(grant: Grant): LockLostError {

@@ -2,7 +2,7 @@ import { type Instant, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
-import { Grant } from '../lease/grant.ts';
+import type { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
@@ -11,10 +11,10 @@ import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { ScopeCancellation } from '../scope/cancellation.ts';
-import { ScopedHold } from '../scope/hold.ts';
+import { firstHold } from '../scope/first-hold.ts';
+import type { ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
-import { ScopedController } from '../scope/scoped-controller.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel } from './acquire-channel.ts';
 import { emitFailure, type Failure, type Outcome, outcomeOf } from './outcome.ts';
@@ -142,7 +142,7 @@ class Acquisition implements AcquireTask {
   }
 
   onGranted(granted: Granted): void {
-    const first = firstHold(this, granted);
+    const first = grantedHold(this, granted);
     this.#report('granted');
     if (this.message !== undefined) this.message.fence = granted.fence;
     const lost = this.joined && lossOf(this.work, this.joined);
@@ -194,7 +194,8 @@ export function tryAcquire(
   );
 }
 
-function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
+/** A new hold id, for an owner as the settings say. */
+export function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & AcquireTarget): HoldRequest {
   const { clock, process, settings: defaults } = scope.runtime;
   return {
     id,
@@ -207,16 +208,12 @@ function requestOf(scope: Scope, { id }: LockName, settings: AcquireSettings & A
   };
 }
 
-/** The first hold of a scope on what the store granted. */
-function firstHold(acquisition: Acquisition, granted: Granted): ScopedHold {
-  const { work: scope, name, request, settings, traceId } = acquisition;
-  const { clock, events, grants } = scope.runtime;
-  const createController = (): ScopedController => new ScopedController(scope);
-  const grant = new Grant({ clock, createController, name, traceId, request, settings, granted });
-  grant.addHold(settings.leaseMs, settings.renew);
-  const first = new ScopedHold(grant, scope, settings.renew);
-  scope.add(first);
-  grants.add(grant);
+/** The hold that an acquire gets, with the events about it. */
+function grantedHold(acquisition: Acquisition, granted: Granted): ScopedHold {
+  const { work: scope, request, traceId } = acquisition;
+  const { events } = scope.runtime;
+  const first = firstHold(scope, acquisition, granted);
+  const { grant } = first;
   if (events.has('granted')) {
     const { key, category, fence } = grant;
     const { mode, owner, holdId } = request;

@@ -105,7 +105,8 @@ function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {
   }
 }
 
-function ownScope(name: LockName): Scope {
+/** The scope of the calling code. Throws `LockScopeError` if it has none. */
+export function ownScope(name: LockName): Scope {
   const scope = currentScope();
   if (scope !== undefined) return scope;
   throw new LockScopeError(

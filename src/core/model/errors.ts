@@ -10,6 +10,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_NOT_HELD'
   | 'ERR_LOCK_SCOPE'
   | 'ERR_LOCK_STORE'
+  | 'ERR_LOCK_TOKEN'
   | 'ERR_LOCK_CLOSED';
 
 /** What an error carries beside its message. */
@@ -42,6 +43,7 @@ const shapes = {
   notHeld: { code: 'ERR_LOCK_NOT_HELD', status: 500, expose: false, retryable: false },
   scope: { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false },
   store: { code: 'ERR_LOCK_STORE', status: 503, expose: false, retryable: true, retryAfterMs: 1000 },
+  token: { code: 'ERR_LOCK_TOKEN', status: 410, expose: true, retryable: false, refusal: true },
   closed: { code: 'ERR_LOCK_CLOSED', status: 503, expose: true, retryable: true, refusal: true, retryAfterMs: 1000 },
 } as const satisfies Record<string, Shape>;
 
@@ -213,6 +215,16 @@ export class LockStoreError extends LockError {
   constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome }) {
     super(message, details, shapes.store);
     this.outcome = details.outcome;
+  }
+}
+
+/**
+ * `resumeHold` was given a token that is for no hold: its lease has ended, it was resumed or released before, it was altered,
+ * or it never was a token. The error does not say which.
+ */
+export class HoldTokenError extends LockError {
+  constructor(details: LockErrorDetails = {}) {
+    super('The hold can not be resumed: it has ended, or was resumed before', details, shapes.token);
   }
 }
 

@@ -34,7 +34,7 @@ export type RefusalReason = 'busy' | 'limit' | 'closed' | 'store' | 'lost';
  * The events of a `Locks`, and what their listeners are called with. Durations are whole milliseconds.
  *
  * Every acquire that is no local re-entry ends in exactly one of `granted`, `refused`, `timeout`, `aborted` and `deadlock`.
- * Every `granted` is followed by exactly one of `released` and `lost`.
+ * Every `granted` and every `resumed` is followed by exactly one of `released`, `lost` and `detached`.
  */
 export interface LockEvents {
   /** The store granted a hold; not sent for local re-entry. */
@@ -53,6 +53,10 @@ export interface LockEvents {
    * longer repeated: the lease is over then.
    */
   released: LockEvent & { readonly heldMs: number };
+  /** A hold left its scope: its token may resume it until its lease of `leaseMs` is over. `fence` is that of the hold that ended. */
+  detached: LockEvent & { readonly fence: number; readonly heldMs: number; readonly leaseMs: number };
+  /** A detached hold became a hold of this scope, with a new hold id and fence. */
+  resumed: LockEvent & { readonly fence: number };
   /** A hold was lost: see the error. Sometimes its release finds out. */
   lost: LockEvent & { readonly heldMs: number; readonly error: LockLostError };
   /** A force release of this process took a key from its holders, whose processes get `lost`. */
@@ -94,6 +98,8 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   waiting: true,
   renewed: true,
   released: true,
+  detached: true,
+  resumed: true,
   lost: true,
   forced: true,
   refused: true,

@@ -236,6 +236,15 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs'
   );
 }
 
+/** Throws `LockConfigError` for a store whose holds can't be detached and resumed. */
+export function assertTransferable(capabilities: StoreCapabilities, key: string): void {
+  if (capabilities.transfer) return;
+  throw new LockConfigError(
+    'Expected a store whose holds can be detached (`capabilities.transfer`), got one that lacks this: take another store, or keep the hold in its request',
+    { key },
+  );
+}
+
 /** Throws `LockConfigError` for a lease that is longer than the store may be asked for. */
 export function assertGrantable(leaseMs: number, capabilities: StoreCapabilities | undefined): void {
   const maxLeaseMs = capabilities?.maxLeaseMs ?? leaseMs;

@@ -3,6 +3,9 @@ import { hostname } from 'node:os';
 const separator = '~';
 const maxInstance = 64;
 
+/** The process of a hold that is detached: none. No process has this name, and nobody listens to it. */
+export const detachedProcess = '~detached';
+
 /**
  * The name of a process in its store: what operators know it by, and 128 random bits, which nobody can guess. The name goes
  * with every hold, so the random part is written short.

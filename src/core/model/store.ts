@@ -56,6 +56,11 @@ import type { LockMode } from './types.ts';
  * C27 With `edges`, `wait` returns in one step since when a hold id is queued, if it is, and the holders with their holds
  *     and fences. It changes nothing.
  * C28 A reply without a grant says how many wait before the call: for a queued hold id those before it, else all.
+ * C29 With `transfer`, a hold passes to another hold id, of another owner and process, in one step: nobody is granted the key
+ *     in between. The new hold has the lease that is asked for, and a fence as if the old hold had been released before. The
+ *     old hold id is remembered as released. A repeat returns the grant of the new hold id. If the old hold id has no hold,
+ *     or the new one was released before, it is `lost`. If it is a write hold beside others, or a read hold beside a write
+ *     hold, all of one owner, it is `shared`. Both change nothing.
  *
  * A hold request carries all that is known of it. The calls that carry the lock may return without a promise.
  */
@@ -64,6 +69,8 @@ export interface LockStore {
   acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply>;
   renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply>;
   release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply>;
+  /** Present with the capability of that name. Both requests have the same `id` and `mode`. */
+  transfer?(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply>;
   inspect(id: string): Promise<InspectReply>;
   /** Present with the capability of that name. */
   readonly edges?: EdgeStore | undefined;
@@ -98,6 +105,8 @@ export interface StoreCapabilities {
   readonly minFence?: boolean;
   /** Whether it keeps the edges of waiters. Without it, no deadlock is found. */
   readonly edges?: boolean;
+  /** Whether a hold can pass to another hold id. Without it, no hold can be detached. */
+  readonly transfer?: boolean;
   /** The longest lease that it grants, in milliseconds. Default: no limit. */
   readonly maxLeaseMs?: number;
 }
@@ -181,6 +190,14 @@ export interface ReleaseTerms {
   readonly announce?: boolean;
 }
 
+/** The terms of one transfer; durations are milliseconds. */
+export interface TransferTerms {
+  /** The lease of the new hold, from now on. */
+  readonly leaseMs: number;
+  /** How long to remember the old hold id. */
+  readonly tombstoneMs: number;
+}
+
 /** A grant; times are milliseconds on the store's clock. */
 export interface StoreGrant {
   readonly holdId: string;
@@ -235,6 +252,11 @@ export type AcquireReply = AcquireReplyBase &
 export type RenewReply =
   | { readonly status: 'renewed'; readonly endMs: number; readonly nowMs: number }
   | { readonly status: 'lost' };
+
+/** The new hold's grant. `lost`: there was no hold to pass on. `shared`: its owner has others, and one of these is to write. */
+export type TransferReply =
+  | { readonly status: 'granted'; readonly grant: StoreGrant; readonly nowMs: number }
+  | { readonly status: 'lost' | 'shared' };
 
 /**
  * `released`: it held. `expired`: its lease had ended, but nobody had taken the key. `cancelled`: it was queued.

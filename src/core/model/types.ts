@@ -45,6 +45,12 @@ export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
 /** The options of `whenFree`: how long to wait, and for what. */
 export type WhenFreeOptions = Pick<AcquireOptions, 'waitMs' | 'signal' | 'category' | 'mode' | 'priority'>;
 
+/** How long a hold lasts without a process. */
+export interface DetachOptions {
+  /** From now on, in milliseconds. Nothing renews it, and `maxHoldMs` does not count. */
+  readonly leaseMs: number;
+}
+
 /** One successful acquire that is not yet released. */
 export interface Hold extends AsyncDisposable {
   /** The key, as the application wrote it. */
@@ -81,6 +87,16 @@ export interface Hold extends AsyncDisposable {
    */
   waitUntil(promise: PromiseLike<unknown>): void;
   /**
+   * Takes the hold out of its scope: it is not released at the end of the request or job, and nobody can enter the key until
+   * its lease is over. Resolves with a token, with which `resumeHold` makes it a hold of another scope, in any process. Who
+   * has the token may do so: treat it as a secret. It names the key, encoded and not encrypted.
+   *
+   * Rejects with `LockConfigError` for bad options, if the scope has further holds on the key, and if the store can't do it;
+   * with `LockLostError` if the hold is lost; with `LockNotHeldError` after its release. Only if the store did not answer
+   * (`LockStoreError`), or another scope of its owner holds the key as well (`LockConfigError`), the hold is released.
+   */
+  detach(options: DetachOptions): Promise<string>;
+  /**
    * Releases the hold. The last release of the scope on the key is sent to the store. Safe to call more than once: every
    * call returns the same promise. Rejects with `LockLostError` if the key had changed hands before, and with
    * `LockStoreError` if the store did not answer in `storeTimeoutMs`; the release is then tried again until the lease ends.
@@ -89,14 +105,15 @@ export interface Hold extends AsyncDisposable {
 }
 
 /**
- * The holds of one `acquireAll`, as one hold. Each key has a fence and an owner of its own: see `holds`.
+ * The holds of one `acquireAll`, as one hold. Each key has a fence and an owner of its own, and is detached by itself: see
+ * `holds`.
  *
  * It is held while all of its holds are: `signal` is aborted with the first loss, and `remainingMs` is that of the
  * shortest lease. `assertHeld`, `extend`, `waitUntil` and `release` act on all holds; a failure of one does not stop the
  * others. `extend` and `release` then reject with a `LockLostError` if any was lost, else with the first error. If several
  * were lost, or the store failed for several, `cause` is an `AggregateError` of all.
  */
-export interface BatchHold extends Omit<Hold, 'fence' | 'owner'> {
+export interface BatchHold extends Omit<Hold, 'fence' | 'owner' | 'detach'> {
   /** Its keys, for logs: `'a, b'`. It is not a key that can be locked. */
   readonly key: string;
   /** Its holds by key, in the order in which the caller named them. */
@@ -118,6 +135,8 @@ export interface HoldInfo {
   readonly owner: string;
   /** The `instance` of the process that asked for it; undefined if its name does not say. */
   readonly instance: string | undefined;
+  /** Whether it belongs to no process: it was detached, and not resumed. */
+  readonly isDetached: boolean;
   readonly fence: number;
   readonly mode: LockMode;
   /** Milliseconds until the lease ends, by the store's clock. */

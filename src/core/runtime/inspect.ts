@@ -1,6 +1,6 @@
 import { type LockName, namePrefix, readName } from '../model/key.ts';
 import { acquireRules } from '../model/options.ts';
-import { instanceOf } from '../model/process-name.ts';
+import { detachedProcess, instanceOf } from '../model/process-name.ts';
 import type { InspectReply } from '../model/store.ts';
 import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
@@ -78,6 +78,7 @@ function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply
       holdId,
       owner,
       instance: instanceOf(process),
+      isDetached: process === detachedProcess,
       fence,
       mode,
       remainingMs: endMs - nowMs,

@@ -1,12 +1,15 @@
 import { Deferred } from '../base/deferred.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
-import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
-import type { LockMode } from '../model/types.ts';
-import { checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
+import { LockConfigError, LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
+import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
+import { assertGrantable, assertTransferable } from '../model/options.ts';
+import type { DetachOptions, LockMode } from '../model/types.ts';
+import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
 
 const duration = milliseconds(1);
+const detachRules = { leaseMs: milliseconds(10) };
 
 /** Fractions, and more than any lease has, are allowed: they only ask. */
 const remaining: Rule = {
@@ -85,6 +88,10 @@ export class ScopedHold implements OwnedHold {
     };
   }
 
+  get detach(): (options: DetachOptions) => Promise<string> {
+    return (options) => this.#detach(options);
+  }
+
   get release(): () => Promise<void> {
     return () => this.startRelease().promise;
   }
@@ -148,6 +155,32 @@ export class ScopedHold implements OwnedHold {
   #lostError(why: string): LockLostError {
     const { lostError } = this.grant;
     return lostError ?? new LockLostError(`The lock can't be relied on: ${why}`, { key: this.key, fence: this.fence });
+  }
+
+  async #detach(options: DetachOptions): Promise<string> {
+    const { leaseMs } = checkOptions(options, detachRules, 'detach', 'leaseMs');
+    const { grant } = this;
+    const { clock, client, grants } = this.#scope.runtime;
+    assertTransferable(client.capabilities, grant.key);
+    assertGrantable(leaseMs, client.capabilities);
+    this.#assertHeld(0);
+    if (grant.holdCount > 1) {
+      throw new LockConfigError(
+        `Expected the only hold of its scope on the key to be detached, got one of ${grant.holdCount}: release the others before`,
+        { key: grant.key },
+      );
+    }
+    const token = createToken(grant.key, grant.category, grant.request.mode, clock.randomId());
+    const { request } = readToken(token) as DetachedHold;
+    this.#released = new Deferred<void>(true);
+    this.#scope.forget(this);
+    grant.removeHold(this.#renew);
+    try {
+      await grants.detach(grant, request, leaseMs);
+      return token;
+    } finally {
+      this.#released.resolve();
+    }
   }
 
   async #extend(leaseMs: number): Promise<void> {

@@ -13,6 +13,7 @@ import { describePolling } from './clauses/polling.ts';
 import { describePriority } from './clauses/priority.ts';
 import { describeQueue } from './clauses/queue.ts';
 import { describeReachability } from './clauses/reachability.ts';
+import { describeTransfer } from './clauses/transfer.ts';
 import type { StoreHarness } from './harness.ts';
 import type { TestRunner } from './runner.ts';
 import { type Contract, StoreStage } from './stage.ts';
@@ -44,6 +45,12 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
       );
     });
 
+    it('The store says truthfully whether it passes holds on', async () => {
+      expect([stage.store.capabilities.transfer === true, stage.store.transfer !== undefined]).toEqual(
+        Array(2).fill(!harness.lacks?.includes('transfer')),
+      );
+    });
+
     describeGranting(contract);
     describeQueue(contract);
     describeHandOff(contract);
@@ -57,6 +64,7 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
     describeOneOwner(contract);
     describePriority(contract);
     describeListing(contract);
+    if (!harness.lacks?.includes('transfer')) describeTransfer(contract);
     if (harness.isNode) describeNode(contract);
     if (!harness.lacks?.includes('edges')) describeEdges(contract);
   });

@@ -11,6 +11,7 @@ import type {
   StoreGrant,
   StoreMessage,
   SubscribeOptions,
+  TransferReply,
   Unsubscribe,
 } from '../../core/model/store.ts';
 import { longMs, type StoreHarness, shortMs } from './harness.ts';
@@ -202,6 +203,12 @@ export class Line {
 
   async renew(fence: number, leaseMs: number = longMs): Promise<RenewReply> {
     return this.#stage.store.renew(this.request, { fence, leaseMs });
+  }
+
+  /** Passes its hold on to another line. */
+  async transfer(to: Line, leaseMs: number = longMs): Promise<TransferReply> {
+    const { store } = this.#stage as { store: Required<LockStore> };
+    return store.transfer(this.request, to.request, { leaseMs, tombstoneMs: longMs });
   }
 
   async release(tombstoneMs = 0): Promise<ReleaseReply> {

@@ -233,7 +233,7 @@ describe('getLock', () => {
     expect(await job().in(() => getLock('key').inspect())).toEqual({
       key: 'key',
       category: undefined,
-      holds: [{ ...one, owner: 'a', fence, remainingMs: 9_850, heldMs: 150 }],
+      holds: [{ ...one, owner: 'a', isDetached: false, fence, remainingMs: 9_850, heldMs: 150 }],
       waiters: [
         { ...two, owner: 'b', priority: 0, waitedMs: 150 },
         { ...one, owner: 'c', priority: 0, waitedMs: 50 },

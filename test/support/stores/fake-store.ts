@@ -16,6 +16,8 @@ import type {
   StoreListener,
   StoreMessage,
   SubscribeOptions,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../../../src/core/model/store.ts';
 import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
@@ -25,6 +27,7 @@ export type StoreOperation =
   | 'acquire'
   | 'renew'
   | 'release'
+  | 'transfer'
   | 'inspect'
   | 'forceRelease'
   | 'list'
@@ -161,6 +164,10 @@ export class FakeStore implements LockStore {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     // An acquire may arrive late or twice. The store forgets a release only if it gets the object that it granted.
     return this.#call('release', request.holdId, terms, async () => this.#memory.release({ ...request }, terms));
+  }
+
+  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
+    return this.#call('transfer', to.holdId, terms, async () => this.#memory.transfer(from, to, terms));
   }
 
   inspect(id: string): Promise<InspectReply> {

@@ -1,5 +1,5 @@
 import { readName } from '../../model/key.ts';
-import { instanceOf } from '../../model/process-name.ts';
+import { detachedProcess, instanceOf } from '../../model/process-name.ts';
 import type { InspectReply } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
 
@@ -24,7 +24,7 @@ export interface LockRow {
 /** Who has the lock: of several readers, the first. */
 export interface Holder {
   readonly owner: string;
-  /** The process that asked for it, if it is known. */
+  /** The process that asked for it, if it is known; `detached` if it belongs to none. */
   readonly instance?: string;
   readonly mode: LockMode;
   readonly fence: number;
@@ -69,6 +69,6 @@ export function lockRow(id: string, { holds, waiters }: InspectReply): LockRow |
 }
 
 function instanceIn(process: string): { readonly instance?: string } {
-  const instance = instanceOf(process);
+  const instance = process === detachedProcess ? 'detached' : instanceOf(process);
   return instance === undefined ? {} : { instance };
 }

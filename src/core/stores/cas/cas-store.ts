@@ -11,10 +11,12 @@ import type {
   RenewTerms,
   StoreCapabilities,
   StoreListener,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
 import { checkOptions, milliseconds, objectWith, text } from '../../model/validate.ts';
-import { acquire, forceRelease, inspect, release, renew } from '../machine/operations.ts';
+import { acquire, forceRelease, inspect, release, renew, transfer } from '../machine/operations.ts';
 import type { CasAdapter } from './adapter.ts';
 import { RecordUpdates } from './record-updates.ts';
 
@@ -43,6 +45,7 @@ export class CasStore implements LockStore {
     modes: true,
     shared: true,
     edges: false,
+    transfer: true,
   };
   readonly #adapter: CasAdapter;
   readonly #updates: RecordUpdates;
@@ -69,6 +72,12 @@ export class CasStore implements LockStore {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     return this.#updates.update(request.id, 'release', (record) =>
       release(record.lock, record.host(request.process), request, terms),
+    );
+  }
+
+  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
+    return this.#updates.update(from.id, 'transfer', (record) =>
+      transfer(record.lock, record.host(to.process), from, to, terms),
     );
   }
 

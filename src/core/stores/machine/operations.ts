@@ -8,6 +8,8 @@ import type {
   RenewReply,
   RenewTerms,
   StoreMessage,
+  TransferReply,
+  TransferTerms,
   WaitReply,
 } from '../../model/store.ts';
 import { asGrant, type LockContext, type MemoryHold, type MemoryLock } from './lock-state.ts';
@@ -73,6 +75,27 @@ export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, 
     if (!lock.hasWriter) handOff(lock, host);
   }
   return { status, nowMs, claims: lock.claimsOf(process, holdId) };
+}
+
+/** Passes a hold on to another hold id (C29). */
+export function transfer(
+  lock: MemoryLock,
+  host: LockHost,
+  from: HoldRequest,
+  to: HoldRequest,
+  { leaseMs, tombstoneMs }: TransferTerms,
+): TransferReply {
+  const { nowMs } = host;
+  lock.dropExpired(nowMs);
+  let hold = lock.holds.get(to.holdId);
+  if (hold === undefined) {
+    if (!lock.holds.has(from.holdId) || host.buried(to.holdId) !== undefined) return { status: 'lost' };
+    if (to.mode === 'write' ? lock.holds.size > 1 : lock.hasWriter) return { status: 'shared' };
+    lock.holds.delete(from.holdId);
+    host.bury(from, 'released', tombstoneMs);
+    hold = lock.grant(to, nowMs + leaseMs, false, host);
+  }
+  return { status: 'granted', grant: asGrant(hold), nowMs };
 }
 
 /** Tells holds and waiters, and changes nothing (C17). */

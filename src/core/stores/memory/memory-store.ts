@@ -17,10 +17,21 @@ import type {
   StoreListener,
   StoreMessage,
   SubscribeOptions,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
 import { asGrant, MemoryLock } from '../machine/lock-state.ts';
-import { acquire, forceRelease, inspect, type LockHost, release, renew, wait } from '../machine/operations.ts';
+import {
+  acquire,
+  forceRelease,
+  inspect,
+  type LockHost,
+  release,
+  renew,
+  transfer,
+  wait,
+} from '../machine/operations.ts';
 import { MemoryEdges } from './edges.ts';
 import { MemoryTombstones } from './tombstones.ts';
 
@@ -38,6 +49,7 @@ export class MemoryStore implements LockStore {
     shared: false,
     minFence: true,
     edges: true,
+    transfer: true,
   };
   readonly edges: EdgeStore = new MemoryEdges(
     () => this.#nowMs(),
@@ -90,6 +102,10 @@ export class MemoryStore implements LockStore {
       for (const process of this.#freedListeners) this.#tell(process, { kind: 'freed', id: request.id });
     }
     return reply;
+  }
+
+  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply> {
+    return transfer(this.#lock(from.id), this.#hostFor(to.process), from, to, terms);
   }
 
   async inspect(id: string): Promise<InspectReply> {

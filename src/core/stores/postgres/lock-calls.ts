@@ -5,7 +5,7 @@ import type { PostgresStatements, Statement } from './statements.ts';
 
 /** One operation, as the SQL function `run` expects it. */
 export interface Operation {
-  readonly op: 'acquire' | 'renew' | 'release' | 'force';
+  readonly op: 'acquire' | 'renew' | 'release' | 'transfer' | 'force';
   readonly [field: string]: unknown;
 }
 

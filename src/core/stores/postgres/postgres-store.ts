@@ -15,6 +15,8 @@ import type {
   StoreCapabilities,
   StoreListener,
   SubscribeOptions,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
 import { checkOptions, milliseconds, objectWith, type Rule } from '../../model/validate.ts';
@@ -24,10 +26,29 @@ import type { PostgresListener } from './listen-session.ts';
 import { LockCalls, type Operation } from './lock-calls.ts';
 import { migrate, schemaName } from './migration.ts';
 import type { PostgresPool } from './pool.ts';
-import { type Reply, readAcquire, readInspect, readList, readMessages, readRelease, readRenew } from './replies.ts';
+import {
+  type Reply,
+  readAcquire,
+  readInspect,
+  readList,
+  readMessages,
+  readRelease,
+  readRenew,
+  readTransfer,
+} from './replies.ts';
 import { defaultSchema, format } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 import { Sweeper } from './sweeper.ts';
+
+const capabilities = {
+  queue: true,
+  handOff: true,
+  modes: true,
+  shared: true,
+  minFence: true,
+  edges: true,
+  transfer: true,
+};
 
 /** Which database keeps the locks, and in which schema. */
 export interface PostgresStoreOptions {
@@ -80,7 +101,7 @@ export class PostgresStore implements LockStore {
   /** Without `LISTEN`, the server can't tell which processes can be reached. */
   get capabilities(): StoreCapabilities {
     const reachability = !this.#channel.isPollingOnly;
-    return { queue: true, handOff: true, reachability, modes: true, shared: true, minFence: true, edges: true };
+    return { ...capabilities, reachability };
   }
 
   /**
@@ -112,6 +133,12 @@ export class PostgresStore implements LockStore {
 
   async release(request: HoldRequest, { tombstoneMs, announce = false }: ReleaseTerms): Promise<ReleaseReply> {
     return readRelease(await this.#run(request.id, { op: 'release', ...identityOf(request), tombstoneMs, announce }));
+  }
+
+  async transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
+    const { mode, holdId } = to;
+    const operation = { ...identityOf(to), mode, fromHold: from.holdId, fromOwner: from.owner, ...terms };
+    return readTransfer(holdId, await this.#run(to.id, { op: 'transfer', ...operation }));
   }
 
   async inspect(id: string): Promise<InspectReply> {

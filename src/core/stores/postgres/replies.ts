@@ -6,6 +6,7 @@ import type {
   RenewReply,
   StoreGrant,
   StoreMessage,
+  TransferReply,
   WaitReply,
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
@@ -34,6 +35,19 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
 export function readRenew(reply: Reply): RenewReply {
   const [status, nowMs, endMs] = reply as [RenewReply['status'], number, number];
   return status === 'renewed' ? { status, endMs, nowMs } : { status };
+}
+
+/** Reads the reply of `transfer`. */
+export function readTransfer(holdId: string, reply: Reply): TransferReply {
+  const [status, nowMs, , , fence, endMs] = reply as [
+    TransferReply['status'],
+    number,
+    unknown,
+    unknown,
+    number,
+    number,
+  ];
+  return status === 'granted' ? { status, grant: { holdId, fence, endMs, isClaim: false }, nowMs } : { status };
 }
 
 /** Reads the reply of `release`. */

@@ -15,6 +15,8 @@ import type {
   StoreCapabilities,
   StoreListener,
   SubscribeOptions,
+  TransferReply,
+  TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
@@ -27,8 +29,8 @@ import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
-import { readAcquire, readGrant, readInspect, readRelease, readRenew } from './replies.ts';
-import { acquire, forceRelease, inspect, release, renew } from './scripts.generated.ts';
+import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
+import { acquire, forceRelease, inspect, release, renew, transfer } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
 import { RedisUnsent } from './unsent.ts';
@@ -46,7 +48,15 @@ export interface RedisStoreOptions {
   readonly waitReplicas?: number | undefined;
 }
 
-const capabilities = { queue: true, handOff: true, modes: true, shared: true, minFence: true, edges: true };
+const capabilities = {
+  queue: true,
+  handOff: true,
+  modes: true,
+  shared: true,
+  minFence: true,
+  edges: true,
+  transfer: true,
+};
 
 /**
  * Keeps locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on
@@ -140,6 +150,14 @@ export class RedisStore implements LockStore {
     const pending = this.#unsent.run(request, () => this.#scripts.run(release, args, read));
     this.#history.releaseSent(request);
     return pending;
+  }
+
+  transfer(from: HoldRequest, to: HoldRequest, { leaseMs, tombstoneMs }: TransferTerms): Promise<TransferReply> {
+    const args = [...this.#args(to, leaseMs, 2), callerIds(from), tombstoneMs];
+    const call = (scripts: RedisScripts): Promise<TransferReply> =>
+      scripts.run(transfer, args, (reply) => readTransfer(to.holdId, reply));
+    if (this.#replicas === undefined) return call(this.#scripts);
+    return this.#replicas.confirmed('transfer', this.#record(to.id), call, ({ status }) => status === 'granted');
   }
 
   inspect(id: string): Promise<InspectReply> {

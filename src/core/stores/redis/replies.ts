@@ -5,6 +5,7 @@ import type {
   RenewReply,
   StoreGrant,
   StoreMessage,
+  TransferReply,
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
 import type { Item } from './scripts.ts';
@@ -39,6 +40,13 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
 export function readRenew(reply: unknown): RenewReply {
   const [status, now, end] = reply as [RenewReply['status'], Item, Item];
   return status === 'renewed' ? { status, endMs: Number(end), nowMs: Number(now) } : { status };
+}
+
+/** The answer of transfer.lua. */
+export function readTransfer(holdId: string, reply: unknown): TransferReply {
+  const [status, now, fence, end] = reply as [TransferReply['status'], Item, Item, Item];
+  if (status !== 'granted') return { status };
+  return { status, grant: { holdId, fence: Number(fence), endMs: Number(end), isClaim: false }, nowMs: Number(now) };
 }
 
 /** The answer of release.lua; the short one is the time alone: it held, and the process has no other claim open. */

@@ -1433,6 +1433,414 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
 return 1`,
 };
 
+export const transfer: RedisScript = {
+  name: 'transfer',
+  sha1: '2c2523c0b8028ba9734ccd3ca2527bc24a164ee8',
+  source: `local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
+local record, queue = KEYS[1], KEYS[2]
+local names = ARGV[1]
+local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+local amount, flag, wants, maxWaiters, livenessMs, channels = string.match(
+ARGV[2], '^(%S+) (%d) (%a %d+ %-?%d+) (%d+) (%d+) (%S+)$'
+)
+local mode, priority = string.match(wants, '^(%a) %d+ (%-?%d+)$')
+local ownMember = names .. ' ' .. wants
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowUs = time[1] * 1000000 + time[2]
+local function digits(number)
+return string.format('%.0f', number)
+end
+local holds, last, waiting, remembering, receipts = {}, 0, false, false, ''
+local alone
+local lapsed = {}
+if text then
+local from = string.find(text, '\\n#', 19, true) or #text + 1
+local at = 19
+while at < from do
+local next = string.find(text, '\\n', at + 1, true) or from
+local kind, ends = string.byte(text, at + 1), string.sub(text, at + 2, at + 14)
+if kind == 63 then
+alone = string.match(text, '^%S+ %S+ %S+', at + 2)
+elseif kind ~= 33 then
+local isClaim = kind < 97
+ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(ends)
+if ends > nowMs then
+local mode = string.char(isClaim and kind + 32 or kind)
+holds[#holds + 1] = {names = string.sub(text, at + 16, next - 1), ends = ends, mode = mode, isClaim = isClaim}
+elseif isClaim then
+lapsed[string.match(text, '^%S+', at + 16)] = true
+end
+end
+at = next
+end
+last, receipts = tonumber(string.sub(text, 1, 16)), string.sub(text, from)
+waiting = string.byte(text, 17) == 113
+remembering = string.byte(text, 18) == 103
+end
+local hasLapsed = lapsed[caller]
+local function untilMs(second, us, ms)
+return second * 1000 + math.floor(us / 1000) + ms
+end
+local function unpackWaiter(member)
+local names, process, owner, id, mode, claim = string.match(member, '^((%S+) (%S+) (%S+)) (%a) (%d+)')
+return {
+names = names, id = id, owner = owner, process = process, mode = mode, claim = tonumber(claim), member = member
+}
+end
+local function keepQueue(ms)
+if redis.call('PTTL', queue) < ms then redis.call('PEXPIRE', queue, ms) end
+end
+local function removeCounted(member, count)
+local known = redis.call('ZMSCORE', queue, member, count)
+if not known[1] then return false end
+if known[2] == '1' then
+redis.call('ZREM', queue, member, count)
+else
+redis.call('ZREM', queue, member)
+redis.call('ZINCRBY', queue, -1, count)
+end
+return true
+end
+local function dequeue(member, owner)
+return removeCounted(member, ':o' .. owner)
+end
+local function suspend(name)
+if redis.call('ZSCORE', queue, ':p' .. name) then redis.call('ZADD', queue, 1e9, ':s' .. name) end
+end
+local function readScore(score)
+local isClaim = tonumber(score) >= 2e13
+return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
+end
+local function scoreOf(ends, isClaim, isRaised)
+return (isClaim and 2e13 or 1e13) + ends + (isRaised and 0.5 or 0)
+end
+local readers = 0
+local ended = {}
+local function countReaders(from, to)
+return redis.call('ZCOUNT', queue, from, to or '(' .. 1e15)
+end
+local function readersIn(from, to, limit)
+local list = {}
+if countReaders(from, to) == 0 then return list end
+to = to or '(' .. 1e15
+local found = redis.call('ZRANGE', queue, from, to, 'BYSCORE', 'LIMIT', 0, limit or -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+local ends, isClaim, isRaised = readScore(found[i + 1])
+list[#list + 1] = {names = string.sub(found[i], 3), ends = ends, isClaim = isClaim, mode = isRaised and 's' or 'r'}
+end
+return list
+end
+local function writeReader(hold)
+redis.call('ZADD', queue, scoreOf(hold.ends, hold.isClaim, hold.mode == 's'), ':h' .. hold.names)
+keepQueue(hold.ends - nowMs)
+end
+local function addReader(hold, owner)
+writeReader(hold)
+redis.call('ZINCRBY', queue, 1, ':r' .. owner)
+readers = readers == 0 and countReaders(1e13) or readers + 1
+end
+local function findReader(names)
+local score = readers > 0 and redis.call('ZSCORE', queue, ':h' .. names)
+if not score then return nil end
+local ends, isClaim = readScore(score)
+return {names = names, ends = ends, isClaim = isClaim}
+end
+local function removeReader(names, owner)
+if readers == 0 or not removeCounted(':h' .. names, ':r' .. owner) then return false end
+readers = readers - 1
+return true
+end
+local function readersOf(owner)
+return readers > 0 and tonumber(redis.call('ZSCORE', queue, ':r' .. owner) or 0) or 0
+end
+local function lastReaderEnd()
+local latest = nowMs
+for _, top in ipairs({1e15, 2e13}) do
+local last = redis.call('ZRANGE', queue, '(' .. top, 1e13, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+if last[1] then latest = math.max(latest, (readScore(last[2]))) end
+end
+return latest
+end
+local function removeEnded(from)
+for _, hold in ipairs(readersIn(from, scoreOf(nowMs, from == 2e13, true))) do
+local process, owner = string.match(hold.names, '^(%S+) (%S+)')
+removeCounted(':h' .. hold.names, ':r' .. owner)
+if hold.isClaim then suspend(process) end
+ended[hold.names] = true
+end
+end
+if text and string.byte(text, 20) == 33 then
+removeEnded(1e13)
+removeEnded(2e13)
+readers = countReaders(1e13)
+end
+local function hasHolds()
+return #holds + readers > 0
+end
+local function hasWriter()
+for _, hold in ipairs(holds) do
+if hold.mode == 'w' then return true end
+end
+return false
+end
+local function admits(owner, mode)
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
+end
+local function countOwn()
+local count, middle = readersOf(owner), ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if string.find(hold.names, middle, 1, true) then count = count + 1 end
+end
+return count
+end
+local function freeAt()
+local latest = readers > 0 and lastReaderEnd() or nowMs
+for _, hold in ipairs(holds) do latest = math.max(latest, hold.ends) end
+return latest
+end
+local function findHold()
+for _, hold in ipairs(holds) do
+if hold.names == names then return hold end
+end
+return findReader(names)
+end
+local function raiseFence(mode, least)
+if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
+last = math.max(last + 1, nowUs, least or 0)
+for _, hold in ipairs(holds) do hold.mode = 's' end
+if readers == 0 then return end
+for _, hold in ipairs(readersIn(1e13)) do
+hold.mode = 's'
+writeReader(hold)
+end
+end
+local function addHold(hold, owner, least)
+raiseFence(hold.mode, least)
+if hold.mode == 'w' or not hasHolds() then
+holds[#holds + 1] = hold
+else
+addReader(hold, owner)
+end
+end
+local function sweepQueue()
+local first = redis.call('ZRANGE', queue, 0, 0)[1]
+waiting = first ~= nil and string.sub(first, 1, 1) ~= ':'
+if waiting then return end
+if remembering or readers > 0 then
+redis.call('ZREMRANGEBYSCORE', queue, 1e9, '(' .. 1e13)
+else
+redis.call('DEL', queue)
+end
+end
+local function allowGrowth()
+redis.call('PEXPIRE', record, 3600000)
+end
+local function writeRecord()
+local latest = math.max(nowMs, math.ceil(last / 1000))
+if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
+local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
+local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+for _, hold in ipairs(holds) do
+latest = math.max(latest, hold.ends)
+local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
+parts[#parts + 1] = '\\n' .. kind .. hold.ends .. ' ' .. hold.names
+end
+parts[#parts + 1] = receipts
+allowGrowth()
+redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + 3600000)
+if not waiting then return end
+for name in pairs(lapsed) do suspend(name) end
+end
+local isCluster = string.find(channels, '{', 1, true)
+local function listenersOf(name)
+return redis.pcall('PUBSUB', 'SHARDNUMSUB', record .. ':' .. name)[2]
+end
+local function serverMark()
+local id = redis.pcall('CLUSTER', 'MYID')
+return type(id) == 'string' and (tonumber(string.sub(id, 1, 6), 16) % 2047 + 1) / 2048 or 0
+end
+local function judge(name, untilMs, state)
+if not untilMs or tonumber(untilMs) <= nowMs then return 'gone' end
+if name == caller then return 'live' end
+if tonumber(state) == 1e9 or lapsed[name] then return 'passed' end
+if tonumber(state) == 2e9 then return 'live' end
+if not isCluster then return redis.call('PUBSUB', 'NUMSUB', channels .. name)[2] > 0 and 'live' or 'unreachable' end
+local mark = untilMs % 1
+return mark > 0 and listenersOf(name) == 0 and mark == serverMark() and 'unreachable' or 'live'
+end
+local verdicts, owed = {}, {}
+local function judgeOnce(name)
+if not verdicts[name] then
+local known = redis.call('ZMSCORE', queue, ':p' .. name, ':s' .. name)
+verdicts[name] = judge(name, known[1], known[2])
+owed[name] = tonumber(known[2]) == 2e9 and not lapsed[name]
+end
+return verdicts[name]
+end
+local page, at, seen, passed, taken = {}, 1, 0, 0, {}
+local isCut = false
+local function nextLive()
+while true do
+if not page[at] then
+page, at = redis.call('ZRANGE', queue, passed, passed + (seen == 0 and 0 or 64 - 1)), 1
+end
+local member = page[at]
+if not member or string.sub(member, 1, 1) == ':' then return nil end
+isCut = seen >= 4096
+if isCut then return nil end
+local waiter = not taken[member] and unpackWaiter(member)
+local verdict = waiter and judgeOnce(waiter.process)
+if verdict == 'live' then return waiter end
+at, seen = at + 1, seen + 1
+if verdict == 'gone' then dequeue(member, waiter.owner) elseif waiter then passed = passed + 1 end
+end
+end
+local function withOwner(first)
+local all = {first}
+if redis.call('ZSCORE', queue, ':o' .. first.owner) == '1' then return all end
+for _, member in ipairs(redis.call('ZRANGE', queue, 0, 4096 - 1)) do
+if string.sub(member, 1, 1) == ':' then break end
+local waiter = unpackWaiter(member)
+if waiter.owner == first.owner and waiter.id ~= first.id then all[#all + 1] = waiter end
+end
+return all
+end
+local function tell(name, message)
+local heard = isCluster and tonumber(redis.pcall('SPUBLISH', record .. ':' .. name, message))
+if not heard or heard == 0 then redis.call('PUBLISH', channels .. name, message) end
+end
+local granted = {}
+local function handOn()
+local paid = {}
+local first
+repeat
+first = nextLive()
+if not first or #granted >= 256 or not admits(first.owner, first.mode) then break end
+if owed[first.process] then paid[first.process] = true end
+for _, waiter in ipairs(withOwner(first)) do
+if admits(waiter.owner, waiter.mode) then
+dequeue(waiter.member, waiter.owner)
+taken[waiter.member] = true
+waiter.ends, waiter.isClaim = nowMs + waiter.claim, true
+addHold(waiter, waiter.owner)
+granted[#granted + 1] = waiter
+end
+end
+until first.mode == 'w'
+sweepQueue()
+writeRecord()
+if waiting then
+for name, verdict in pairs(verdicts) do
+if verdict == 'unreachable' then suspend(name) end
+end
+for name in pairs(paid) do redis.call('ZREM', queue, ':s' .. name) end
+end
+local fence = digits(last)
+for _, hold in ipairs(granted) do
+if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
+end
+if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+return first ~= nil
+end
+local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
+local function recall()
+local at = string.find(receipts, '#' .. names .. ' ', 1, true)
+if at then
+local letter, second, us, ms = string.match(receipts, '^(%a)(%d+)%.(%d+) (%d+)', at + #names + 2)
+if untilMs(second, us, ms) > nowMs then return statuses[letter] end
+end
+if not remembering then return nil end
+local letters = {'r', 'e', 'c', 'a'}
+local known = redis.call('ZMSCORE', queue, ':gr' .. holdId, ':ge' .. holdId, ':gc' .. holdId, ':ga' .. holdId)
+for i, letter in ipairs(letters) do
+if known[i] and tonumber(known[i]) > nowUs then return statuses[letter] end
+end
+return nil
+end
+local function withClaims(reply)
+local listed = {[names] = true}
+local function list(claimNames, ends)
+local process, id = string.match(claimNames, '^(%S+) %S+ (%S+)$')
+if process ~= caller or listed[claimNames] then return end
+listed[claimNames] = true
+reply[#reply + 1] = id
+reply[#reply + 1] = last
+reply[#reply + 1] = ends
+end
+for _, hold in ipairs(holds) do
+if hold.isClaim then list(hold.names, hold.ends) end
+end
+for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
+if readers == 0 or countReaders(2e13) == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
+return reply
+end
+local function remove()
+for i, hold in ipairs(holds) do
+if hold.names == names then
+table.remove(holds, i)
+return 'released'
+end
+end
+return removeReader(names, owner) and 'released' or nil
+end
+local function cancel()
+if dequeue(ownMember, owner) then
+sweepQueue()
+return 'cancelled'
+end
+local wasHeld = ended[names] or text and string.find(text .. '\\n', ' ' .. names .. '\\n', 19, true)
+return wasHeld and 'expired' or 'absent'
+end
+local function forgetOwnReleases()
+receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
+end
+local function forgetOldReleases()
+receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+)%.(%d+) (%d+)', function(...)
+return untilMs(...) <= nowMs and '' or nil
+end)
+end
+local function remember(status)
+local rememberMs = tonumber(amount)
+if status == 'absent' and flag ~= '2' then rememberMs = 0 end
+if remembering then
+remembering = redis.call('ZCOUNT', queue, '(' .. digits(nowUs), '+inf') > 0
+redis.call('ZREMRANGEBYSCORE', queue, digits(1e15), digits(nowUs))
+end
+if rememberMs == 0 then return false end
+if flag == '1' and status ~= 'absent' then forgetOwnReleases() end
+if #receipts > 1500 then forgetOldReleases() end
+local letter = string.sub(status, 1, 1)
+if flag ~= '2' and rememberMs <= 3600000 and #receipts <= 1500 then
+receipts = receipts .. '\\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
+else
+allowGrowth()
+redis.call('ZADD', queue, digits(nowUs + rememberMs * 1000), ':g' .. letter .. holdId)
+keepQueue(rememberMs)
+remembering = true
+end
+return true
+end
+local own = findHold()
+if own then return {'granted', nowMs, last, own.ends} end
+local wasReleased = recall()
+local hold, newOwner = {names = names, ends = nowMs + tonumber(amount), mode = mode}, owner
+names, amount = ARGV[3], ARGV[4]
+caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
+if wasReleased or not findHold() then return {'lost', nowMs} end
+local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter()
+if isShared then return {'shared', nowMs} end
+remember(remove())
+addHold(hold, newOwner)
+writeRecord()
+return {'granted', nowMs, last, hold.ends}`,
+};
+
 export const wait: RedisScript = {
   name: 'wait',
   sha1: '27b5a47bf7993252c6fcc5002aaa2dc63ae83795',

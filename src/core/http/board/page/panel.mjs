@@ -127,11 +127,12 @@ export class Panel {
 /** @param {Lock} lock */
 function holders({ holds }) {
   if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
-  return holds.map(({ owner, instance, mode, fence, holdId }) => {
+  return holds.map(({ owner, instance, isDetached, mode, fence, holdId }) => {
     const list = make('dl', 'holder');
     list.append(
       ...pair('Owner', make('code', '', owner)),
       ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
+      ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
       ...pair('Held for', make('span', 'time')),
       ...pair('Lease left', make('span', 'time left')),
       ...pair('Mode', make('span', '', mode === 'read' ? 'read, shared with other readers' : 'write, alone')),

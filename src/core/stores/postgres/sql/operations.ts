@@ -172,6 +172,39 @@ BEGIN
   reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told);
 END $$;
 
+-- transfer: pass a hold on to another hold id, in one step.
+-- Returns ['granted', now, claims, told, fence, end] | ['lost' | 'shared', now]
+CREATE OR REPLACE FUNCTION {schema}.transfer(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+  now_us bigint := now_us();
+  now_ms bigint := now_us / 1000;
+  the_owner text := op->>'owner'; the_hold text := op->>'hold'; the_mode text := op->>'mode';
+  from_owner text := op->>'fromOwner'; from_hold text := op->>'fromHold';
+  h {schema}.holds; lease_end bigint := now_ms + (op->>'leaseMs')::bigint;
+BEGIN
+  IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
+  SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+  IF FOUND THEN
+    reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, '[]'::jsonb, l.fence, h.ends_ms);
+    RETURN;
+  END IF;
+  SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = from_owner AND hold_id = from_hold;
+  IF NOT FOUND
+    OR EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms)
+  THEN
+    reply := jsonb_build_array('lost', now_ms);
+  ELSIF (the_mode = 'write' AND l.holds > 1) OR (the_mode <> 'write' AND l.writes > 0) THEN
+    reply := jsonb_build_array('shared', now_ms);
+  ELSE
+    DELETE FROM holds WHERE lock_id = l.id AND owner = from_owner AND hold_id = from_hold;
+    l := without_hold(l, h.mode, h.is_claim);
+    INSERT INTO tombstones VALUES (l.id, from_hold, 'released', now_ms + (op->>'tombstoneMs')::bigint)
+      ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
+    l := with_hold(l, the_owner, the_hold, op->>'process', the_mode, lease_end, false, now_us, 0);
+    reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, '[]'::jsonb, l.fence, lease_end);
+  END IF;
+END $$;
+
 -- force: take the lock from all holders with the given fence, hand it to the next waiter, and notify the holders.
 -- Returns [whether it was taken, now, claims, told]
 CREATE OR REPLACE FUNCTION {schema}.force(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
@@ -212,8 +245,10 @@ BEGIN
       WHEN 'acquire' THEN acquire(l, op)
       WHEN 'release' THEN release(l, op)
       WHEN 'renew' THEN renew(l, op)
-      ELSE force(l, op)
+      WHEN 'transfer' THEN transfer(l, op)
+      WHEN 'force' THEN force(l, op)
     END;
+    IF done IS NULL THEN RAISE SQLSTATE 'RL001' USING MESSAGE = 'the schema does not know this operation'; END IF;
     l := done.l;
     replies := replies || jsonb_build_array(done.reply);
   END LOOP;

@@ -1,0 +1,66 @@
+import { HoldTokenError, LocksClosedError } from '../model/errors.ts';
+import { eventOf } from '../model/events.ts';
+import { type DetachedHold, readToken } from '../model/hold-token.ts';
+import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
+import type { AcquireOptions, Hold } from '../model/types.ts';
+import { checkOptions, type Rules } from '../model/validate.ts';
+import { ScopeCancellation } from '../scope/cancellation.ts';
+import { firstHold } from '../scope/first-hold.ts';
+import type { Scope } from '../scope/scope.ts';
+import { requestOf } from './acquire.ts';
+import { ownScope } from './lock.ts';
+
+/** How a resumed hold behaves. */
+export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
+
+const { leaseMs, renew, maxHoldMs, owner } = acquireRules;
+const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, owner };
+
+/**
+ * Makes a detached hold a hold of the current request or job, which may extend, release or detach it. From then on its lease
+ * is `leaseMs`, and is renewed; its fence is a new one, and its token is of no use any more. Of several calls with one token,
+ * one gets the hold.
+ *
+ * Rejects with `HoldTokenError` if the token is for no hold: its lease is over, it was resumed before, or the token is not
+ * one that `detach` returned. Rejects with `LockStoreError` if the store did not answer: with the outcome `not-applied` the
+ * token can be used again, else the hold is released. Rejects with `LockScopeError`, with `LocksClosedError`, and with
+ * `LockConfigError` for bad options and a store that can't do it.
+ */
+export async function resumeHold(token: string, options?: ResumeOptions): Promise<Hold> {
+  const checked = checkOptions(options, resumeRules, 'resumeHold');
+  const detached = readToken(token);
+  if (detached === undefined) throw new HoldTokenError();
+  return resume(ownScope(detached.name), detached, checked);
+}
+
+async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
+  const { client, acquires, grants, events, settings: defaults } = scope.runtime;
+  assertTransferable(client.capabilities, name.key);
+  const settings = acquireSettings(defaults, { ...options, mode: from.mode });
+  assertGrantable(settings.leaseMs, client.capabilities);
+  assertOpen(scope, name.key);
+  const request = requestOf(scope, name, settings);
+  acquires.inFlight.begin();
+  try {
+    const granted = await grants.resume(name.key, from, request, settings.leaseMs);
+    if (granted === undefined) throw new HoldTokenError({ key: name.key });
+    const hold = firstHold(scope, { name, request, settings }, granted);
+    events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
+    try {
+      // The request may be over by now.
+      assertOpen(scope, name.key);
+    } catch (error) {
+      hold.startRelease();
+      throw error;
+    }
+    return hold;
+  } finally {
+    acquires.inFlight.end();
+  }
+}
+
+function assertOpen(scope: Scope, key: string): void {
+  const { error } = new ScopeCancellation(key, scope, undefined, false);
+  if (error !== undefined) throw error;
+  if (scope.runtime.acquires.isClosed) throw new LocksClosedError({ key });
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto';
+import { type LockName, lockName } from './key.ts';
+import { detachedProcess } from './process-name.ts';
+import type { HoldRequest } from './store.ts';
+import type { LockMode } from './types.ts';
+
+/** A hold that belongs to no process, as its token tells of it. */
+export interface DetachedHold {
+  readonly name: LockName;
+  readonly request: HoldRequest;
+}
+
+const form = /^v1\.([A-Za-z0-9_-]{1,40000})\.[A-Za-z0-9]{32}$/;
+
+/** Makes the token of a hold that is to be detached. `secret` is a new random id. */
+export function createToken(key: string, category: string | undefined, mode: LockMode, secret: string): string {
+  const named = Buffer.from(JSON.stringify([mode, key, category])).toString('base64url');
+  return `v1.${named}.${secret}`;
+}
+
+/**
+ * The hold that a token is for; undefined if it is no token. The hold id is the token's digest: nobody can make the token
+ * from what a list of locks shows, and a token that was altered is for a hold that does not exist. The owner is no trace id
+ * that a header may bring.
+ */
+export function readToken(token: unknown): DetachedHold | undefined {
+  const [, named] = (typeof token === 'string' && form.exec(token)) || [];
+  if (named === undefined) return undefined;
+  try {
+    const [mode, key, category] = JSON.parse(Buffer.from(named, 'base64url').toString()) as unknown[];
+    if (mode !== 'read' && mode !== 'write') return undefined;
+    const name = lockName(key, typeof category === 'string' ? category : undefined);
+    const holdId = createHash('sha256').update(`reenlock hold ${token}`).digest('hex').slice(0, 32);
+    const owner = `detached:${holdId}`;
+    return { name, request: { id: name.id, holdId, owner, process: detachedProcess, claimMs: 1, mode, priority: 0 } };
+  } catch {
+    return undefined; // It is not JSON, or names no key.
+  }
+}
