@@ -41,7 +41,7 @@ describe('the Redis user of the README', () => {
     expect([...allowed, ...inShards].sort()).toEqual([...all].sort());
     const needed = allowed.map((command) => Object.keys(since).find((version) => since[version]?.includes(command)));
     expect(needed).not.toContain(undefined);
-    expect(readDocument('docs/stores/redis.md')).toContain(`**Version.** Redis ${needed.sort().at(-1)} or newer`);
+    expect(readDocument('docs/stores/redis.md')).toContain(`Redis ${needed.sort().at(-1)} or newer`);
   });
 
   it('may do all that locks need, and nothing else', async () => {
