@@ -30,7 +30,8 @@ async function main(): Promise<void> {
 
   print(
     'Six requests at once, four for order 42 and two for order 43; 3 units of each.',
-    'Each ships a unit. The guard and three services lock the order, nested.',
+    'Each ships a unit. The guard and the order service lock the order; so does the',
+    'inventory below it, and the payment service, which is called over HTTP.',
     '',
     '. waits   # the guard holds   re-entered by: o orders, i inventory, p payments',
     '',
@@ -93,8 +94,9 @@ function shippedOf({ answers }: Round, index: number): number {
 }
 
 function account(answers: readonly Answer[], moments: readonly Moment[]): string {
-  const grants = moments.filter(({ doing }) => doing === 'hold').length;
-  return `The lock store granted ${grants} times; ${countReentries(answers, moments)} re-entries never asked it.`;
+  const count = (doing: Moment['doing']): number => moments.filter((moment) => moment.doing === doing).length;
+  const reentries = countReentries(answers, moments);
+  return `${count('hold')} grants; ${count('enter')} re-entries by HTTP; ${reentries} within a service, without a store call.`;
 }
 
 function euros(cents: number): string {

@@ -3,7 +3,7 @@ export const variants = ['locked', 'open'] as const;
 export type Variant = (typeof variants)[number];
 
 /** What a request begins to do. */
-export type Doing = 'wait' | 'hold' | 'orders' | 'inventory' | 'payments' | 'leave';
+export type Doing = 'wait' | 'hold' | 'orders' | 'inventory' | 'enter' | 'payments' | 'leave';
 
 /** Something that happened to a request, told by the process that served it. */
 export interface Moment {

@@ -1,17 +1,24 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
-import { createLocks, type Locks } from 'reenlock';
+import { createLocks, type LockStore, type Locks, MemoryStore } from 'reenlock';
 import { closeServer } from 'reenlock/express';
 import { RedisStore } from 'reenlock/redis';
 import { createApp } from '../express-orders/app.ts';
 import { type Database, MemoryDatabase, RedisDatabase } from '../orders/database.ts';
+import { InventoryService } from '../orders/inventory-service.ts';
 import { listen, portOf } from '../orders/listen.ts';
-import { createServices } from '../orders/setup.ts';
+import { OrderService } from '../orders/order-service.ts';
+import { PaymentService } from '../orders/payment-service.ts';
+import { priceCents } from '../orders/setup.ts';
 import { type Doing, type Moment, type Variant, variants } from './moments.ts';
 import { OpenStore } from './open-store.ts';
+import { createPaymentsApp, RemotePayments } from './payments.ts';
 import { WatchedDatabase } from './watched-database.ts';
 
-/** A server process of the demonstration: sends its ports, serves until it gets a message, and sends what it saw. */
+/**
+ * A server process of the demonstration, with an order service and a payment service: sends the ports of the first,
+ * serves until it gets a message, and sends what it saw.
+ */
 async function main(units: number, run: string): Promise<void> {
   // With its parent gone, nobody waits for what it saw.
   process.once('disconnect', () => process.exit());
@@ -20,16 +27,27 @@ async function main(units: number, run: string): Promise<void> {
   const hashOf = (variant: Variant): string => `${run}:${variant}`;
   const running = await Promise.all(
     variants.map(async (variant) => {
-      const locks = createLocks({ store: storeOf(variant, client, run) });
-      const watched = new WatchedDatabase(databaseOf(client, hashOf(variant)), watch(locks, variant, moments));
-      const server = await listen(createApp(createServices(watched, units).orders, locks));
-      return { variant, server, locks };
+      const store = storeOf(variant, client, run);
+      const [locks, paymentLocks] = [createLocks({ store }), createLocks({ store })];
+      const note = watch(locks, variant, moments);
+      paymentLocks.on('entered', ({ owner }) => note(owner, 'enter', 0));
+      const watched = new WatchedDatabase(databaseOf(client, hashOf(variant)), note);
+      const payments = new PaymentService(watched, priceCents);
+      const paymentServer = await listen(createPaymentsApp(payments, paymentLocks));
+      const remote = new RemotePayments(watched, `http://127.0.0.1:${portOf(paymentServer)}`);
+      const orders = new OrderService(watched, new InventoryService(watched, units), remote);
+      const server = await listen(createApp(orders, locks));
+      const close = async (): Promise<void> => {
+        await closeServer(server, locks, { drainMs: 1_000 });
+        await closeServer(paymentServer, paymentLocks, { drainMs: 1_000 });
+      };
+      return { variant, server, close };
     }),
   );
   process.send?.(Object.fromEntries(running.map(({ variant, server }) => [variant, portOf(server)])));
 
   await once(process, 'message');
-  await Promise.all(running.map(({ server, locks }) => closeServer(server, locks, { drainMs: 1_000 })));
+  await Promise.all(running.map(({ close }) => close()));
   await client?.del(variants.map(hashOf));
   process.send?.(moments, () => process.disconnect());
 }
@@ -63,9 +81,9 @@ async function connect(url: string | undefined): Promise<Redis | undefined> {
   return client;
 }
 
-function storeOf(variant: Variant, client: Redis | undefined, run: string) {
+function storeOf(variant: Variant, client: Redis | undefined, run: string): LockStore {
   if (variant === 'open') return new OpenStore();
-  return client && new RedisStore({ client, prefix: `${run}:` });
+  return client === undefined ? new MemoryStore() : new RedisStore({ client, prefix: `${run}:` });
 }
 
 function databaseOf(client: Redis | undefined, hash: string): Database {

@@ -7,6 +7,7 @@ const marks: Readonly<Record<Doing, string>> = {
   hold: '#',
   orders: 'o',
   inventory: 'i',
+  enter: 'p',
   payments: 'p',
   leave: ' ',
 };
@@ -17,6 +18,8 @@ const statusColumns = 13;
 /** The space at the begin of each line, and two before the status. */
 const gapColumns = 3;
 const laneColumns = { least: 20, most: 62 };
+/** Of a terminal, if nobody is at one. */
+const usualColumns = 80;
 
 /** How long it took from the first moment to the last, in milliseconds. */
 export function spanOf(moments: readonly Moment[]): number {
@@ -44,12 +47,13 @@ export function drawLanes(
   return [paint('dim', axis(spanMs, width)), ...rows];
 }
 
-/** How often a service locked an order that its request held already. */
+/** How often a service of the same process locked an order that its request held already. */
 export function countReentries(answers: readonly Answer[], moments: readonly Moment[]): number {
   const isReentry = ({ doing, holds }: Moment, index: number, own: readonly Moment[]): boolean =>
     // Fewer holds than before: a service has ended, and the one that called it goes on.
     holds > 1 && doing !== own[index - 1]?.doing && holds >= (own[index - 1]?.holds ?? 0);
-  return answers.flatMap((answer) => momentsOf(answer, moments).filter(isReentry)).length;
+  const isHere = ({ doing }: Moment): boolean => doing !== 'enter' && doing !== 'payments';
+  return answers.flatMap((answer) => momentsOf(answer, moments).filter(isHere).filter(isReentry)).length;
 }
 
 /** Colour for people, plain text for pipes and files. */
@@ -67,7 +71,7 @@ function heldAt(moments: readonly Moment[]): number {
 
 /** As wide as the terminal lets a lane be: a line that is broken in two shows nothing. */
 function laneWidth(): number {
-  const room = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - labelColumns - statusColumns - gapColumns;
+  const room = (process.stdout.columns ?? usualColumns) - labelColumns - statusColumns - gapColumns;
   return Math.max(laneColumns.least, Math.min(laneColumns.most, room));
 }
 

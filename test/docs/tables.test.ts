@@ -121,6 +121,14 @@ describe('the errors table', () => {
     for (const row of errors) expect(row.code).toContain(`(#${anchorOf(plain(row.code))})`);
     expect(codes).toEqual(expect.arrayContaining(errors.map((row) => plain(row.code))));
   });
+
+  it('is on the page that each error names as its help', () => {
+    const anchors = headingsOf(readDocument(codesPage)).map(anchorOf);
+    for (const { help } of instances) {
+      const [page, anchor] = help.split('#');
+      expect([page, anchors.includes(anchor ?? '')]).toEqual([codesPage, true]);
+    }
+  });
 });
 
 it('every warning that the sources emit has its heading, and no other has one', () => {

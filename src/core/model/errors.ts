@@ -81,6 +81,11 @@ export class LockError extends Error {
   get key(): string | undefined {
     return this.#key;
   }
+
+  /** The page that says what the error means and what to do, and its heading; a path in the package's own folder. */
+  get help(): string {
+    return `docs/reference/errors.md#${this.code.toLowerCase()}`;
+  }
 }
 Object.defineProperty(LockError.prototype, brand, { value: true });
 
