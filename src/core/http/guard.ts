@@ -26,7 +26,7 @@ import {
 import { acquireRules, checkAcquireOptions } from '../model/options.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../model/validate.ts';
-import { ScopeCancellation } from '../scope/cancellation.ts';
+import { cancellationError } from '../scope/cancellation.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { checkFactoryCall } from './misuse.ts';
@@ -193,7 +193,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
   /** The reason, beside the failed store, why a request must be refused. */
   #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
     const { scope } = traced;
-    const error = new ScopeCancellation(key ?? '', scope, this.#options.signal, true).error ?? lossOf(scope);
+    const error = cancellationError(key ?? '', scope, this.#options.signal, true) ?? lossOf(scope);
     return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key }) : undefined);
   }
 

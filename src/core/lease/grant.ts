@@ -33,6 +33,7 @@ export interface GrantSource {
 export class Grant implements Listed, EventSource {
   /** Its place among the grants of its process. */
   place = -1;
+  readonly name: LockName;
   readonly key: string;
   readonly category: string | undefined;
   readonly traceId: string;
@@ -72,6 +73,7 @@ export class Grant implements Listed, EventSource {
   constructor({ clock, createController, name, traceId, request, settings, granted }: GrantSource) {
     this.#clock = clock;
     this.#createController = createController;
+    this.name = name;
     this.key = name.key;
     this.category = name.category;
     this.traceId = traceId;

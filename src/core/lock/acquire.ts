@@ -6,11 +6,17 @@ import type { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
-import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
+import {
+  type AcquireSettings,
+  type AcquireTarget,
+  acquireSettings,
+  assertGrantable,
+  noOptions,
+} from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
-import { ScopeCancellation } from '../scope/cancellation.ts';
+import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
 import { firstHold } from '../scope/first-hold.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
@@ -40,15 +46,16 @@ export function acquire(
   name: LockName,
   options: AcquireOptions,
   caller: Caller,
-  { as = caller, firstCallTimeoutMs }: AcquireDetails = {},
+  details?: AcquireDetails,
 ): MaybePromise<ScopedHold> {
   const { runtime } = scope;
-  const asked = acquireSettings(runtime.settings, options);
+  const asked = options === noOptions ? runtime.acquireDefaults : acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.client.capabilities);
-  const cancellation = new ScopeCancellation(name.key, scope, asked.signal, caller === 'guard');
+  const isForGuard = caller === 'guard';
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
   try {
-    if (cancellation.error !== undefined) throw cancellation.error;
+    const cancelled = cancellationError(name.key, scope, asked.signal, isForGuard);
+    if (cancelled !== undefined) throw cancelled;
     if (entered !== undefined) assertEnterable(scope, entered, options.owner);
     if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
@@ -57,13 +64,13 @@ export function acquire(
     if (asked.mode === 'read') assertModes(runtime.client.capabilities, name.key);
     if (runtime.acquires.isClosed) throw new LocksClosedError({ key: name.key });
   } catch (error) {
-    emitFailure(runtime.events, new Acquisition(scope, name, asked, cancellation), outcomeOf(error), error);
+    emitFailure(runtime.events, new Acquisition(scope, name, asked, isForGuard), outcomeOf(error), error);
     throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  const acquisition = new Acquisition(scope, name, settings, cancellation, entered, firstCallTimeoutMs);
-  if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, as);
+  const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details?.firstCallTimeoutMs);
+  if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   runtime.acquires.acquire(acquisition);
   return acquisition.result.now;
 }
@@ -98,14 +105,14 @@ class Acquisition implements AcquireTask {
     scope: Scope,
     name: LockName,
     settings: AcquireSettings & AcquireTarget,
-    cancellation: Cancellation,
+    isForGuard: boolean,
     joined?: Grant,
     firstCallTimeoutMs?: number,
   ) {
     this.work = scope;
     this.name = name;
     this.settings = settings;
-    this.cancellation = cancellation;
+    this.cancellation = new ScopeCancellation(name.key, scope, settings.signal, isForGuard);
     this.joined = joined;
     this.firstCallTimeoutMs = firstCallTimeoutMs;
     this.request = requestOf(scope, name, settings);

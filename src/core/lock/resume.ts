@@ -4,7 +4,7 @@ import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
-import { ScopeCancellation } from '../scope/cancellation.ts';
+import { cancellationError } from '../scope/cancellation.ts';
 import { firstHold } from '../scope/first-hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
@@ -60,7 +60,7 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
 }
 
 function assertOpen(scope: Scope, key: string): void {
-  const { error } = new ScopeCancellation(key, scope, undefined, false);
+  const error = cancellationError(key, scope, undefined, false);
   if (error !== undefined) throw error;
   if (scope.runtime.acquires.isClosed) throw new LocksClosedError({ key });
 }

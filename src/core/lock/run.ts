@@ -1,4 +1,4 @@
-import { chain, type MaybePromise } from '../base/maybe-promise.ts';
+import { chain, isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { hasCode, LockLostError } from '../model/errors.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';
@@ -10,7 +10,7 @@ import { type ScopedBatch, worstOf } from './batch-hold.ts';
 export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   acquired: MaybePromise<H>,
   routine: (hold: H) => T | PromiseLike<T>,
-  releaseAfter: (hold: H, value: T) => Promise<void>,
+  releaseAfter: (hold: H, value: T) => MaybePromise<void>,
 ): Promise<T> {
   // The request or job may be over before the routine ends, or in the turn in which it begins: the lock stays held.
   const keep = (hold: H): [H, () => void] => {
@@ -27,30 +27,43 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     settled();
     throw error;
   }
-  await releaseAfter(hold, value).finally(settled);
+  try {
+    const released = releaseAfter(hold, value);
+    if (isPromise(released)) await released;
+  } finally {
+    settled();
+  }
   return value;
 }
 
 /** As `releaseKept`, for each hold of a batch. */
 export async function releaseAllKept(batch: ScopedBatch, value: unknown): Promise<void> {
-  const results = await Promise.allSettled(batch.newestFirst.map((hold) => releaseKept(hold, value)));
+  const results = await Promise.allSettled(batch.newestFirst.map(async (hold) => releaseKept(hold, value)));
   // Its holds are released already: this ends the listening of its signal.
   await batch.release().catch(() => {});
   const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   if (lost.length > 0) throw worstOf(lost);
 }
 
-/** Releases after a routine that succeeded. Rejects if the lock was lost meanwhile: the result can't be relied on. */
-export async function releaseKept(hold: ScopedHold, value: unknown): Promise<void> {
+/**
+ * Releases after a routine that succeeded. Fails if the lock was lost meanwhile: the result can't be relied on. Makes no
+ * promise if others of its scope still hold the key: with an async context, promises are most of what a re-entry costs.
+ */
+export function releaseKept(hold: ScopedHold, value: unknown): MaybePromise<void> {
   const { grant } = hold;
   // Nothing has noticed it yet.
   const hasLapsed = grant.isOpen && !grant.isHeld;
-  let lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
-  await hold.release().catch((error: unknown) => {
-    // Only a loss matters here. A store that did not answer is told by its event, and asked again.
-    if (hasCode(error, 'ERR_LOCK_LOST')) lost ??= lostError(hold, value);
-  });
-  if (lost !== undefined) throw lostError(hold, value, lost);
+  const lost = grant.lostError ?? (hasLapsed ? lostError(hold, value) : undefined);
+  return settle(
+    () => hold.startRelease().now,
+    () => {
+      if (lost !== undefined) throw lostError(hold, value, lost);
+    },
+    (error) => {
+      // Only a loss matters here. A store that did not answer is told by its event, and asked again.
+      if (lost !== undefined || hasCode(error, 'ERR_LOCK_LOST')) throw lostError(hold, value, lost);
+    },
+  );
 }
 
 /** The loss with the routine's value. It takes the place of the error that the signal has: as its cause, it would repeat itself. */

@@ -211,7 +211,8 @@ export function checkAcquireOptions(options: AcquireOptions | undefined, where: 
   return Object.freeze(checked);
 }
 
-const noOptions: AcquireOptions = Object.freeze({});
+/** The checked options of an acquire that was given none. */
+export const noOptions: AcquireOptions = Object.freeze({});
 
 /** The options of an acquire over the defaults of its `Locks`. Both were checked. */
 export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {

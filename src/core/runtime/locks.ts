@@ -10,7 +10,13 @@ import { GrantRegistry } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
-import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
+import {
+  acquireSettings,
+  type LocksOptions,
+  type LocksSettings,
+  noOptions,
+  resolveLocksOptions,
+} from '../model/options.ts';
 import { processName } from '../model/process-name.ts';
 import type { LockStore } from '../model/store.ts';
 import type {
@@ -158,7 +164,8 @@ class ProcessLocks implements Locks {
       onTaken: (holdId) => grants.loseById(holdId),
       onSubscribed: () => grants.verify(),
     });
-    const runtime: Runtime = { ...access, locks: this, acquires, grants };
+    const acquireDefaults = acquireSettings(settings, noOptions);
+    const runtime: Runtime = { ...access, locks: this, acquireDefaults, acquires, grants };
     // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });
   }

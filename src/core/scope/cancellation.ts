@@ -25,15 +25,7 @@ export class ScopeCancellation implements Cancellation {
   }
 
   get error(): Error | undefined {
-    const key = this.#key;
-    if (this.#signal?.aborted) return new LockAbortedError({ key, cause: this.#signal.reason });
-    if (this.#isForGuard && this.#scope.hasClientLeft) {
-      return new LockAbortedError({ key, cause: this.#scope.abortReason });
-    }
-    const isOver = this.#isForGuard ? this.#scope.hasEnded : this.#scope.isOver;
-    if (!isOver) return undefined;
-    if (!this.#isForGuard) this.#scope.warnIfLate();
-    return new LockScopeError(scopeIsOver, { key });
+    return cancellationError(this.#key, this.#scope, this.#signal, this.#isForGuard);
   }
 
   get waitError(): Error | undefined {
@@ -56,4 +48,19 @@ export class ScopeCancellation implements Cancellation {
     this.#unsubscribe?.();
     if (this.#check !== undefined) this.#scope.unlisten(this.#check);
   }
+}
+
+/** Why an acquire that begins now must give up, if there is a reason. */
+export function cancellationError(
+  key: string,
+  scope: Scope,
+  signal: AbortSignal | undefined,
+  isForGuard: boolean,
+): Error | undefined {
+  if (signal?.aborted) return new LockAbortedError({ key, cause: signal.reason });
+  if (isForGuard && scope.hasClientLeft) return new LockAbortedError({ key, cause: scope.abortReason });
+  const isOver = isForGuard ? scope.hasEnded : scope.isOver;
+  if (!isOver) return undefined;
+  if (!isForGuard) scope.warnIfLate();
+  return new LockScopeError(scopeIsOver, { key });
 }

@@ -147,9 +147,8 @@ export class Scope implements Trace {
 
   /** The name of this key, if the newest hold is on it. */
   newestName(key: LockKey, category: string | undefined): LockName | undefined {
-    const grant = this.#holds.at(-1)?.grant;
-    if (grant === undefined || grant.key !== key || grant.category !== category) return undefined;
-    return { key: grant.key, category, id: grant.request.id };
+    const name = this.#holds.at(-1)?.grant.name;
+    return name !== undefined && name.key === key && name.category === category ? name : undefined;
   }
 
   /**
