@@ -57,8 +57,8 @@ function routeOf({ method, baseUrl, route }: Partial<Request>): string | undefin
 }
 
 /**
- * A page of who holds and who waits for which lock, and for how long: `app.use('/locks', lockBoard({ authorize }))`. Whoever
- * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad
- * options.
+ * A page that shows which locks are held and waited for, by whom, and for how long:
+ * `app.use('/locks', lockBoard({ authorize }))`. `authorize` says which users may look, and which may force-release locks.
+ * Needs no `traceContext`. Throws `LockConfigError` for bad options.
  */
 export const lockBoard: (options: LockBoardOptions<Request>) => Middleware = connectBoard;

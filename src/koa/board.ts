@@ -4,9 +4,9 @@ import { checkCall } from '../core/http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**
- * A page of who holds and who waits for which lock, and for how long: `app.use(mount('/locks', lockBoard({ authorize })))`,
- * with koa-mount. Whoever `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws
- * `LockConfigError` for bad options.
+ * A page that shows which locks are held and waited for, by whom, and for how long:
+ * `app.use(mount('/locks', lockBoard({ authorize })))`, with koa-mount. `authorize` says which users may look, and which may
+ * force-release locks. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  */
 export function lockBoard(options: LockBoardOptions<Context>): Guard {
   const board = new LockBoard(options);

@@ -1,11 +1,11 @@
-/** What is in a list knows its place there; -1 when it is in none. */
+/** An item of a list. `place` is its index there, or -1 if it is in none. */
 export interface Listed {
   place: number;
 }
 
 /**
- * A set without an order, for what comes and goes with every call. A `Set` would do, but for the memory: each time that it
- * makes room, its former table keeps what it held from the garbage collector's quick rounds.
+ * A set without an order, for items that come and go with every call. A `Set` would cost more memory: each time that it grows,
+ * its old table survives, and keeps the items from being collected early.
  */
 export class SwapList<T extends Listed> implements Iterable<T> {
   readonly #items: T[] = [];
@@ -24,7 +24,7 @@ export class SwapList<T extends Listed> implements Iterable<T> {
     this.#items.push(item);
   }
 
-  /** Answers whether it was there; another takes its place. */
+  /** Returns whether the item was there. The last item takes its place. */
   delete(item: T): boolean {
     const { place } = item;
     if (place < 0) return false;
@@ -37,7 +37,7 @@ export class SwapList<T extends Listed> implements Iterable<T> {
     return true;
   }
 
-  /** Over a copy: items may come and go meanwhile. */
+  /** Iterates over a copy: items may come and go meanwhile. */
   [Symbol.iterator](): Iterator<T> {
     return [...this.#items].values();
   }

@@ -91,9 +91,9 @@ export function sendProblem(
 }
 
 /**
- * A page of who holds and who waits for which lock, and for how long: `app.use('/locks', lockBoard({ authorize }))`. Whoever
- * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad
- * options.
+ * A page that shows which locks are held and waited for, by whom, and for how long:
+ * `app.use('/locks', lockBoard({ authorize }))`. `authorize` says which users may look, and which may force-release locks.
+ * Needs no `traceContext`. Throws `LockConfigError` for bad options.
  */
 export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: LockBoardOptions<R>): Middleware {
   const board = new LockBoard(options);

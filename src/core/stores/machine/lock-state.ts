@@ -15,36 +15,36 @@ export interface MemoryHold {
 /** What one call on a lock needs from its surroundings. */
 export interface LockContext {
   readonly nowMs: number;
-  /** The process that calls: it hears of its grants in the reply. */
+  /** The calling process. Its grants are in the reply, so it gets no message about them. */
   readonly caller: string | undefined;
   /** Greater than every fence before, and at least `least` (C24). */
   nextFence(least?: number): number;
   isReachable(process: string): boolean;
 }
 
-/** All that a lock consists of, in order, as plain values: what a store writes down that keeps its locks elsewhere. */
+/** The whole state of a lock as plain values, for a store that keeps its locks elsewhere. */
 export interface LockImage {
   readonly holds: readonly MemoryHold[];
   readonly queue: readonly MemoryWaiter[];
   readonly processes: readonly (readonly [name: string, process: MemoryProcess])[];
 }
 
-/** What came of a hand-off. */
+/** The result of a hand-off. */
 interface HandOff {
   readonly granted: readonly MemoryHold[];
-  /** Whether a live waiter is left that the holds do not admit: nobody but a holder's owner may enter before it. */
+  /** Whether a live waiter is left that the holds do not admit: then only the owner of a hold may enter. */
   readonly isBlocked: boolean;
 }
 
 const nothing: HandOff = { granted: [], isBlocked: false };
 const nobody: ReadonlyMap<string, MemoryWaiter> = new Map();
 
-/** One lock: its holds, and its queue while anybody waits. */
+/** One lock: its holds, and its queue while there are waiters. */
 export class MemoryLock {
   readonly holds: Map<string, MemoryHold> = new Map();
   #queue: MemoryQueue | undefined;
 
-  /** The lock of which this is the image; the image must not be used any more. */
+  /** Makes a lock from its image. The image must not be used after that. */
   static of(image: LockImage): MemoryLock {
     const lock = new MemoryLock();
     for (const hold of image.holds) lock.holds.set(hold.request.holdId, hold);
@@ -55,7 +55,7 @@ export class MemoryLock {
     return lock;
   }
 
-  /** Without the processes that wait no more. Nothing that belongs to the lock may be changed through it. */
+  /** The state of the lock, without processes that have no waiters. Its parts belong to the lock: do not change them. */
   get image(): LockImage {
     const queue = [...this.queue.values()];
     const waiting = new Set(queue.map(({ request }) => request.process));
@@ -63,7 +63,7 @@ export class MemoryLock {
     return { holds: [...this.holds.values()], queue, processes };
   }
 
-  /** Who waits, by hold id, in order. */
+  /** The waiters in order, by hold id. */
   get queue(): ReadonlyMap<string, MemoryWaiter> {
     return this.#queue?.waiters ?? nobody;
   }
@@ -72,7 +72,7 @@ export class MemoryLock {
     return this.holds.size === 0 && this.#queue === undefined;
   }
 
-  /** The last fence, which all holds have; undefined where nobody holds. */
+  /** The fence of all present holds; undefined if there are none. */
   get fence(): number | undefined {
     return this.holds.values().next().value?.fence;
   }
@@ -82,7 +82,7 @@ export class MemoryLock {
     return false;
   }
 
-  /** Whether the holds let one more of this owner and mode in: others only share as readers. */
+  /** Whether the present holds admit one more of this owner and mode. Different owners share only as readers. */
   admits(owner: string, mode: LockMode): boolean {
     for (const { request } of this.holds.values()) {
       if (request.owner !== owner && (mode === 'write' || request.mode === 'write')) return false;
@@ -110,12 +110,12 @@ export class MemoryLock {
     }
   }
 
-  /** The process of a waiter has polled. */
+  /** Records that the process of a waiter has polled. */
   markLive(process: string, untilMs: number): void {
     this.#queue?.markLive(process, untilMs);
   }
 
-  /** Answers how many waiters are before it. */
+  /** Returns how many waiters are before it. */
   enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): number {
     this.#queue ??= new MemoryQueue();
     this.#queue.markLive(request.process, nowMs + terms.livenessMs);
@@ -128,7 +128,7 @@ export class MemoryLock {
     return wasThere;
   }
 
-  /** Grants what the holds admit; a new fence is at least `least`. */
+  /** Adds a hold that the present holds admit. A new fence is at least `least`. */
   grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext, least?: number): MemoryHold {
     const hold = { request, fence: this.#fenceFor(request.mode, context, least), endMs, isClaim, isRaised: false };
     this.holds.set(request.holdId, hold);
@@ -136,8 +136,8 @@ export class MemoryLock {
   }
 
   /**
-   * Grants the first live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to
-   * the next writer.
+   * Grants claims to the first live waiter, if the holds admit it, and to every other waiter of its owner; after a reader,
+   * goes on until the next writer.
    */
   handOff(context: LockContext): HandOff {
     if (this.#queue === undefined) return nothing;
@@ -159,7 +159,7 @@ export class MemoryLock {
     return { granted, isBlocked: next !== undefined };
   }
 
-  /** The calling process's open claims, but for the one that the reply is about. */
+  /** The claims of the calling process, except for the one that the reply is about. */
   claimsOf(process: string, exceptHoldId: string): readonly StoreGrant[] {
     const claims: StoreGrant[] = [];
     for (const hold of this.holds.values()) {
@@ -169,7 +169,7 @@ export class MemoryLock {
     return claims;
   }
 
-  /** The last fence; a new one where nobody holds, and where a writer joins readers. */
+  /** The fence for the next hold: the last one, or a new one if there are no holds or if a writer joins readers. */
   #fenceFor(mode: LockMode, context: LockContext, least?: number): number {
     const { fence } = this;
     if (fence !== undefined && (mode === 'read' || this.hasWriter)) return fence;
@@ -197,7 +197,7 @@ export class MemoryLock {
   }
 }
 
-/** A hold as replies and messages tell of it. */
+/** A hold, as replies and messages contain it. */
 export function asGrant(hold: MemoryHold): StoreGrant {
   return { holdId: hold.request.holdId, fence: hold.fence, endMs: hold.endMs, isClaim: hold.isClaim };
 }

@@ -14,11 +14,11 @@ import type {
 } from '../../model/store.ts';
 import { asGrant, type LockContext, type MemoryHold, type MemoryLock } from './lock-state.ts';
 
-/** What the operations need of the store that keeps the lock. */
+/** What the operations need from the store that keeps the lock. */
 export interface LockHost extends LockContext {
-  /** Sends a message once the operation is in force; never from inside it. */
+  /** Sends a message once the operation has taken effect; never synchronously. */
   tell(process: string, message: StoreMessage): void;
-  /** What the release of a hold id answered, as long as that is remembered. */
+  /** The status of the release of a hold id, as long as that is remembered. */
   buried(holdId: string): ReleaseReply['status'] | undefined;
   bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
@@ -41,7 +41,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   }
   const leaseRemainingMs = lock.leaseRemainingMs(nowMs);
   const position = isNew ? lock.queue.size : [...lock.queue.keys()].indexOf(request.holdId);
-  // It reads beside others and wants to write: it would wait for itself, and another that does the same for it.
+  // The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
   if (isNew && lock.holdsOf(request.owner) > 0)
     return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
   if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
@@ -52,7 +52,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
 }
 
-/** Moves a lease's end away (C10). */
+/** Makes a lease end later (C10). */
 export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
   const hold = lock.holds.get(request.holdId);
   if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
@@ -62,12 +62,12 @@ export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, ter
   return { status: 'renewed', endMs: hold.endMs, nowMs };
 }
 
-/** Removes a hold or a queue entry, and hands on (C7, C9, C14). */
+/** Removes a hold or a queue entry, and hands the lock to the next waiter (C7, C9, C14). */
 export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: ReleaseTerms): ReleaseReply {
   const { nowMs } = host;
   const { holdId, process } = request;
   const removed = remove(lock, holdId, nowMs);
-  // What is remembered as gone is not there.
+  // A hold id with a tombstone has no hold and no queue entry.
   const before = removed === 'absent' ? host.buried(holdId) : undefined;
   const status = before ?? removed;
   if (before === undefined) {
@@ -98,7 +98,7 @@ export function transfer(
   return { status: 'granted', grant: asGrant(hold), nowMs };
 }
 
-/** Tells holds and waiters, and changes nothing (C17). */
+/** Returns the holds and waiters. Changes nothing (C17). */
 export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
   return {
@@ -118,7 +118,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   };
 }
 
-/** Tells whether a hold id waits, and for whom (C27). */
+/** Returns since when a hold id waits, if it does, and the holds that it waits for (C27). */
 export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
   const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
   return {
@@ -127,7 +127,7 @@ export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): 
   };
 }
 
-/** Takes every hold with the fence named, and hands on (C15). */
+/** Takes the lock from every hold with this fence, and hands it to the next waiter (C15). */
 export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
   lock.dropExpired(host.nowMs);
   if (lock.fence !== fence) return false;
@@ -138,7 +138,7 @@ export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): b
   return true;
 }
 
-/** Grants a key that is free or shared, where no live waiter is before; or to an owner that has it already. */
+/** Grants a key that is free or shared, if no live waiter comes first. An owner that has the key gets it in any case. */
 function enter(
   lock: MemoryLock,
   host: LockHost,
@@ -152,12 +152,12 @@ function enter(
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
 
-/** Answers whether a live waiter is left whom the holds do not admit. */
+/** Returns whether a live waiter is left that the holds do not admit. */
 function handOff(lock: MemoryLock, host: LockHost): boolean {
   const { granted, isBlocked } = lock.handOff(host);
   for (const hold of granted) {
     const { process } = hold.request;
-    // Told with the fence that it has now: a later one of these may have raised it.
+    // With the present fence: a later grant of this hand-off may have raised it.
     if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
   }
   return isBlocked;

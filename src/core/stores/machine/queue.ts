@@ -1,6 +1,6 @@
 import type { HoldRequest } from '../../model/store.ts';
 
-/** Who waits, and since when on the store's clock. */
+/** A waiter, and since when it waits on the store's clock. */
 export interface MemoryWaiter {
   readonly request: HoldRequest;
   readonly sinceMs: number;
@@ -9,20 +9,20 @@ export interface MemoryWaiter {
 /** A process with waiters, and until when it counts as live on the store's clock. */
 export interface MemoryProcess {
   liveUntilMs: number;
-  /** `suspended`: passed over until it polls. `owed`: it polled since, and is granted the next time without being asked for. */
+  /** `suspended`: skipped until it polls. `owed`: it has polled since, and must not be skipped at its next turn. */
   state: 'live' | 'suspended' | 'owed';
 }
 
-/** Each degree of priority counts like this much waiting. */
-const degreeMs = 10_000;
+/** One step of priority counts as much as this time of waiting. */
+const priorityStepMs = 10_000;
 
-/** Who waits for a lock, in order, and the processes that they wait in. */
+/** The waiters for a lock, in order, and their processes. */
 export class MemoryQueue {
   readonly waiters: Map<string, MemoryWaiter> = new Map();
   readonly processes: Map<string, MemoryProcess> = new Map();
-  /** How many waiters an owner has: the queue is only searched for more of them where there are any. */
+  /** How many waiters each owner has. The queue is searched for other waiters of an owner only if there are any. */
   readonly #waitersOf = new Map<string, number>();
-  /** No waiter's place is behind this one. */
+  /** The last place in the queue, or one that was the last. */
   #lastPlace = Number.NEGATIVE_INFINITY;
 
   markLive(process: string, untilMs: number): void {
@@ -36,12 +36,12 @@ export class MemoryQueue {
     if (known !== undefined) known.state = 'suspended';
   }
 
-  /** Answers how many are before it. */
+  /** Returns how many waiters are before it. */
   add(waiter: MemoryWaiter): number {
     const { waiters } = this;
     const { holdId, owner } = waiter.request;
     const place = placeOf(waiter);
-    // Most come last; whoever is behind is put there again.
+    // Most waiters come last. Those that belong behind this one are appended again.
     const behind = place < this.#lastPlace ? [...waiters.values()].filter((other) => placeOf(other) > place) : [];
     for (const other of behind) waiters.delete(other.request.holdId);
     waiters.set(holdId, waiter);
@@ -51,7 +51,7 @@ export class MemoryQueue {
     return waiters.size - behind.length - 1;
   }
 
-  /** Answers whether it was there. */
+  /** Returns whether it was there. */
   remove(holdId: string): boolean {
     const waiter = this.waiters.get(holdId);
     if (waiter === undefined) return false;
@@ -63,7 +63,7 @@ export class MemoryQueue {
     return true;
   }
 
-  /** The others who wait for the same owner. */
+  /** The other waiters of the same owner. */
   besides(first: HoldRequest): HoldRequest[] {
     if (this.#waitersOf.get(first.owner) === 1) return [];
     const requests = [...this.waiters.values()].map(({ request }) => request);
@@ -72,5 +72,5 @@ export class MemoryQueue {
 }
 
 function placeOf({ request, sinceMs }: MemoryWaiter): number {
-  return sinceMs - request.priority * degreeMs;
+  return sinceMs - request.priority * priorityStepMs;
 }

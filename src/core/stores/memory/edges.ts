@@ -5,11 +5,11 @@ interface MemoryEdge {
   readonly untilMs: number;
 }
 
-/** Who waits for what, in memory. */
+/** Keeps in memory which owner waits for which lock. */
 export class MemoryEdges implements EdgeStore {
   readonly #nowMs: () => number;
   readonly #wait: (request: HoldRequest) => WaitReply;
-  /** By owner, and by the hold id that waits. */
+  /** By owner and by the hold id of the waiter. */
   readonly #edges = new Map<string, Map<string, MemoryEdge>>();
 
   constructor(nowMs: () => number, wait: (request: HoldRequest) => WaitReply) {
@@ -37,7 +37,7 @@ export class MemoryEdges implements EdgeStore {
     return this.#wait(request);
   }
 
-  /** Those of an owner that are not over. */
+  /** The edges of an owner that have not expired. */
   #live(owner: string): Map<string, MemoryEdge> {
     const edges = this.#edges.get(owner) ?? new Map<string, MemoryEdge>();
     for (const [holdId, { untilMs }] of edges) if (untilMs <= this.#nowMs()) edges.delete(holdId);

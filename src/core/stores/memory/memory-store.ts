@@ -37,8 +37,8 @@ import { MemoryTombstones } from './tombstones.ts';
 
 /**
  * Locks in the memory of this process: the embedded default, and the reference for the other stores. It excludes
- * requests of one process from each other, never those of another process. Several `Locks` may share one. It answers what
- * carries a lock at once, without a promise.
+ * requests of one process from each other, never those of another process. Several `Locks` may share one. Calls that
+ * acquire, renew or release return their reply at once, without a promise.
  */
 export class MemoryStore implements LockStore {
   readonly capabilities: StoreCapabilities = {
@@ -59,12 +59,12 @@ export class MemoryStore implements LockStore {
   readonly #start: Instant;
   readonly #locks = new Map<string, MemoryLock>();
   readonly #listeners = new Map<string, StoreListener>();
-  /** Whoever is to be told of free keys. */
+  /** The listeners that want to hear of free keys. */
   readonly #freedListeners = new Set<string>();
-  // One for all keys: no key needs to be remembered after its last hold.
+  // One counter for all keys, so that a key can be forgotten after its last hold.
   #lastFence = 0;
   readonly #tombstones = new MemoryTombstones();
-  /** One for all calls, of which each is over before the next begins. */
+  /** Shared by all calls: each ends before the next begins. */
   readonly #host = {
     nowMs: 0,
     caller: undefined as string | undefined,
@@ -94,7 +94,7 @@ export class MemoryStore implements LockStore {
 
   release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
     const lock = this.#lock(request.id);
-    // The very object was granted here, synchronously: no other call about it is on its way, and it can be forgotten.
+    // This object was granted here, synchronously. So no other call with it is on its way, and it can be forgotten.
     const isSettled = lock.holds.get(request.holdId)?.request === request;
     const reply = release(lock, this.#hostFor(request.process), request, isSettled ? forgotten : terms);
     this.#keep(request.id, lock);
@@ -119,7 +119,7 @@ export class MemoryStore implements LockStore {
     return isDone;
   }
 
-  /** In the order of their names, which is the cursor's, too. */
+  /** Lists the locks by name; a cursor is the name of the last one. */
   async list({ idPrefix, limit, cursor = '' }: ListRequest): Promise<ListReply> {
     const after = [...this.#locks.keys()].filter((id) => id.startsWith(idPrefix) && id > cursor).sort();
     const ids = after.slice(0, limit);
@@ -142,7 +142,7 @@ export class MemoryStore implements LockStore {
     return this.#locks.get(id) ?? new MemoryLock();
   }
 
-  /** As long as anything is left of it. */
+  /** Keeps a lock as long as it has a hold or a waiter. */
   #keep(id: string, lock: MemoryLock): void {
     if (lock.isUnused) this.#locks.delete(id);
     else this.#locks.set(id, lock);
@@ -155,7 +155,7 @@ export class MemoryStore implements LockStore {
     return host;
   }
 
-  /** A repeat raises the fence to this, where its hold is the only one (C24). */
+  /** A repeated acquire raises the fence to this, if its hold is the only one (C24). */
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
     const holder = lock.holds.values().next().value;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
@@ -173,7 +173,7 @@ export class MemoryStore implements LockStore {
     return this.#lastFence;
   }
 
-  /** Never steps: the wall clock at the start, and the monotonic time since. */
+  /** A clock that never steps: the wall clock at the start, and the monotonic time since then. */
   #nowMs(): number {
     return this.#start.wallMs + this.#clock.now().monoMs - this.#start.monoMs;
   }
