@@ -39,7 +39,7 @@ describe('cron-job/server.ts', () => {
     expect(cents.reduce((sum, each) => sum + each)).toBe(10_000);
   });
 
-  it('leaves the round to whoever has it, and does the next one itself', async () => {
+  it('leaves the round to the process that has it, and does the next one itself', async () => {
     const example = await start();
     expect((await ship(example, '8')).status).toBe(201);
     const before = example.lines.length;

@@ -81,7 +81,7 @@ export class Lab {
 
   /**
    * Ends all clients, each of which must end by itself, looks that nothing is left on the server, and checks the history.
-   * Answers the history.
+   * Returns the history.
    */
   async end(rules: Rules = {}, { mayLeave = false }: { mayLeave?: boolean } = {}): Promise<Entry[]> {
     this.proxy.heal();

@@ -47,7 +47,7 @@ describe('A balance that is read, changed and written under a lock', () => {
 
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  /** Whoever it is, perhaps between its read and its write, stands still for longer than its lease. */
+  /** The process, perhaps between its read and its write, stands still for longer than its lease. */
   async function stopSomebody(all: readonly Client[], random: () => number): Promise<void> {
     const client = all[Math.floor(random() * all.length)] as Client;
     client.pause();

@@ -237,7 +237,7 @@ describe('The history of a script with a seeded bug', () => {
       await first.release();
       const held = await second;
       await late(store, request, first.hold.fence);
-      // Time for whoever was let in to say so.
+      // Gives a process that was let in the time to say so.
       await Promise.race([third, redis.client.ping().then(() => new Promise((resolve) => setTimeout(resolve, 300)))]);
       await held.release().catch(() => {});
       await (await third).release().catch(() => {});

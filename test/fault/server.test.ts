@@ -141,7 +141,7 @@ describe('[server-04] A server that does not answer', () => {
 
 interface Refusing {
   readonly code: string;
-  /** Makes the server refuse, and answers what undoes it. */
+  /** Makes the server refuse. Returns what undoes it. */
   readonly spoil: (lab: Lab) => Promise<() => Promise<unknown>>;
   readonly args?: readonly string[];
   /** Whether a release of what was granted before is taken, though nothing is granted. */
@@ -208,14 +208,14 @@ describe('[server-05] A server that refuses', () => {
         const first = await a.acquire(key);
         const waiter = b.acquire(key);
         await waiting(lab, 1);
-        const mend = await spoil(lab);
+        const undo = await spoil(lab);
         const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
         expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
         expect((await first.look()).isHeld).toBe(true);
         const released = first.release();
         // At maxmemory the lock is handed on all the same.
         if (releases) await (await waiter).look();
-        await mend();
+        await undo();
         await released;
         await (await waiter).release();
         await lab.end();

@@ -189,7 +189,7 @@ export class Line {
     return reply.grant;
   }
 
-  /** Acquires, and answers what came of it. */
+  /** Acquires, and returns the result. */
   async status(over: Partial<AcquireTerms> = {}): Promise<AcquireReply['status']> {
     return (await this.ask(over)).status;
   }

@@ -30,7 +30,7 @@ async function listening(): Promise<Setup> {
   return setup;
 }
 
-/** Takes a key from whoever holds it. */
+/** Takes a key from its holder. */
 async function force(setup: Setup, key: string): Promise<void> {
   expect(await setup.job('operator').in(() => getLock(key).forceRelease())).toBe(true);
   await setup.clock.settle();

@@ -76,7 +76,7 @@ class Play {
 
   async check(): Promise<void> {
     const held = this.#held();
-    // Whoever was granted is renewed until it is released: nobody has lost anything.
+    // A grant is renewed until it is released: nobody has lost anything.
     for (const { outcome } of held) expect(outcome.value?.isHeld()).toBe(true);
     for (const [i, { in: inJob }] of this.#jobs.entries()) {
       const own = held.filter((kept) => kept.scope === i);

@@ -85,7 +85,7 @@ describeFrameworks('A proxy below a guard', (framework) => {
       const contest = await start(proxy);
       await contest.first.receives(/one,/);
       await contest.first.hangUp('RST');
-      // The proxy's own hold is given back with the connection that it piped into.
+      // The proxy's own hold is released with the connection that it piped into.
       await contest.stage.until('released first k');
       await contest.expectStillHeld();
       contest.go();

@@ -40,8 +40,16 @@ describeFrameworks('The owner in what requests share', (framework) => {
   });
 
   it.each([
-    ['is whoever began work that others wait for, and nobody once that one is answered', {}, /^ERR_LOCK_SCOPE$/],
-    ['is that work’s own in a trace of its own, whoever is answered', { traceId: randomUUID() }, /^[\da-f-]{36}$/],
+    [
+      'is the request that began work that others wait for, and nobody once that one is answered',
+      {},
+      /^ERR_LOCK_SCOPE$/,
+    ],
+    [
+      'is that work’s own in a trace of its own, whichever request is answered',
+      { traceId: randomUUID() },
+      /^[\da-f-]{36}$/,
+    ],
   ])('%s', async (_, options, expected) => {
     const go = gate();
     let work: Promise<string> | undefined;

@@ -163,7 +163,7 @@ describeFrameworks('The owner in timers and events that outlive or cross request
               ),
             ),
           );
-          // Not bound: it runs in the context of whoever emits, here outside of all requests.
+          // Not bound: it runs in the context of the code that emits, here outside of all requests.
           found.push(new Promise((resolve) => shared.once('go', () => resolve(owner()))));
           call.send('done');
         })

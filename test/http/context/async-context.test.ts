@@ -63,7 +63,7 @@ describeFrameworks('The request’s own context', (framework) => {
 
   it('A guard restores the request’s context if a pool has run its callback in that of another request', async () => {
     const queue: (() => unknown)[] = [];
-    // As some pools do: whoever comes next runs the callbacks of those before.
+    // As some pools do: the next caller runs the callbacks of earlier ones.
     const pool = framework.middleware(
       (_, next) =>
         new Promise((resolve, reject) => {

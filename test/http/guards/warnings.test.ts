@@ -184,7 +184,7 @@ describeFrameworks('An event stream', (framework) => {
   });
 
   it.each<[string, (call: Call, stage: ServerStage) => unknown]>([
-    ['one of its locks was given back before', (call) => call.locks?.get('b')?.release()],
+    ['one of its locks was released before', (call) => call.locks?.get('b')?.release()],
     [
       'its lock was lost before',
       async ({ locks }, { store }) => {
@@ -238,7 +238,7 @@ describeFrameworks('An event stream', (framework) => {
 
   it.each<[string, GuardOptions | undefined, Handler]>([
     ['without a guard', undefined, byEnding],
-    ['after its lock was given back', {}, byEndingAfterRelease],
+    ['after its lock was released', {}, byEndingAfterRelease],
     ['under a guard that asks to hold on to the close', { releaseOn: 'close' }, byEnding],
     ['of a request that skipped the lock', { skip: () => true }, byEnding],
     ['that is accepted, but not sent,', {}, (call) => call.send({ text: 'event-stream' })],

@@ -33,7 +33,7 @@ class Tunnel {
       bare,
       (app, stage) => {
         stage.server.on(event, (req: IncomingMessage, socket: Duplex) => {
-          // As websocket servers do: whoever does not read never sees its client leave.
+          // As websocket servers do: a server that does not read never sees its client leave.
           socket.on('error', () => {}).on('end', () => socket.end());
           socket.resume();
           void takes(req, socket, stage);

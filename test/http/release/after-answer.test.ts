@@ -11,7 +11,7 @@ watchLeaks();
 describeFrameworks('A request that goes on after its answer', (framework) => {
   afterEach(ServerStage.endAll);
 
-  it('[after-answer-01] The lock is released after work that is given to waitUntil in the same turn as the answer', async () => {
+  it('[after-answer-01] The lock is released after work that is given to waitUntil synchronously after the answer', async () => {
     const work = gate();
     let trace: ReturnType<typeof currentTrace>;
     const contest = await Contest.start(framework, (call, stage) => {

@@ -22,7 +22,7 @@ describe.each(expresses)('%s, with locks in memory', (_, create) => {
   const traced = () => create().use(traceContext({ locks, trust: 'none' }) as RequestHandler);
   const guard = lockOn('k') as unknown as RequestHandler;
 
-  it('The handler of a free key runs in the same turn as its guard', async () => {
+  it('The handler of a free key runs synchronously with its guard', async () => {
     const turns: string[] = [];
     const app = traced()
       .use((_req, _res, next) => {

@@ -18,7 +18,7 @@ const clients = majors<readonly [version: string, connect: Connect]>(
   () => [['ioredis 5', (port, options) => new Redis5(port, options as object) as unknown as Redis6]],
 );
 
-/** Whoever may run no script at all. */
+/** A user that may run no script at all. */
 const plain = ['--user', 'plain', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'];
 
 describe('on a server without scripts', () => {

@@ -66,7 +66,7 @@ class Twins {
     return readAcquire(holdIdOf(names), reply);
   }
 
-  /** Takes a step in both kinds, expects the same of both, and answers what they kept. */
+  /** Takes a step in both kinds, expects the same of both, and returns what they kept. */
   async same(step: Step): Promise<State> {
     const [quick, general] = await Promise.all(kinds.map((kind) => this.take(kind, step)));
     this.lastReply = quick;
@@ -256,7 +256,7 @@ describe('The quick paths of the scripts', () => {
     expect(await play(plan)).toMatchObject({ status: last });
   });
 
-  /** Takes the steps of a plan in both kinds, and answers the last reply. */
+  /** Takes the steps of a plan in both kinds, and returns the last reply. */
   async function play(plan: readonly string[]): Promise<unknown> {
     let jump = 0;
     const clock = new ScriptClock(redis.client, (sides) => (sides === 3 && jump > 0 ? 0 : sides === 5 ? jump : 1));

@@ -12,19 +12,19 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
-type Mend = () => Promise<unknown>;
+type Undo = () => Promise<unknown>;
 
 interface Row {
   readonly name: string;
-  /** Makes the server so, and answers what undoes it. */
-  readonly spoil: (stage: RedisStage, client: Redis) => Promise<Mend>;
+  /** Makes the server so. Returns what undoes it. */
+  readonly spoil: (stage: RedisStage, client: Redis) => Promise<Undo>;
   /** What the server answers; none where it answers nothing. */
   readonly code?: string;
   /** The store whose renewals and releases of what was granted before are taken all the same. */
   readonly goesOn?: 'RedisStore';
 }
 
-const config = async (stage: RedisStage, name: string, value: string, then: string): Promise<Mend> => {
+const config = async (stage: RedisStage, name: string, value: string, then: string): Promise<Undo> => {
   await stage.client.config('SET', name, value);
   return () => stage.client.config('SET', name, then);
 };
@@ -78,7 +78,7 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
     locks = buildLocks({ store: stage.store }, clock);
   });
   afterEach(async () => {
-    // What was given back in vain is given back again, until its lease would be over.
+    // A release that failed is tried again until its lease is over.
     let isClosed = false;
     const closing = locks.close({ drainMs: 0 }).finally(() => {
       isClosed = true;
@@ -94,7 +94,7 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
     const { fence } = await holder.hold();
     // Where the server answers, the connection for messages is there; else it is one more that can't be had.
     if (code !== undefined) await runInTrace(() => lock.run('order:40', () => undefined), { locks });
-    const mend = await spoil(stage, client);
+    const undo = await spoil(stage, client);
     try {
       const acquired = runInTrace(() => lock.acquire(key, { waitMs: 10_000 }), { locks }).catch((error) => error);
       // An answer is passed on while the clock stands; where there is none, that is told after `storeTimeoutMs`.
@@ -113,7 +113,7 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
         else expect(result).toMatchObject({ reason: { code: 'ERR_LOCK_STORE', outcome: 'not-applied' } });
       }
     } finally {
-      await mend();
+      await undo();
     }
   });
 });
@@ -133,7 +133,7 @@ describe('A call whose key has the wrong type', () => {
 });
 
 /** Puts what is no lock at the keys of both locks. */
-async function takeKeys({ client }: RedisStage): Promise<Mend> {
+async function takeKeys({ client }: RedisStage): Promise<Undo> {
   for (const id of [key, 'order:41']) {
     for (const name of [`reenlock:{${id}}:lock`, `reenlock:${id}`]) {
       await client.del(name);
@@ -144,7 +144,7 @@ async function takeKeys({ client }: RedisStage): Promise<Mend> {
 }
 
 /** Reads its data anew, and so slowly that it is not done before it is told; clients that are connected already are. */
-async function load(stage: RedisStage): Promise<Mend> {
+async function load(stage: RedisStage): Promise<Undo> {
   const { client } = stage;
   await client.eval("for i = 1, 3000 do redis.call('SET', 'filler:' .. i, string.rep('x', 100)) end", 0);
   await client.config('SET', 'key-load-delay', '10000');
@@ -160,7 +160,7 @@ async function load(stage: RedisStage): Promise<Mend> {
 }
 
 /** A snapshot that can't be written: the process that writes it is killed. */
-async function failToSave({ client, server }: RedisStage): Promise<Mend> {
+async function failToSave({ client, server }: RedisStage): Promise<Undo> {
   await client.call('CONFIG', 'SET', 'rdb-key-save-delay', '10000000', 'save', '3600 100000');
   await client.call('BGSAVE');
   let child = 0;
@@ -174,14 +174,14 @@ async function failToSave({ client, server }: RedisStage): Promise<Mend> {
 }
 
 /** A password is set, and the connection is as if it had just been made without one. */
-async function askForPassword({ client }: RedisStage, own: Redis): Promise<Mend> {
+async function askForPassword({ client }: RedisStage, own: Redis): Promise<Undo> {
   await client.config('SET', 'requirepass', 'secret');
   await own.call('RESET');
   return () => client.config('SET', 'requirepass', '');
 }
 
 /** Somebody's script that does not end. */
-async function runForEver(stage: RedisStage): Promise<Mend> {
+async function runForEver(stage: RedisStage): Promise<Undo> {
   const { client } = stage;
   const other = stage.connect();
   const endless = other.eval('while true do end', 0).catch(() => undefined);
@@ -195,7 +195,7 @@ async function runForEver(stage: RedisStage): Promise<Mend> {
 }
 
 /** The client loses its connection, and there is no place for another one. */
-async function fill({ client }: RedisStage, own: Redis): Promise<Mend> {
+async function fill({ client }: RedisStage, own: Redis): Promise<Undo> {
   const id = await own.client('ID');
   await client.config('SET', 'maxclients', '1');
   await client.config('RESETSTAT');

@@ -58,7 +58,7 @@ export function startScript(file: string, options: ScriptOptions = {}): Script {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const exited = result(child, file, options.timeoutMs ?? 50_000);
-  // Whoever reads a line or a message sees the end there; `exited` may stay unread.
+  // A caller that reads a line or a message sees the end there; `exited` may stay unread.
   exited.catch(() => {});
   return {
     pid: child.pid as number,
@@ -93,7 +93,7 @@ async function result(child: ChildProcess, file: string, timeoutMs: number): Pro
 
 function inbox(child: ChildProcess, exited: Promise<ScriptResult>): Script['once'] {
   const messages: unknown[] = [];
-  // Whoever awaits a message listens; a process may have any number of them under way.
+  // Each call that awaits a message adds a listener; there may be any number of them.
   const arrivals = new EventEmitter().setMaxListeners(0);
   child.on('message', (message) => {
     messages.push(message);

@@ -154,7 +154,7 @@ class LocalCluster implements RedisCluster {
     await until(look, (seen) => seen.every(Boolean), describe);
   }
 
-  /** What each server says of all, for whoever looks into what went wrong. */
+  /** What each server says of all, to find out what went wrong. */
   async #state(): Promise<string> {
     const says = async (server: RedisServer): Promise<string> => {
       const answers = await Promise.all([

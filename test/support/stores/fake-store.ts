@@ -114,7 +114,7 @@ export class FakeStore implements LockStore {
     this.isMute = false;
   }
 
-  /** The store starts anew, without its data; whoever listens is still heard. */
+  /** The store starts anew, without its data; listeners stay. */
   async forget(): Promise<void> {
     this.#memory = new MemoryStore({ clock: this.#clock });
     for (const [process, listener] of this.#listeners)

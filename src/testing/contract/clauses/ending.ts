@@ -62,7 +62,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       for (const _ of [1, 2, 3]) expect((await line.copy.release(longMs)).status).toBe('released');
     });
 
-    itQueues('with a tombstone, a repeat answers the same: cancelled', async () => {
+    itQueues('with a tombstone, a repeat gets the same reply: cancelled', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();

@@ -153,7 +153,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.order()).waiters).toEqual([first.holdId, second.holdId]);
     });
 
-    itQueues('a repeated acquire of a claim answers the claim, and does not prolong it', async () => {
+    itQueues('a repeated acquire of a claim returns the claim, and does not prolong it', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

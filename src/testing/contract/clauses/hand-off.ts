@@ -70,7 +70,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(await three.heard()).toEqual([]);
     });
 
-    itQueues('also when a claim is given back unused', async () => {
+    itQueues('also when a claim is released unused', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

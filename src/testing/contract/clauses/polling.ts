@@ -35,7 +35,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(grant.fence).toBeGreaterThan(fence);
     });
 
-    itQueues('it frees an expired hold and hands off to whoever is first, in another process too', async () => {
+    itQueues('it frees an expired hold and hands off to the first waiter, in another process too', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const { begin } = await stage.shortTurn();
       const first = await one.line().wait();
@@ -139,7 +139,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
         expect((await holder.release()).status).toBe('absent');
       });
 
-      itQueues('whoever was queued anew is handed the key on release, and told of it', async () => {
+      itQueues('a waiter that was queued anew is handed the key on release, and told of it', async () => {
         const process = await stage.process();
         await process.line().hold();
         const lines = [await process.line().wait(), await process.line().wait()] as const;

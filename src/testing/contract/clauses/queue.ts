@@ -147,7 +147,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', position: 2 });
     });
 
-    itQueues('and whoever comes with a higher priority has fewer', async () => {
+    itQueues('and a waiter with a higher priority has fewer', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const [first, second] = [await process.line().wait(), process.line(undefined, { priority: 1 })];
