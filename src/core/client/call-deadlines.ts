@@ -6,13 +6,13 @@ import { hasCode, LockStoreError } from '../model/errors.ts';
 class PendingCall implements Listed {
   place = -1;
   readonly operation: string;
-  readonly timeoutMs: number;
+  readonly sentMs: number;
   readonly dueMs: number;
   readonly reject: (error: LockStoreError) => void;
 
-  constructor(operation: string, timeoutMs: number, dueMs: number, reject: (error: LockStoreError) => void) {
+  constructor(operation: string, sentMs: number, dueMs: number, reject: (error: LockStoreError) => void) {
     this.operation = operation;
-    this.timeoutMs = timeoutMs;
+    this.sentMs = sentMs;
     this.dueMs = dueMs;
     this.reject = reject;
   }
@@ -52,7 +52,7 @@ export class CallDeadlines {
       onReply(reply);
       return;
     }
-    const pending = new PendingCall(operation, timeoutMs, sent.monoMs + timeoutMs, onError);
+    const pending = new PendingCall(operation, sent.monoMs, sent.monoMs + timeoutMs, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
     // A foreign promise may call back from inside its own code, twice, or throw.
@@ -115,7 +115,7 @@ export class CallDeadlines {
         continue;
       }
       this.#pending.delete(call);
-      const message = `The lock store did not answer to ${call.operation} within ${Math.round(call.timeoutMs)} ms`;
+      const message = `The lock store did not answer to ${call.operation} within ${Math.round(nowMs - call.sentMs)} ms`;
       call.reject(new LockStoreError(message, { outcome: 'unknown' }));
     }
     if (nextMs < Number.POSITIVE_INFINITY) this.#arm(nextMs);

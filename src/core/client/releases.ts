@@ -32,8 +32,8 @@ export class Releases {
   }
 
   /**
-   * Releases a hold or cancels a waiter. After `storeTimeoutMs` without a reply it calls `onError`, and tries on in the
-   * background: `onStatus` and `onSettled` may follow then. Each failed try is told by a `storeError` event.
+   * Releases a hold or cancels a waiter. After `storeTimeoutMs` without a reply it calls `onError`, once, and tries on in the
+   * background: `onStatus` and `onSettled` may follow then. That it failed is told by one `storeError` event.
    */
   release(target: ReleaseTarget, callbacks: ReleaseCallbacks): void {
     const sent = this.#access.clock.now();
@@ -48,7 +48,7 @@ export class Releases {
     });
   }
 
-  /** As `release`, if nobody waits for it. */
+  /** As `release`, if nobody waits for it: a failure is told by no event. */
   releaseInBackground(target: ReleaseTarget): void {
     this.release(target, silent);
   }
@@ -77,45 +77,64 @@ export class Releases {
     target: ReleaseTarget,
     sent: Instant,
     firstError: LockStoreError,
-    { onStatus, onSettled, onError }: ReleaseCallbacks,
+    callbacks: ReleaseCallbacks,
   ): Promise<void> {
-    const { clock, settings } = this.#access;
+    const { client, clock, settings } = this.#access;
     const start = clock.now();
-    let error = firstError;
+    const leftMs = (): number => target.leaseMs - elapsedMs(clock.now(), start);
+    let error: LockStoreError | undefined = firstError;
+    const fail = (): void => {
+      if (error === undefined) return;
+      if (callbacks !== silent) client.report('release', target.key, error);
+      callbacks.onError(error);
+      isTold = true;
+    };
+    let isTold = false;
     // The caller waits for one deadline, however many tries fit in. Cleared when the tries are over.
-    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), () => onError(error));
-    let isAnswered = false;
+    const timer = clock.after(settings.storeTimeoutMs - elapsedMs(start, sent), fail);
     for (
       let pauseMs = firstRetryMs;
-      !isAnswered && elapsedMs(clock.now(), start) < target.leaseMs;
+      error !== undefined && leftMs() > 0;
       pauseMs = Math.min(2 * pauseMs, lastRetryMs)
     ) {
-      await pause(clock, pauseMs * (0.5 + clock.jitter()));
-      await new Promise<void>((next) => {
-        this.#send(target, clock.now(), {
-          onStatus: (status) => {
-            isAnswered = true;
-            timer.cancel();
-            onStatus(status);
-          },
-          onSettled: () => {
-            onSettled();
-            next();
-          },
-          onError: (failure) => {
-            error = failure;
-            next();
-          },
-        });
-      });
+      if (client.outage.isOpen) await pause(clock, pauseMs * (0.5 + clock.jitter()));
+      else await this.#connected(leftMs());
+      error = await this.#sendAgain(target, callbacks);
     }
+    timer.cancel();
     this.#inFlight.end();
-    if (isAnswered) return;
+    if (error === undefined) return;
     this.#unanswered.set(target.request.holdId, target);
     if (this.#unanswered.size > maxUnanswered) this.#unanswered.delete(this.#unanswered.keys().next().value as string);
-    timer.cancel();
-    onError(error);
-    onSettled();
+    if (!isTold) fail();
+    callbacks.onSettled();
+  }
+
+  /** Returns the error, if there is no reply. */
+  #sendAgain(target: ReleaseTarget, { onStatus, onSettled }: ReleaseCallbacks): Promise<LockStoreError | undefined> {
+    return new Promise((resolve) => {
+      this.#send(target, this.#access.clock.now(), {
+        onStatus,
+        onSettled: () => {
+          onSettled();
+          resolve(undefined);
+        },
+        onError: resolve,
+      });
+    });
+  }
+
+  /** Resolves when the store has a connection again, or after `ms`. */
+  #connected(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        timer.cancel();
+        stop();
+        resolve();
+      };
+      const timer = this.#access.clock.after(ms, done);
+      const stop = this.#access.client.outage.onceOpen(done);
+    });
   }
 }
 

@@ -22,6 +22,7 @@ import type {
   Unsubscribe,
 } from '../model/store.ts';
 import { CallDeadlines } from './call-deadlines.ts';
+import { Outage } from './outage.ts';
 
 /** When a call was sent, and after how long it counts as failed. */
 export interface CallTime {
@@ -55,8 +56,9 @@ export interface ReleaseCallbacks {
 }
 
 /**
- * All calls of one `Locks` to its store. Each call has a deadline. Each failure is told by one `storeError` event, and its
- * error names the key: a store knows a lock by its encoded name alone.
+ * All calls of one `Locks` to its store. Each call has a deadline, and is made only while the store has a connection. The
+ * error of a failed call names the key: a store knows a lock by its encoded name alone. What a caller of the `Locks` waits
+ * for, and does not get, is told by one `storeError` event.
  */
 export class StoreClient {
   readonly #store: LockStore;
@@ -65,6 +67,7 @@ export class StoreClient {
   readonly #timeoutMs: number;
   readonly #maxWaiters: number;
   readonly #deadlines: CallDeadlines;
+  readonly outage: Outage;
   /** How long a process counts as live after a call about a key, in milliseconds. */
   readonly livenessMs: number;
   /** The edges of the store, with deadlines: for a store that has them. Their callers report failures, once a search. */
@@ -80,6 +83,7 @@ export class StoreClient {
     this.#maxWaiters = settings.maxWaitersPerKey;
     this.livenessMs = 3 * settings.pollMs + settings.storeTimeoutMs;
     this.#deadlines = new CallDeadlines(clock);
+    this.outage = new Outage(store.link, events, clock, settings.storeTimeoutMs);
     this.edges = this.#edges(store.edges as EdgeStore);
   }
 
@@ -91,34 +95,46 @@ export class StoreClient {
     return this.#store.list !== undefined;
   }
 
-  /** Sends an acquire, or a poll: that is the same call again. */
+  /** Sends an acquire, or a poll: that is the same call again. A failure is told by no event. */
   acquire(
-    operation: 'acquire' | 'poll',
     { key, request, leaseMs, waitMs, newest }: AcquireCall,
     { sent, timeoutMs }: CallTime,
     onReply: (reply: AcquireReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
     const terms = { leaseMs, queue: waitMs > 0, maxWaiters: this.#maxWaiters, livenessMs: this.livenessMs, newest };
-    this.#deadlines.start(
+    this.#start(
       'acquire',
       sent,
       timeoutMs,
       () => this.#store.acquire(request, terms),
       (reply: AcquireReply) => {
+        this.outage.onReply();
         this.onClaims(request.id, sent, reply);
         onReply(reply);
       },
-      (failure) => onError(this.#report(operation, key, failure)),
+      (failure) => onError(this.#failed(key, failure)),
     );
   }
 
-  /** Rejects with a `LockStoreError`. */
-  renew(key: string, request: HoldRequest, terms: RenewTerms, { sent, timeoutMs }: CallTime): Promise<RenewReply> {
-    return this.#run('renew', key, () => this.#store.renew(request, terms), sent, timeoutMs);
+  /** Rejects with a `LockStoreError`. A failure is told by no event. */
+  async renew(
+    key: string,
+    request: HoldRequest,
+    terms: RenewTerms,
+    { sent, timeoutMs }: CallTime,
+  ): Promise<RenewReply> {
+    try {
+      return await this.#send('renew', sent, timeoutMs, () => this.#store.renew(request, terms));
+    } catch (failure) {
+      throw this.#failed(key, failure as LockStoreError);
+    }
   }
 
-  /** Sends a release. `onError` may be followed by a late reply, which is told to nobody but the waiters. */
+  /**
+   * Sends a release. A failure is told by no event. `onError` may be followed by a late reply, which is told to nobody but
+   * the waiters.
+   */
   release(
     key: string,
     request: HoldRequest,
@@ -129,6 +145,7 @@ export class StoreClient {
     let hasFailed = false;
     const call = (): MaybePromise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
+      this.outage.onReply();
       if (!hasFailed) onStatus(reply.status);
       // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
       this.onClaims(request.id, sent, reply);
@@ -136,9 +153,9 @@ export class StoreClient {
       if (reply.claims.length > 0) asMicrotask(onSettled);
       else onSettled();
     };
-    this.#deadlines.start('release', sent, this.#timeoutMs, call, replied, (failure) => {
+    this.#start('release', sent, this.#timeoutMs, call, replied, (failure) => {
       hasFailed = true;
-      onError(this.#report('release', key, failure));
+      onError(this.#failed(key, failure));
     });
   }
 
@@ -182,8 +199,24 @@ export class StoreClient {
     return this.#deadlines.run(operation, this.#clock.now(), timeoutMs, () => promise);
   }
 
+  /** Tells that something failed for which a caller waits. */
+  report(operation: string, key: string | undefined, error: Error): void {
+    this.#events.emit('storeError', key === undefined ? { operation, error } : { operation, key, error });
+  }
+
+  /**
+   * Tells that something failed in the background, unless an outage is the reason: that has an event of its own. Returns
+   * whether it told.
+   */
+  reportBackground(operation: string, key: string | undefined, error: Error): boolean {
+    const tells = this.outage.isOpen && !this.outage.isKnown;
+    if (tells) this.report(operation, key, error);
+    return tells;
+  }
+
   close(): void {
     this.#deadlines.close();
+    this.outage.close();
   }
 
   async #run<T>(
@@ -191,18 +224,56 @@ export class StoreClient {
     key: string | undefined,
     call: () => MaybePromise<T>,
     sent: Instant = this.#clock.now(),
-    timeoutMs: number = this.#timeoutMs,
   ): Promise<T> {
     try {
-      return await this.#deadlines.run(operation, sent, timeoutMs, call);
+      return await this.#send(operation, sent, this.#timeoutMs, call);
     } catch (failure) {
-      throw this.#report(operation, key, failure as LockStoreError);
+      const error = this.#failed(key, failure as LockStoreError);
+      this.report(operation, key, error);
+      throw error;
     }
   }
 
+  #send<T>(operation: string, sent: Instant, timeoutMs: number, call: () => MaybePromise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const onReply = (reply: T): void => {
+        this.outage.onReply();
+        resolve(reply);
+      };
+      this.#start(operation, sent, timeoutMs, call, onReply, reject);
+    });
+  }
+
+  /** Makes a call. Without a connection it waits for one, or fails at once if there is an outage; then it is never made. */
+  #start<T>(
+    operation: string,
+    sent: Instant,
+    timeoutMs: number,
+    call: () => MaybePromise<T>,
+    onReply: (reply: T) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    const { outage } = this;
+    if (outage.isOpen) {
+      this.#deadlines.start(operation, sent, timeoutMs, call, onReply, onError);
+      return;
+    }
+    let isMade = false;
+    let isOver = false;
+    const callLater = async (): Promise<T> => {
+      await outage.opened();
+      if (isOver) throw outage.notSent(operation);
+      isMade = true;
+      return call();
+    };
+    this.#deadlines.start(operation, sent, timeoutMs, callLater, onReply, (failure) => {
+      isOver = true;
+      onError(isMade ? failure : outage.notSent(operation));
+    });
+  }
+
   #edges(edges: EdgeStore): EdgeStore {
-    const call = <T>(run: () => Promise<T>): Promise<T> =>
-      this.#deadlines.run('edges', this.#clock.now(), this.#timeoutMs, run);
+    const call = <T>(run: () => Promise<T>): Promise<T> => this.#send('edges', this.#clock.now(), this.#timeoutMs, run);
     return {
       set: (owner, edge, ttlMs) => call(() => edges.set(owner, edge, ttlMs)),
       clear: (owner, edge) => call(() => edges.clear(owner, edge)),
@@ -211,16 +282,12 @@ export class StoreClient {
     };
   }
 
-  #report(operation: string, key: string | undefined, failure: LockStoreError): LockStoreError {
-    if (key === undefined) {
-      this.#events.emit('storeError', { operation, error: failure });
-      return failure;
-    }
+  /** Makes the error that callers see. */
+  #failed(key: string | undefined, failure: LockStoreError): LockStoreError {
+    this.outage.onFailure(failure);
     const { message, outcome } = failure;
-    const details = 'cause' in failure ? { key, outcome, cause: failure.cause } : { key, outcome };
-    const error = new LockStoreError(message, details);
-    this.#events.emit('storeError', { operation, key, error });
-    return error;
+    const cause = failure.cause ?? this.outage.cause;
+    return new LockStoreError(message, cause === undefined ? { key, outcome } : { key, outcome, cause });
   }
 }
 

@@ -13,6 +13,8 @@ export class Subscription {
   #retryTimer: Timer | undefined;
   /** Whether messages arrive. Only this class sets it. */
   isInForce = false;
+  /** Whether a fault was told since messages arrived last. */
+  #isFaulty = false;
 
   /** `onInForce` is called when the stream has begun: messages before that were missed. */
   constructor(access: StoreAccess, listener: StoreListener, onInForce: () => void) {
@@ -32,6 +34,16 @@ export class Subscription {
     });
   }
 
+  /** The stream has a fault, or was refused: told by one event until messages arrive again, and by none in an outage. */
+  onFault(error: Error): void {
+    if (this.#isFaulty) return;
+    this.#isFaulty = this.#access.client.reportBackground('subscribe', undefined, error);
+  }
+
+  onResubscribed(): void {
+    this.#isFaulty = false;
+  }
+
   /** Ends it; the store closes what it opened for it. */
   async end(): Promise<void> {
     const pending = this.#pending;
@@ -43,17 +55,18 @@ export class Subscription {
   }
 
   #ask(): Promise<Unsubscribe> {
-    const { client, clock, events, process, settings } = this.#access;
+    const { client, clock, process, settings } = this.#access;
     this.#askedAt = clock.now();
     const pending = client.subscribe(process, this.#listener);
     this.#pending = pending;
     pending.then(
       () => {
         this.isInForce = true;
+        this.#isFaulty = false;
         this.#onInForce();
       },
       (error: Error) => {
-        events.emit('storeError', { operation: 'subscribe', error });
+        this.onFault(error);
         this.#retryTimer = clock.after(settings.pollMs, () => {
           this.#pending = undefined;
         });

@@ -55,7 +55,12 @@ export class GrantRegistry {
   /** Throws `LockConfigError` for a lease that the store does not grant. */
   async extend(grant: Grant, leaseMs: number): Promise<void> {
     assertGrantable(leaseMs, this.#access.client.capabilities);
-    await this.#watchdog.renew(grant, leaseMs);
+    try {
+      await this.#watchdog.renew(grant, leaseMs);
+    } catch (error) {
+      this.#access.client.report('renew', grant.key, error as Error);
+      throw error;
+    }
   }
 
   /**

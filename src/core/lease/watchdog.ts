@@ -60,8 +60,7 @@ export class Watchdog {
   }
 
   /**
-   * Renews now. Rejects with a `LockStoreError`, after its event, if the store did not answer. A definite no makes the
-   * grant lost.
+   * Renews now. Rejects with a `LockStoreError` if the store did not answer. A definite no makes the grant lost.
    */
   async renew(grant: Grant, leaseMs: number, timeoutMs: number = this.#access.settings.storeTimeoutMs): Promise<void> {
     const { client, clock, events } = this.#access;
@@ -95,7 +94,8 @@ export class Watchdog {
     try {
       const leaseMs = grant.wantedMs(this.#access.clock.now());
       await this.renew(grant, leaseMs, Math.min(this.#access.settings.storeTimeoutMs, leftMs / 3));
-    } catch {
+    } catch (error) {
+      this.#access.client.reportBackground('renew', grant.key, error as Error);
       grant.wantsLonger ||= isLonger;
       retryMs = Math.min(maxRetryMs, grant.remainingMs / 6) * (0.5 + this.#access.clock.jitter());
     }

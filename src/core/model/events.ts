@@ -82,8 +82,16 @@ export interface LockEvents {
   aborted: LockEvent & { readonly waitedMs: number };
   /** An acquire ended because it waited in a deadlock: see `DeadlockError`. */
   deadlock: LockEvent & { readonly waitedMs: number; readonly cycle: readonly DeadlockWait[] };
-  /** A store call failed; renewals and releases are tried again. */
+  /**
+   * The store failed: once for each acquire, release or other call of the application that fails with a `LockStoreError`.
+   * Also for what fails in the background, unless an outage is the reason: each renewal, the first of several polls of a
+   * key, an interrupted stream of messages. That is tried again.
+   */
   storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
+  /** The store can't be reached, and calls fail at once from now on: an outage has begun. `error` is the client's own. */
+  storeDown: { readonly error: Error };
+  /** The store can be reached again. `failedCalls` have failed in the outage, those in the background included. */
+  storeUp: { readonly downMs: number; readonly failedCalls: number };
   /** The store failed, and a guard with `failOpen` let the request in without its locks. */
   failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
   /** A trace header was refused: it is malformed, or comes from a peer that is not trusted. */
@@ -107,6 +115,8 @@ const all: Readonly<Record<keyof LockEvents, true>> = {
   aborted: true,
   deadlock: true,
   storeError: true,
+  storeDown: true,
+  storeUp: true,
   failedOpen: true,
   headerRefused: true,
   warning: true,

@@ -1,3 +1,4 @@
+import type { Link } from '../base/link.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockMode } from './types.ts';
 
@@ -66,6 +67,11 @@ import type { LockMode } from './types.ts';
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
+  /**
+   * The way to the server, in a store whose client knows whether it has a connection: calls wait for it, and in an outage
+   * they fail at once. Without it, calls are made in any case.
+   */
+  readonly link?: Link | undefined;
   acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply>;
   renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply>;
   release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply>;

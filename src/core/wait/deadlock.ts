@@ -214,7 +214,7 @@ export class Deadlocks {
     const search = queue && this.#searchOf(queue);
     if (search?.isReported) return;
     if (search !== undefined) search.isReported = true;
-    this.#access.events.emit('storeError', { operation: 'edges', key, error });
+    this.#access.client.reportBackground('edges', key, error);
   }
 }
 

@@ -5,7 +5,7 @@ import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByMessage, grantedByReply } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
-import { LocksClosedError, LockTimeoutError } from '../model/errors.ts';
+import { hasCode, type LockStoreError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
@@ -74,7 +74,7 @@ export class PendingAcquires {
     if (!waiter.mayWait) this.#begin(waiter, startedAt);
     // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
-    else if (this.#subscription.isInForce) this.#begin(waiter, startedAt);
+    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, startedAt);
     else void this.#subscribeFor(waiter);
   }
 
@@ -99,11 +99,12 @@ export class PendingAcquires {
     if (message.kind === 'granted') this.#offer(message.grant);
     else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
     else if (message.kind === 'next') this.#askFor(message.holdId);
-    else if (message.kind === 'resubscribed') for (const queue of this.#queues.all) void this.#strategy.poll(queue);
-    else if (message.kind === 'warning') warnOnce(message.code, message.message);
+    else if (message.kind === 'resubscribed') {
+      this.#subscription.onResubscribed();
+      for (const queue of this.#queues.all) void this.#strategy.poll(queue);
+    } else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
-    else if (message.kind === 'fault')
-      this.#access.events.emit('storeError', { operation: 'subscribe', error: message.error });
+    else if (message.kind === 'fault') this.#subscription.onFault(message.error);
   }
 
   #askFor(holdId: string): void {
@@ -143,7 +144,9 @@ export class PendingAcquires {
     const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
     const call =
       mayWait || task.waitMs === 0 ? task : { key: task.key, request: task.request, leaseMs: task.leaseMs, waitMs: 0 };
-    this.#access.client.acquire('acquire', call, { sent, timeoutMs }, onReply, (error) => this.#fail(waiter, error));
+    // What certainly did nothing is not released, either.
+    const onError = (error: LockStoreError): void => this.#fail(waiter, error, error.outcome !== 'not-applied');
+    this.#access.client.acquire(call, { sent, timeoutMs }, onReply, onError);
   }
 
   /** How long the first call may take, after the time that subscribing took. 0 or less after a blocked event loop. */
@@ -176,7 +179,7 @@ export class PendingAcquires {
       if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, request, leaseMs });
       const queue = this.#queues.get(request.id);
       const { holdTimes } = this.#access;
-      if (reply.status !== 'refused') task.onFailed(refusal(waiter, reply, queue, holdTimes));
+      if (reply.status !== 'refused') this.#tell(task, refusal(waiter, reply, queue, holdTimes));
       else if (task.waitMs > 0) task.onFailed(tooManyWaiters(key));
       else task.onRefused(retryAfterRefusal(waiter, reply, queue, holdTimes));
     }
@@ -229,7 +232,13 @@ export class PendingAcquires {
     const { key, request, leaseMs } = waiter.task;
     const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
     if (wasSent) this.#releases.releaseInBackground({ key, request, leaseMs: mayLastMs });
-    waiter.task.onFailed(error);
+    this.#tell(waiter.task, error);
+  }
+
+  /** A failure of the store is told by an event, too. */
+  #tell(task: AcquireTask, error: Error): void {
+    if (hasCode(error, 'ERR_LOCK_STORE')) this.#access.client.report('acquire', task.key, error);
+    task.onFailed(error);
   }
 
   #end(waiter: Waiter): void {

@@ -69,7 +69,9 @@ export class PollStrategy implements WaitStrategy {
       };
       const { key, request, leaseMs, waitMs } = task;
       const call = { key, request, leaseMs, waitMs, newest: newest?.task.request };
-      this.#access.client.acquire('poll', call, time, onReply, (error) => {
+      this.#access.client.acquire(call, time, onReply, (error) => {
+        // Once until a call is answered again: the acquire itself may still be granted.
+        if (queue.fault === undefined) this.#access.client.reportBackground('poll', key, error);
         queue.fault = error;
         queue.isInDoubt = true;
         resolve(undefined);

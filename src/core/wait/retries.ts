@@ -95,7 +95,9 @@ export class RetryStrategy implements WaitStrategy {
     const time = { sent: this.#access.clock.now(), timeoutMs: this.#access.settings.storeTimeoutMs };
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => resolve(this.#onReply(queue, waiter, time.sent, reply));
-      this.#access.client.acquire('poll', waiter.task, time, onReply, (error) => {
+      this.#access.client.acquire(waiter.task, time, onReply, (error) => {
+        // Once until a call is answered again: the acquire itself may still be granted.
+        if (queue.fault === undefined) this.#access.client.reportBackground('poll', waiter.task.key, error);
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.leaseRemainingMs = 0;

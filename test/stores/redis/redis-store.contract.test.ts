@@ -81,7 +81,7 @@ function faults(connect: (port: number, options: RedisOptions) => Redis6, port: 
     return { client, store: new RedisStore({ client }), close: async () => client.disconnect() };
   };
   return [
-    { name: 'nobody listens at the port', outcome: 'unknown', create: async () => broken(1, {}) },
+    { name: 'nobody listens at the port', outcome: 'not-applied', create: async () => broken(1, {}) },
     {
       name: 'the user has no permission',
       outcome: 'not-applied',

@@ -25,6 +25,7 @@ class Server {
   meanwhile: () => void = () => {};
 
   readonly options = {};
+  readonly status = 'ready';
 
   async call(): Promise<string> {
     this.asked += 1;
@@ -61,10 +62,10 @@ describe('ServerUptime', () => {
   it.each<[string, object]>([
     [
       'is that of a cluster, which has no single uptime',
-      { isCluster: true, call: async () => 'uptime_in_seconds:100' },
+      { isCluster: true, status: 'ready', call: async () => 'uptime_in_seconds:100' },
     ],
-    ['gets no uptime in the reply', { call: async () => '# Server' }],
-    ['fails', { call: () => Promise.reject(new Error('Connection is closed.')) }],
+    ['gets no uptime in the reply', { status: 'ready', call: async () => '# Server' }],
+    ['fails', { status: 'ready', call: () => Promise.reject(new Error('Connection is closed.')) }],
   ])('The uptime is a LockStoreError if the client %s', async (_, client) => {
     await expect(new ServerUptime(driverOf(client as RedisClient), server.clock).uptimeMs()).rejects.toBeInstanceOf(
       LockStoreError,

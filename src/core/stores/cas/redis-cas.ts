@@ -4,7 +4,7 @@ import { checkOptions } from '../../model/validate.ts';
 import { ConnectionPool } from '../redis/connection-pool.ts';
 import type { RedisCommand, RedisConnection, RedisDriver, RedisReplies } from '../redis/drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from '../redis/drivers/driver-of.ts';
-import { redactCredentials, storeError } from '../redis/errors.ts';
+import { connected, redactCredentials, storeError } from '../redis/errors.ts';
 import { evictionWarning } from '../redis/server-info.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
@@ -32,12 +32,14 @@ export class RedisCas implements CasAdapter {
   }
 
   async read(key: string): Promise<CasReading> {
+    await connected(this.#driver, 'read');
     const [time, value] = valuesOf(await this.#driver.sendAll([['time'], ['get', key]]));
     const [seconds, micros] = time as [string, string];
     return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
   }
 
   async create(key: string, value: string, ttlMs: number): Promise<boolean> {
+    await connected(this.#driver, 'create');
     const epoch = this.#driver.connectionEpoch();
     const wasSentOnce = (): boolean => this.#driver.isSameEpoch(epoch);
     try {
@@ -50,6 +52,7 @@ export class RedisCas implements CasAdapter {
       throw storeError(this.#driver, 'create', error, wasSentOnce());
     }
     // If a connection was lost, the text that is there may be what an earlier copy of this call wrote.
+    await connected(this.#driver, 'read');
     return (await this.#driver.send(['get', key])) === value;
   }
 
@@ -63,6 +66,7 @@ export class RedisCas implements CasAdapter {
 
   /** Warns of a server that may evict records. */
   async warning(): Promise<ServerWarning | undefined> {
+    await connected(this.#driver, 'info');
     return evictionWarning([String(await this.#driver.send(['info', 'memory']))]);
   }
 

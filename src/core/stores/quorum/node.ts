@@ -18,6 +18,7 @@ export class QuorumNode {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   #isSilent = false;
+  #hasReplied = false;
   #offsetMs: number | undefined;
   readonly #requests = new WeakMap<HoldRequest, HoldRequest>();
   /** Whether an acquire of each of those requests may still reach the store, as its latest reply says. */
@@ -72,6 +73,15 @@ export class QuorumNode {
 
   /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
   call<T>(run: (store: LockStore) => MaybePromise<T>): Promise<CallResult<T>> {
+    const { link } = this.store;
+    // A node that was lost is not waited for: there are others.
+    if (link?.isUp === false && this.#hasReplied) {
+      const error = new LockStoreError('The lock store has no connection', {
+        cause: link.error,
+        outcome: 'not-applied',
+      });
+      return Promise.resolve({ kind: 'failed', error });
+    }
     return new Promise((resolve) => {
       // Started with the call, cancelled by its reply. One turn more than the deadline: after a blocked event loop, timers
       // come first, and the reply may be there already.
@@ -87,7 +97,10 @@ export class QuorumNode {
         resolve(result);
       };
       callSafely(() => run(this.store)).then(
-        (reply) => settle({ kind: 'answered', reply }),
+        (reply) => {
+          this.#hasReplied = true;
+          settle({ kind: 'answered', reply });
+        },
         (error: unknown) => settle({ kind: isRefusal(error) ? 'failed' : 'unreachable', error }),
       );
     });

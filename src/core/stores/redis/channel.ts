@@ -48,7 +48,8 @@ export class RedisChannel {
     let isOver = false;
     let stopWaiting = (): void => {};
     const send = async (): Promise<void> => {
-      if (this.#driver.cluster) await this.#driver.cluster.awaitNodes();
+      // A connection to a node of a cluster needs a client that knows the nodes.
+      if (this.#driver.cluster) await this.#driver.connection.opened();
       // Nothing would close a connection that is opened now.
       if (isOver) return;
       this.#connection ??= this.#open();

@@ -31,6 +31,14 @@ export function storeError(driver: RedisDriver, operation: string, cause: unknow
   });
 }
 
+/** Waits until a call can be sent. Rejects with a `LockStoreError` if the client has no connection. */
+export async function connected(driver: RedisDriver, operation: string): Promise<void> {
+  await driver.connection.opened().catch((cause: unknown) => {
+    const message = `The lock store has no connection: ${operation} was not sent`;
+    throw new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
+  });
+}
+
 /**
  * Hides the password of a refused login from logs. ioredis attaches the command that was sent to its errors, and every
  * later call gets the error of the login. The property stays readable, but no log prints it.
@@ -41,11 +49,6 @@ export function redactCredentials<E>(error: E): E {
     Reflect.defineProperty(Object(error), 'command', { enumerable: false });
   }
   return error;
-}
-
-/** Whether the client gave up on the call because of its `commandTimeout`. ioredis marks it by the message alone. */
-export function isTimedOut(error: unknown): boolean {
-  return error instanceof LockStoreError && (error.cause as Error | undefined)?.message === 'Command timed out';
 }
 
 /** Whether a call did nothing because its server does not have the key, or not the whole lock. */

@@ -1,3 +1,4 @@
+import type { Link } from '../../base/link.ts';
 import { LockConfigError, LockStoreError } from '../../model/errors.ts';
 import type {
   AcquireReply,
@@ -29,11 +30,11 @@ import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
+import { connected } from './errors.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
 import { acquire, forceRelease, inspect, release, renew, transfer } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
-import { RedisUnsent } from './unsent.ts';
 
 /** Which server keeps the locks, and under which names. */
 export interface RedisStoreOptions {
@@ -66,11 +67,11 @@ const capabilities = {
  */
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;
+  readonly link: Link;
   readonly edges: EdgeStore;
   readonly #driver: RedisDriver;
   readonly #scripts: RedisScripts;
   readonly #history: CallHistory;
-  readonly #unsent: RedisUnsent;
   readonly #prefix: string;
   readonly #channels: string;
   readonly #channel: RedisChannel;
@@ -82,9 +83,9 @@ export class RedisStore implements LockStore {
     const { client, prefix = 'reenlock:', waitReplicas = 0 } = checkOptions(options, rules, 'RedisStore', 'client');
     const driver = driverOf(client);
     this.#driver = driver;
+    this.link = driver.link;
     this.#scripts = new RedisScripts(driver);
     this.#history = new CallHistory(driver);
-    this.#unsent = new RedisUnsent(driver);
     this.#prefix = prefix;
     if (/^[^{]*\{\}/.test(driver.keyPrefix)) {
       throw new LockConfigError(
@@ -106,7 +107,7 @@ export class RedisStore implements LockStore {
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    // Counted from now on, also while it waits for a connection: a release in the meantime must be remembered.
+    if (!this.#scripts.isConnected) return connected(this.#driver, 'acquire').then(() => this.acquire(request, terms));
     let onAnswered = this.#history.acquireSent(request);
     if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, onAnswered);
     let isRepeated = false;
@@ -139,6 +140,7 @@ export class RedisStore implements LockStore {
   }
 
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
+    if (!this.#scripts.isConnected) return connected(this.#driver, 'release').then(() => this.release(request, terms));
     const flag = this.#history.releaseFlag(request, terms.tombstoneMs);
     const args = this.#args(request, terms.tombstoneMs, flag);
     if (terms.announce) args.push(request.id);
@@ -147,7 +149,7 @@ export class RedisStore implements LockStore {
       const released = readRelease(reply);
       return this.#replicas === undefined ? released : { ...released, claims: released.claims.map(wakeUp) };
     };
-    const pending = this.#unsent.run(request, () => this.#scripts.run(release, args, read));
+    const pending = this.#scripts.run(release, args, read);
     this.#history.releaseSent(request);
     return pending;
   }
@@ -180,7 +182,6 @@ export class RedisStore implements LockStore {
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {
     const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, hear, options).then((end) => {
-      // Only now: without a server, the client would queue the INFO of every try.
       warnOfServer(this.#driver, listener);
       this.#replicas?.open();
       this.#shardedSubscriptions?.open(process, hear);

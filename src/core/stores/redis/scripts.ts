@@ -1,6 +1,6 @@
 import type { LockStoreError } from '../../model/errors.ts';
 import type { RedisCommand, RedisDriver, RedisSender } from './drivers/driver.ts';
-import { storeError } from './errors.ts';
+import { connected, storeError } from './errors.ts';
 
 /** One operation as it is sent to the server. The generated module has all of them. */
 export interface RedisScript {
@@ -40,6 +40,8 @@ export class RedisScripts {
     keyCount = 2,
     onRefused?: () => void,
   ): Promise<T> {
+    if (!this.isConnected)
+      return connected(this.#driver, script.name).then(() => this.run(script, args, read, keyCount, onRefused));
     const epoch = this.#driver.connectionEpoch();
     const failed = (cause: unknown): LockStoreError => {
       // If a connection was lost, an earlier copy of the call may have been applied before this one was refused.
@@ -62,6 +64,11 @@ export class RedisScripts {
     });
   }
 
+  /** Whether a call is sent at once. A connection of the store's own is open. */
+  get isConnected(): boolean {
+    return this.#own !== undefined || this.#driver.link.isUp;
+  }
+
   /**
    * Runs a script that the server does not know. After a restart many calls find that out together: the first sends the
    * source, which is a dozen kilobytes. The others wait until that call has settled, and then name the script again.
@@ -73,12 +80,14 @@ export class RedisScripts {
     // A call on a connection that has ended may never settle.
     if (sent !== undefined && this.#isSameEpoch(sent.epoch)) {
       await sent.reply.catch(() => undefined);
+      if (!this.isConnected) throw this.#driver.connection.error;
       try {
         return await this.#sendKnown(script, keyCount, args);
       } catch (error) {
         if (!this.#isUnknown(error)) throw error;
       }
     }
+    if (!this.isConnected) throw this.#driver.connection.error;
     const epoch = this.#driver.connectionEpoch();
     const source = { reply: (this.#own ?? this.#driver).send(['eval', script.source, keyCount, ...args]), epoch };
     this.#sources.set(place, source);

@@ -1,7 +1,7 @@
 import { type Clock, type Instant, systemClock } from '../../base/clock.ts';
 import type { ServerWarning, StoreListener } from '../../model/store.ts';
 import type { RedisDriver } from './drivers/driver.ts';
-import { storeError } from './errors.ts';
+import { connected, storeError } from './errors.ts';
 
 /**
  * Sends a warning for a server that cannot keep locks: it may evict them, or it is too old. In a cluster every primary is
@@ -38,7 +38,7 @@ function versionWarning(infos: readonly string[]): ServerWarning | undefined {
 
 async function infosOf(driver: RedisDriver): Promise<string[]> {
   const { cluster } = driver;
-  await cluster?.awaitNodes();
+  await driver.connection.opened();
   const servers = cluster === undefined ? [driver] : cluster.primaries().map((primary) => cluster.node(primary));
   return Promise.all(servers.flatMap((server) => server?.send(['info']) ?? []).map(async (info) => String(await info)));
 }
@@ -67,6 +67,7 @@ export class ServerUptime {
   async uptimeMs(): Promise<number> {
     const driver = this.#driver;
     if (driver.cluster) throw storeError(driver, 'uptime', new Error('A cluster has no single uptime'));
+    await connected(driver, 'uptime');
     const epoch = driver.connectionEpoch();
     if (epoch !== undefined && this.#known?.epoch === epoch) return this.#since(this.#known);
     const info = await driver.send(['info', 'server']).catch((error: unknown) => {

@@ -111,7 +111,10 @@ describe("the application's Cluster", () => {
     const isEnded = new Promise((resolve) => client.once('end', resolve));
     client.disconnect();
     await isEnded;
-    await expect(store.inspect(key)).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    await expect(store.inspect(key)).rejects.toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+    });
     await expect(store.subscribe('process', () => {})).rejects.toMatchObject({ code: 'ERR_LOCK_STORE' });
   });
 

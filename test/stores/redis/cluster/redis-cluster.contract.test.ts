@@ -70,7 +70,7 @@ function faults(connect: Connect, cluster: () => RedisCluster): StoreFault[] {
   return [
     {
       name: 'nobody listens at the ports',
-      outcome: 'unknown',
+      outcome: 'not-applied',
       create: async () =>
         broken(
           connect([{ host: '127.0.0.1', port: 1 }], {

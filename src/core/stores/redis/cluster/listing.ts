@@ -1,6 +1,6 @@
 import type { ListRequest } from '../../../model/store.ts';
 import type { RedisDriver, RedisSender } from '../drivers/driver.ts';
-import { storeError } from '../errors.ts';
+import { connected, storeError } from '../errors.ts';
 
 /**
  * Reads the names of some locks that may be held or waited for, and the next cursor. It uses SCAN, so the work on the server
@@ -15,6 +15,7 @@ export async function scanLocks(
   // The client adds its key prefix to the keys of commands, but not to a pattern, and leaves it on the names in replies.
   const before = `${driver.keyPrefix}${prefix}{`;
   const pattern = `${escapeGlob(before + idPrefix)}*}:lock`;
+  await connected(driver, 'list');
   try {
     for (let from = cursor; ; ) {
       const { server, at, next } = await positionOf(driver, from);
@@ -64,7 +65,6 @@ async function positionOf(driver: RedisDriver, cursor: string | undefined): Prom
   if (cluster === undefined) {
     return { server: driver, at: cursor ?? '0', next: (reached) => (reached === '0' ? undefined : reached) };
   }
-  await cluster.awaitNodes();
   const [index = '0', known = '0', before] = cursor?.split(' ') ?? [];
   let primaries = cluster.primaries();
   if (primaries.join() !== before || cluster.node(primaries[Number(index)] ?? '') === undefined) {

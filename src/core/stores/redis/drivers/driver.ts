@@ -1,3 +1,5 @@
+import type { Link, LinkWatch } from '../../../base/link.ts';
+
 /** One word of a command. */
 export type RedisArgument = string | number;
 
@@ -22,10 +24,12 @@ export interface RedisSender {
  * the client. Only the files of drivers know a library.
  */
 export interface RedisDriver extends RedisSender {
-  /** Whether a command that is sent now is written to a connection. */
-  readonly isReady: boolean;
-  /** Whether the client settles every call in the end. */
-  readonly settlesAll: boolean;
+  readonly link: Link;
+  /**
+   * What commands wait for while the link is not up. The client would queue them, and send them when nobody waits for the
+   * replies any more.
+   */
+  readonly connection: LinkWatch;
   /** Present for a client of a cluster. */
   readonly cluster: RedisClusterDriver | undefined;
   /** As `send`, for a script. Its name lets the driver choose when to write the call. */
@@ -34,15 +38,14 @@ export interface RedisDriver extends RedisSender {
   connectionEpoch(): unknown;
   /**
    * Whether the connections are still the same: none was lost and none was opened in between. Every server that got a call
-   * in the meantime has replied to it, redirections included, and no copy of the call is on its way. This is not known of
-   * a call that had to wait for the first connection: that may have been lost and the call sent again on the next one.
+   * in the meantime has replied to it, redirections included, and no copy of the call is on its way.
    */
   isSameEpoch(epoch: unknown): boolean;
   /** The code of an error that a server replied with; of several redirections, of the last one. Undefined for other errors. */
   codeOf(error: unknown): string | undefined;
   /**
    * Opens a connection for subscriptions. It connects again until it is closed, in a cluster to another node each time.
-   * Throws if a cluster has no node: see `awaitNodes`.
+   * Throws if a cluster has no node, which it has while the link is up.
    */
   openSubscriber(listener: SubscriberListener): RedisSubscriber;
   /**
@@ -54,8 +57,6 @@ export interface RedisDriver extends RedisSender {
 
 /** What a client of a cluster knows about its nodes. A primary's name stays the same while its address does. */
 export interface RedisClusterDriver {
-  /** Waits until the client knows a node: a lazy client knows none before its first command. */
-  awaitNodes(): Promise<void>;
   /** Reads the slots again. The client connects again to a primary that it lost only then. */
   refresh(): Promise<void>;
   /** The names of all primaries, sorted. The client may be connected to only some of them. */

@@ -1,5 +1,6 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { systemClock } from '../../../base/clock.ts';
+import type { Link, LinkWatch } from '../../../base/link.ts';
 import { slotOf } from '../cluster/slots.ts';
 import type {
   RedisClusterDriver,
@@ -14,27 +15,27 @@ import type {
 } from './driver.ts';
 import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
 import { IoredisConnection } from './ioredis-connection.ts';
+import { IoredisLink } from './ioredis-link.ts';
 import { IoredisShard } from './ioredis-shard.ts';
 import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
+import { watchConnection } from './watch-connection.ts';
 
 /** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
 export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
   readonly codeOf: (error: unknown) => string | undefined = ioredisCodeOf;
-  /** A Cluster has no such option: its calls are rejected when the connection to a node ends. */
-  readonly settlesAll = true;
+  readonly link: Link;
+  readonly connection: LinkWatch;
   readonly #chance: () => number;
 
   constructor(client: Cluster, chance: () => number = systemClock.jitter) {
     super(client);
+    this.link = new IoredisLink(client);
+    this.connection = watchConnection(this.link);
     this.#chance = chance;
   }
 
   get cluster(): RedisClusterDriver {
     return this;
-  }
-
-  get isReady(): boolean {
-    return this.client.status === 'ready';
   }
 
   connectionEpoch(): readonly unknown[] {
@@ -79,10 +80,6 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
   createConnection(primary = ''): RedisConnection | undefined {
     const node = this.#node(primary);
     return node && new IoredisConnection(node, { keyPrefix: this.keyPrefix, readOnly: false });
-  }
-
-  async awaitNodes(): Promise<void> {
-    if (this.client.nodes().length === 0) await this.client.ping();
   }
 
   refresh(): Promise<void> {

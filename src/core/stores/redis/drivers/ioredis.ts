@@ -1,27 +1,26 @@
 import type { Redis } from 'ioredis';
+import type { Link, LinkWatch } from '../../../base/link.ts';
 import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from './driver.ts';
 import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
 import { IoredisConnection } from './ioredis-connection.ts';
+import { IoredisLink } from './ioredis-link.ts';
 import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
+import { watchConnection } from './watch-connection.ts';
 import { WriteBatcher } from './write-batches.ts';
 
 /** A client of ioredis for one primary, standalone or behind Sentinel. */
 export class IoredisDriver extends IoredisSender implements RedisDriver {
   readonly cluster = undefined;
+  readonly link: Link;
+  readonly connection: LinkWatch;
   readonly codeOf: (error: unknown) => string | undefined = ioredisCodeOf;
   readonly #batcher: WriteBatcher;
 
   constructor(client: Redis) {
     super(client);
+    this.link = new IoredisLink(client);
+    this.connection = watchConnection(this.link);
     this.#batcher = new WriteBatcher(client);
-  }
-
-  get isReady(): boolean {
-    return this.client.status === 'ready';
-  }
-
-  get settlesAll(): boolean {
-    return this.client.options.autoResendUnfulfilledCommands !== false;
   }
 
   connectionEpoch(): unknown {

@@ -1,0 +1,97 @@
+import { type Clock, type Instant, wholeMs } from '../base/clock.ts';
+import { type Link, LinkWatch } from '../base/link.ts';
+import { LockStoreError } from '../model/errors.ts';
+import type { Events } from '../model/events.ts';
+
+/**
+ * Whether the store can be reached, with one event when that ends and one when it begins again. A store that has a `link`
+ * knows; calls wait for it or fail at once. Without a link, calls are made all the same: one that fails for want of a server
+ * begins an outage, and one that is answered ends it.
+ */
+export class Outage {
+  readonly #events: Events;
+  readonly #clock: Clock;
+  readonly #watch: LinkWatch | undefined;
+  #since: Instant | undefined;
+  #failedCalls = 0;
+
+  /** A call waits for `patienceMs` at most, while there is no outage yet. */
+  constructor(link: Link | undefined, events: Events, clock: Clock, patienceMs: number) {
+    this.#events = events;
+    this.#clock = clock;
+    const listener = { onDown: (error: Error) => this.#begin(error), onUp: () => this.#end() };
+    this.#watch = link && new LinkWatch(link, clock, patienceMs, listener);
+  }
+
+  /** Whether a call can be made now. */
+  get isOpen(): boolean {
+    return this.#watch?.isUp ?? true;
+  }
+
+  /** Whether there is an outage: the store could not be reached for a while. */
+  get isKnown(): boolean {
+    return this.#since !== undefined;
+  }
+
+  /** Resolves when calls can be made. Rejects when there is an outage. */
+  async opened(): Promise<void> {
+    await this.#watch?.opened();
+  }
+
+  /** Calls the listener when calls can be made, however long that takes. Returns what takes that back. */
+  onceOpen(listener: () => void): () => void {
+    return this.#watch?.onceUp(listener) ?? (() => undefined);
+  }
+
+  /** The error for a call that was not made. */
+  notSent(operation: string): LockStoreError {
+    const message = `The lock store has no connection: ${operation} was not sent`;
+    return new LockStoreError(message, { cause: this.#watch?.error, outcome: 'not-applied' });
+  }
+
+  /** The cause of a call that was not answered, if the connection has gone. */
+  get cause(): Error | undefined {
+    return this.isOpen ? undefined : this.#watch?.error;
+  }
+
+  /** A call was answered. */
+  onReply(): void {
+    if (this.#since !== undefined && this.#watch === undefined) this.#end();
+  }
+
+  /** A call has failed. */
+  onFailure(error: LockStoreError): void {
+    if (this.#watch === undefined && this.#since === undefined) {
+      const reason = connectionErrorOf(error.cause);
+      if (reason !== undefined) this.#begin(reason);
+    }
+    if (this.#since !== undefined) this.#failedCalls += 1;
+  }
+
+  close(): void {
+    this.#watch?.close();
+  }
+
+  #begin(error: Error): void {
+    this.#since = this.#clock.now();
+    this.#failedCalls = 0;
+    this.#events.emit('storeDown', { error });
+  }
+
+  #end(): void {
+    const downMs = wholeMs(this.#clock.now(), this.#since ?? this.#clock.now());
+    this.#since = undefined;
+    this.#events.emit('storeUp', { downMs, failedCalls: this.#failedCalls });
+  }
+}
+
+/** Codes of Node's system errors, and the SQLSTATE classes of a connection that failed and of a server that shuts down. */
+const connectionCode = /^(E(CONN\w+|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH)|08\w{3}|57P0[123])$/;
+
+/** The error in a chain of causes that says that there is no connection to a server. */
+function connectionErrorOf(cause: unknown): Error | undefined {
+  for (let error = cause, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth++) {
+    if (connectionCode.test(String((error as NodeJS.ErrnoException).code))) return error;
+  }
+  return undefined;
+}
