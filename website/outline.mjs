@@ -5,7 +5,16 @@ export const outline = [
   [
     'Guides',
     'guides',
-    ['jobs', 'across-services', 'several-keys', 'readers-and-writers', 'leases', 'detached-holds', 'refusals'],
+    [
+      'jobs',
+      'across-services',
+      'several-keys',
+      'readers-and-writers',
+      'leases',
+      'detached-holds',
+      'refusals',
+      'shutdown',
+    ],
   ],
   ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas', 'custom']],
   ['Frameworks', 'frameworks', []],

@@ -10,10 +10,12 @@ it('The index of the pages leads to each of them', () => {
 
 it('Every folder of pages has its place on the site', () => {
   const [, list = ''] = /outline = (\[.*\]);/s.exec(readDocument('website/outline.mjs')) ?? [];
-  const places = [...list.matchAll(/\['[^']+', '([^']+)', \[(.*)\]\]/g)].map(([, folder = '', first = '']) => ({
-    folder,
-    first: [...first.matchAll(/'([^']+)'/g)].map(([, name]) => `docs/${folder}/${name}.md`),
-  }));
+  const places = [...list.matchAll(/\[\s*'[^']+',\s*'([^']+)',\s*\[([^\]]*)\],?\s*\]/g)].map(
+    ([, folder = '', first = '']) => ({
+      folder,
+      first: [...first.matchAll(/'([^']+)'/g)].map(([, name]) => `docs/${folder}/${name}.md`),
+    }),
+  );
   const folders = new Set(others.map((page) => page.split('/')[1]));
   expect([...folders].filter((folder) => !places.some((place) => place.folder === folder))).toEqual([]);
   expect(places.flatMap(({ first }) => first).filter((page) => !others.includes(page))).toEqual([]);
