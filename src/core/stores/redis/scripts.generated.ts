@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'a9b42eb188dd85cc289d35be8f44a84292887421',
+  sha1: '46bc21dc737f9ac30237b1aed8f9d6c984460444',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -19,7 +19,9 @@ redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[
 return fence
 end
 local isWritten = kind == 119 or kind == 87
-if isWritten and (waitingFlag == 45 or waitingFlag == 113) and rememberingFlag == 45 then
+local isRemembering = rememberingFlag == 103
+local mayJoin = waitingFlag == 113 and (isRemembering or rememberingFlag == 45)
+if isWritten and (mayJoin or waitingFlag == 45 and rememberingFlag == 45) then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', 35)
@@ -28,6 +30,11 @@ local flag, wants, maxWaiters, livenessMs = string.match(ARGV[2], '^(%d) (%a %d+
 local line = string.find(text, '\\n', 35, true)
 local isOnly = not line or string.byte(text, line + 1) == 35
 local isNew = isOnly and not string.find(text, ARGV[1], 19, true)
+if isNew and isRemembering then
+local ownId = string.match(ARGV[1], '%S+$')
+local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. ownId, ':ge' .. ownId, ':gc' .. ownId, ':ga' .. ownId)
+isNew = not (known[1] or known[2] or known[3] or known[4])
+end
 if isNew and flag == '1' and owner ~= ownOwner and endMs > atMs then
 local place = string.format('%.0f', time[1] * 1000000 + time[2] - 1e16)
 local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
@@ -882,7 +889,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '39541d1aa1fb0c0f6a94a994f16535500a05e4dc',
+  sha1: 'e1be209e809508f77b7bcaae0345fbf9e6746e15',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local afterHold = 35 + #ARGV[1]
@@ -917,8 +924,9 @@ end
 releases = releases .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
 end
 local waitingFlag, rememberingFlag = string.byte(text, 17, 18)
-local isQuick = rememberingFlag == 45 and endMs > atMs
-if isQuick and waitingFlag == 45 then
+local isRemembering = rememberingFlag == 103
+local isQuick = endMs > atMs and (isRemembering or rememberingFlag == 45)
+if isQuick and waitingFlag == 45 and not isRemembering then
 if not redis.pcall('SET', KEYS[1], string.sub(text, 1, 18) .. releases, 'KEEPTTL').err then
 if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
 return atMs
@@ -934,6 +942,7 @@ local known = id and redis.call('ZMSCORE', KEYS[2], ':p' .. process, ':s' .. pro
 liveMs = known[1]
 isLive = liveMs and tonumber(liveMs) > atMs and not known[2] and known[3] == '1'
 end
+isLive = isLive and not (isLast and isRemembering)
 if isLive then
 local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
 local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
@@ -948,13 +957,21 @@ if listeners ~= 0 then
 local ends = atMs + claimMs .. ''
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 if text >= fence then fence = string.format('%.0f', string.sub(text, 1, 16) + 1) end
+local keepMs = 0
+if isRemembering then
+local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], 1e15, nowUs)
+isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
+keepMs = redis.call('PTTL', KEYS[2])
+end
 if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], first, ':o' .. owner) end
 local hold = '\\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
-local record = fence .. (isLast and '--' or 'q-') .. hold .. releases
+local record = fence .. (isLast and '-' or 'q') .. (isRemembering and 'g' or '-') .. hold .. releases
 if atMs + claimMs <= endMs then
 redis.call('SET', KEYS[1], record, 'KEEPTTL')
 else
-redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + 3600000)
+keepMs = math.max(keepMs, math.max(0, math.ceil(fence / 1000) - atMs) + claimMs)
+redis.call('SET', KEYS[1], record, 'PX', keepMs + 3600000)
 end
 if isOwn then return {'released', atMs, id, fence, ends} end
 local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends

@@ -9,6 +9,8 @@ if not id then
   liveMs = known[1]
   isLive = liveMs and tonumber(liveMs) > atMs and not known[2] and known[3] == '1'
 end
+-- What is remembered in the queue is left to the general path when the last waiter goes.
+isLive = isLive and not (isLast and isRemembering)
 if isLive then
   local isOwn = string.sub(ARGV[1], 1, #process + 1) == process .. ' '
   local channel = not isOwn and string.match(ARGV[2], '(%S+)$') .. process
@@ -24,13 +26,21 @@ if isLive then
     local ends = atMs + claimMs .. ''
     local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
     if text >= fence then fence = string.format('%.0f', string.sub(text, 1, FENCE_DIGITS) + 1) end
+    local keepMs = 0
+    if isRemembering then
+      local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+      redis.call('ZREMRANGEBYSCORE', KEYS[2], RELEASES_FROM, nowUs)
+      isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
+      keepMs = redis.call('PTTL', KEYS[2])
+    end
     if isLast then redis.call('DEL', KEYS[2]) else redis.call('ZREM', KEYS[2], first, ':o' .. owner) end
     local hold = '\nW' .. ends .. ' ' .. process .. ' ' .. owner .. ' ' .. id
-    local record = fence .. (isLast and '--' or 'q-') .. hold .. releases
+    local record = fence .. (isLast and '-' or 'q') .. (isRemembering and 'g' or '-') .. hold .. releases
     if atMs + claimMs <= endMs then
       redis.call('SET', KEYS[1], record, 'KEEPTTL')
     else
-      redis.call('SET', KEYS[1], record, 'PX', math.max(0, math.ceil(fence / 1000) - atMs) + claimMs + HOUR_MS)
+      keepMs = math.max(keepMs, math.max(0, math.ceil(fence / 1000) - atMs) + claimMs)
+      redis.call('SET', KEYS[1], record, 'PX', keepMs + HOUR_MS)
     end
     if isOwn then return {'released', atMs, id, fence, ends} end
     local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends

@@ -1,7 +1,9 @@
 -- The only hold is a writer's of another owner, and its lease lasts: most calls on a key in demand end here. The caller is
--- queued, as parts/enqueue.lua does it.
+-- queued, as parts/enqueue.lua does it. The queue may remember releases only if others wait already.
 local isWritten = kind == WRITER_LINE or kind == WRITER_CLAIM_LINE
-if isWritten and (waitingFlag == FLAG_OFF or waitingFlag == FLAG_WAITING) and rememberingFlag == FLAG_OFF then
+local isRemembering = rememberingFlag == FLAG_REMEMBERING
+local mayJoin = waitingFlag == FLAG_WAITING and (isRemembering or rememberingFlag == FLAG_OFF)
+if isWritten and (mayJoin or waitingFlag == FLAG_OFF and rememberingFlag == FLAG_OFF) then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, END_COLUMN, LAST_END_COLUMN))
   if string.byte(text, END_COLUMN) == RELATIVE_END then endMs = endMs + string.sub(text, 1, 13) end
   local process, owner, id = string.match(text, '^(%S+) (%S+) (%S+)', NAMES_COLUMN)
@@ -11,6 +13,11 @@ if isWritten and (waitingFlag == FLAG_OFF or waitingFlag == FLAG_WAITING) and re
   local line = string.find(text, '\n', NAMES_COLUMN, true)
   local isOnly = not line or string.byte(text, line + 1) == RELEASE_LINE
   local isNew = isOnly and not string.find(text, ARGV[1], LINES_COLUMN, true)
+  if isNew and isRemembering then
+    local ownId = string.match(ARGV[1], '%S+$')
+    local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. ownId, ':ge' .. ownId, ':gc' .. ownId, ':ga' .. ownId)
+    isNew = not (known[1] or known[2] or known[3] or known[4])
+  end
   if isNew and flag == '1' and owner ~= ownOwner and endMs > atMs then
     local place = string.format('%.0f', time[1] * 1000000 + time[2] - PLACE_ZERO)
     local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil

@@ -20,8 +20,9 @@ if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= HOU
   if string.byte(text, END_COLUMN) == RELATIVE_END then endMs = endMs + string.sub(text, 1, 13) end
   --@include quick/releases-with-own
   local waitingFlag, rememberingFlag = string.byte(text, WAITING_COLUMN, REMEMBERING_COLUMN)
-  local isQuick = rememberingFlag == FLAG_OFF and endMs > atMs
-  if isQuick and waitingFlag == FLAG_OFF then
+  local isRemembering = rememberingFlag == FLAG_REMEMBERING
+  local isQuick = endMs > atMs and (isRemembering or rememberingFlag == FLAG_OFF)
+  if isQuick and waitingFlag == FLAG_OFF and not isRemembering then
     -- The record's time to live has an hour to spare.
     if not redis.pcall('SET', KEYS[1], string.sub(text, 1, REMEMBERING_COLUMN) .. releases, 'KEEPTTL').err then
       if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
