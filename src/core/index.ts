@@ -30,6 +30,8 @@ export type {
   LockStats,
   LocksStats,
   OwnerKind,
+  PingOptions,
+  PingResult,
   Trace,
   TryOptions,
   WaiterInfo,

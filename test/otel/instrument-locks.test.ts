@@ -11,6 +11,7 @@ import {
   InMemorySpanExporter,
   type ReadableSpan,
   SimpleSpanProcessor,
+  type Span,
 } from '@opentelemetry/sdk-trace-base';
 import { createLocks, getLock, lock, MemoryStore, runInTrace } from 'reenlock';
 import { type InstrumentLocksOptions, instrumentLocks } from 'reenlock/otel';
@@ -19,7 +20,14 @@ import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 
 const exporter = new InMemorySpanExporter();
-const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+/** The ids of the spans, in the order in which they began. */
+const begun: string[] = [];
+class OrderedSpanProcessor extends SimpleSpanProcessor {
+  override onStart(span: Span): void {
+    begun.push(span.spanContext().spanId);
+  }
+}
+const tracerProvider = new BasicTracerProvider({ spanProcessors: [new OrderedSpanProcessor(exporter)] });
 const tracer = tracerProvider.getTracer('test');
 
 let locks: TestLocks;
@@ -64,7 +72,7 @@ function tree(parent?: ReadableSpan): string[] {
 }
 
 function byStart(a: ReadableSpan, b: ReadableSpan): number {
-  return a.startTime[0] - b.startTime[0] || a.startTime[1] - b.startTime[1];
+  return begun.indexOf(a.spanContext().spanId) - begun.indexOf(b.spanContext().spanId);
 }
 
 function describeSpan(span: ReadableSpan): string {
@@ -204,11 +212,15 @@ describe('instrumentLocks', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
+    const granted = new Promise<void>((resolve) => {
+      elsewhere.on('granted', () => resolve());
+    });
     const holding = runInTrace(() => lock.run('key', () => released), { locks: elsewhere, traceId: 'elsewhere' });
+    await granted;
     const waiting = new Promise<void>((resolve) => {
       here.on('waiting', () => resolve());
     });
-    jest.useFakeTimers();
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
     const acquired = job('job', () => lock.run('key', () => 'done'), here as TestLocks);
     await waiting;
     const inspected = jest.spyOn(store, 'inspect');

@@ -1,9 +1,8 @@
 import { elapsedMs, type Instant, pause } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { LockStoreError } from '../model/errors.ts';
-import type { HoldRequest } from '../model/store.ts';
 import type { StoreAccess } from './access.ts';
-import type { ReleaseCallbacks } from './store-client.ts';
+import type { CallTarget, ReleaseCallbacks } from './store-client.ts';
 
 const firstRetryMs = 50;
 const lastRetryMs = 1_000;
@@ -11,9 +10,7 @@ const lastRetryMs = 1_000;
 const maxUnanswered = 10_000;
 
 /** What a release ends: a hold or a place in the queue, and how long its lease can last. */
-export interface ReleaseTarget {
-  readonly key: string;
-  readonly request: HoldRequest;
+export interface ReleaseTarget extends CallTarget {
   readonly leaseMs: number;
 }
 
@@ -67,10 +64,10 @@ export class Releases {
     return this.#inFlight.idle();
   }
 
-  #send({ key, request, leaseMs }: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
+  #send(target: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
     const { client, settings } = this.#access;
-    const tombstoneMs = Math.max(leaseMs, 3 * settings.storeTimeoutMs);
-    client.release(key, request, { tombstoneMs }, sent, callbacks);
+    const tombstoneMs = Math.max(target.leaseMs, 3 * settings.storeTimeoutMs);
+    client.release(target, { tombstoneMs }, sent, callbacks);
   }
 
   async #retry(
@@ -85,7 +82,7 @@ export class Releases {
     let error: LockStoreError | undefined = firstError;
     const fail = (): void => {
       if (error === undefined) return;
-      if (callbacks !== silent) client.report('release', target.key, error);
+      if (callbacks !== silent) client.report('release', target, error);
       callbacks.onError(error);
       isTold = true;
     };

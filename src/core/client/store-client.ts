@@ -2,6 +2,7 @@ import { asMicrotask, type Clock, type Instant } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { LockConfigError, LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
+import type { LockName } from '../model/key.ts';
 import type { LocksSettings } from '../model/options.ts';
 import type {
   AcquireReply,
@@ -30,10 +31,19 @@ export interface CallTime {
   readonly timeoutMs: number;
 }
 
-/** One acquire, as the store is asked for it. */
-export interface AcquireCall {
+/** What the error of a call names. */
+export interface NamedLock {
   readonly key: string;
+  readonly category: string | undefined;
+}
+
+/** What a call about a hold or a waiter is about. */
+export interface CallTarget extends NamedLock {
   readonly request: HoldRequest;
+}
+
+/** One acquire, as the store is asked for it. */
+export interface AcquireCall extends CallTarget {
   readonly leaseMs: number;
   /** 0 asks once and is not queued. */
   readonly waitMs: number;
@@ -97,11 +107,12 @@ export class StoreClient {
 
   /** Sends an acquire, or a poll: that is the same call again. A failure is told by no event. */
   acquire(
-    { key, request, leaseMs, waitMs, newest }: AcquireCall,
+    call: AcquireCall,
     { sent, timeoutMs }: CallTime,
     onReply: (reply: AcquireReply) => void,
     onError: (error: LockStoreError) => void,
   ): void {
+    const { request, leaseMs, waitMs, newest } = call;
     const terms = { leaseMs, queue: waitMs > 0, maxWaiters: this.#maxWaiters, livenessMs: this.livenessMs, newest };
     this.#start(
       'acquire',
@@ -113,21 +124,16 @@ export class StoreClient {
         this.onClaims(request.id, sent, reply);
         onReply(reply);
       },
-      (failure) => onError(this.#failed(key, failure)),
+      (failure) => onError(this.#failed(call, failure)),
     );
   }
 
   /** Rejects with a `LockStoreError`. A failure is told by no event. */
-  async renew(
-    key: string,
-    request: HoldRequest,
-    terms: RenewTerms,
-    { sent, timeoutMs }: CallTime,
-  ): Promise<RenewReply> {
+  async renew(target: CallTarget, terms: RenewTerms, { sent, timeoutMs }: CallTime): Promise<RenewReply> {
     try {
-      return await this.#send('renew', sent, timeoutMs, () => this.#store.renew(request, terms));
+      return await this.#send('renew', sent, timeoutMs, () => this.#store.renew(target.request, terms));
     } catch (failure) {
-      throw this.#failed(key, failure as LockStoreError);
+      throw this.#failed(target, failure as LockStoreError);
     }
   }
 
@@ -136,12 +142,12 @@ export class StoreClient {
    * the waiters.
    */
   release(
-    key: string,
-    request: HoldRequest,
+    target: CallTarget,
     terms: ReleaseTerms,
     sent: Instant,
     { onStatus, onSettled, onError }: ReleaseCallbacks,
   ): void {
+    const { request } = target;
     let hasFailed = false;
     const call = (): MaybePromise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
@@ -155,25 +161,30 @@ export class StoreClient {
     };
     this.#start('release', sent, this.#timeoutMs, call, replied, (failure) => {
       hasFailed = true;
-      onError(this.#failed(key, failure));
+      onError(this.#failed(target, failure));
     });
   }
 
   /** Passes a hold on to another hold id. The store has the capability. Rejects with a `LockStoreError`. */
   transfer(
-    key: string,
+    lock: NamedLock,
     from: HoldRequest,
     to: HoldRequest,
     terms: TransferTerms,
     sent?: Instant,
   ): Promise<TransferReply> {
     const call = (): MaybePromise<TransferReply> => (this.#store as Required<LockStore>).transfer(from, to, terms);
-    return this.#run('transfer', key, call, sent);
+    return this.#run('transfer', lock, call, sent);
   }
 
   /** Rejects with a `LockStoreError`. */
-  inspect(key: string, id: string): Promise<InspectReply> {
-    return this.#run('inspect', key, () => this.#store.inspect(id));
+  inspect(name: LockName): Promise<InspectReply> {
+    return this.#run('inspect', name, () => this.#store.inspect(name.id));
+  }
+
+  /** Reads a lock that is nobody's. Rejects with a `LockStoreError`. */
+  async ping(id: string, timeoutMs: number = this.#timeoutMs): Promise<void> {
+    await this.#run('ping', undefined, () => this.#store.inspect(id), this.#clock.now(), timeoutMs);
   }
 
   /** Rejects with a `LockStoreError`, and with `LockConfigError` if the store can't name its keys. */
@@ -185,8 +196,8 @@ export class StoreClient {
   }
 
   /** Rejects with a `LockStoreError`. */
-  forceRelease(key: string, id: string, fence: number): Promise<boolean> {
-    return this.#run('forceRelease', key, () => this.#store.forceRelease(id, fence));
+  forceRelease(name: LockName, fence: number): Promise<boolean> {
+    return this.#run('forceRelease', name, () => this.#store.forceRelease(name.id, fence));
   }
 
   /** Asks for the stream of messages. Rejects as the store does: the caller knows how long it may wait. */
@@ -200,17 +211,18 @@ export class StoreClient {
   }
 
   /** Tells that something failed for which a caller waits. */
-  report(operation: string, key: string | undefined, error: Error): void {
-    this.#events.emit('storeError', key === undefined ? { operation, error } : { operation, key, error });
+  report(operation: string, lock: NamedLock | undefined, error: Error): void {
+    const named = lock === undefined ? undefined : { key: lock.key, category: lock.category };
+    this.#events.emit('storeError', { operation, ...named, error });
   }
 
   /**
    * Tells that something failed in the background, unless an outage is the reason: that has an event of its own. Returns
    * whether it told.
    */
-  reportBackground(operation: string, key: string | undefined, error: Error): boolean {
+  reportBackground(operation: string, lock: NamedLock | undefined, error: Error): boolean {
     const tells = this.outage.isOpen && !this.outage.isKnown;
-    if (tells) this.report(operation, key, error);
+    if (tells) this.report(operation, lock, error);
     return tells;
   }
 
@@ -221,15 +233,16 @@ export class StoreClient {
 
   async #run<T>(
     operation: string,
-    key: string | undefined,
+    lock: NamedLock | undefined,
     call: () => MaybePromise<T>,
     sent: Instant = this.#clock.now(),
+    timeoutMs: number = this.#timeoutMs,
   ): Promise<T> {
     try {
-      return await this.#send(operation, sent, this.#timeoutMs, call);
+      return await this.#send(operation, sent, timeoutMs, call);
     } catch (failure) {
-      const error = this.#failed(key, failure as LockStoreError);
-      this.report(operation, key, error);
+      const error = this.#failed(lock, failure as LockStoreError);
+      this.report(operation, lock, error);
       throw error;
     }
   }
@@ -283,11 +296,13 @@ export class StoreClient {
   }
 
   /** Makes the error that callers see. */
-  #failed(key: string | undefined, failure: LockStoreError): LockStoreError {
+  #failed(lock: NamedLock | undefined, failure: LockStoreError): LockStoreError {
     this.outage.onFailure(failure);
+    const { key, category } = lock ?? {};
     const { message, outcome } = failure;
     const cause = failure.cause ?? this.outage.cause;
-    return new LockStoreError(message, cause === undefined ? { key, outcome } : { key, outcome, cause });
+    const details = { key, category, outcome };
+    return new LockStoreError(message, cause === undefined ? details : { ...details, cause });
   }
 }
 

@@ -177,7 +177,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     let refusal = error;
     if (this.#failOpen && hasCode(error, 'ERR_LOCK_STORE')) {
       await released;
-      refusal = this.#obstacle(traced, error.key);
+      refusal = this.#obstacle(traced, error);
       if (refusal === undefined) return enterWithoutLock(scope, names, error);
     }
     // The status 499 means that the client is gone. Here the guard's own signal was aborted, and the client still waits.
@@ -191,10 +191,10 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
   }
 
   /** The reason, beside the failed store, why a request must be refused. */
-  #obstacle(traced: TracedRequest, key: string | undefined): Error | undefined {
+  #obstacle(traced: TracedRequest, { key, category }: LockError): Error | undefined {
     const { scope } = traced;
-    const error = cancellationError(key ?? '', scope, this.#options.signal, true) ?? lossOf(scope);
-    return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key }) : undefined);
+    const error = cancellationError({ key, category }, scope, this.#options.signal, true) ?? lossOf(scope);
+    return error ?? (scope.runtime.acquires.isClosed ? new LocksClosedError({ key, category }) : undefined);
   }
 
   #names(keys: LockKeys, routeOf?: RouteOf): readonly LockName[] {

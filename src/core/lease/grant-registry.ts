@@ -4,6 +4,7 @@ import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
+import type { NamedLock } from '../client/store-client.ts';
 import { hasCode, LockConfigError, LockLostError, LockStoreError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import { assertGrantable } from '../model/options.ts';
@@ -58,7 +59,7 @@ export class GrantRegistry {
     try {
       await this.#watchdog.renew(grant, leaseMs);
     } catch (error) {
-      this.#access.client.report('renew', grant.key, error as Error);
+      this.#access.client.report('renew', grant, error as Error);
       throw error;
     }
   }
@@ -148,17 +149,13 @@ export class GrantRegistry {
     grant.close();
     this.#watchdog.unwatch(grant);
     try {
-      const { status } = await client.transfer(
-        grant.key,
-        grant.request,
-        to,
-        this.#transferTerms(leaseMs, grant.longestMs),
-      );
+      const { status } = await client.transfer(grant, grant.request, to, this.#transferTerms(leaseMs, grant.longestMs));
       if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
       const heldMs = wholeMs(clock.now(), grant.grantedAt);
       events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
     } catch (error) {
-      this.#releases.releaseInBackground({ key: grant.key, request: to, leaseMs });
+      const { key, category } = grant;
+      this.#releases.releaseInBackground({ key, category, request: to, leaseMs });
       this.release(grant);
       throw error;
     } finally {
@@ -170,18 +167,27 @@ export class GrantRegistry {
    * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
    * `LockStoreError`; if the store may have done it, the new hold is released.
    */
-  async resume(key: string, from: HoldRequest, to: HoldRequest, leaseMs: number): Promise<Granted | undefined> {
+  async resume(
+    { key, category }: NamedLock,
+    from: HoldRequest,
+    to: HoldRequest,
+    leaseMs: number,
+  ): Promise<Granted | undefined> {
     const { client, clock } = this.#access;
     const sent = clock.now();
     try {
-      const reply = await client.transfer(key, from, to, this.#transferTerms(leaseMs, 0), sent);
+      const reply = await client.transfer({ key, category }, from, to, this.#transferTerms(leaseMs, 0), sent);
       if (reply.status !== 'granted') return undefined;
       const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
       if (granted !== undefined) return granted;
-      throw new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+      throw new LockStoreError('The lock store answered too late: the lease was over', {
+        key,
+        category,
+        outcome: 'unknown',
+      });
     } catch (error) {
       const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
-      if (!isCertain) this.#releases.releaseInBackground({ key, request: to, leaseMs });
+      if (!isCertain) this.#releases.releaseInBackground({ key, category, request: to, leaseMs });
       throw error;
     }
   }
@@ -218,18 +224,18 @@ export class GrantRegistry {
   }
 }
 
-function targetOf({ key, request, longestMs }: Grant): ReleaseTarget {
-  return { key, request, leaseMs: longestMs };
+function targetOf({ key, category, request, longestMs }: Grant): ReleaseTarget {
+  return { key, category, request, leaseMs: longestMs };
 }
 
-function heldElsewhere({ key }: Grant): LockConfigError {
+function heldElsewhere(grant: Grant): LockConfigError {
   return new LockConfigError(
     'Expected the only hold of its owner on the key to be detached, got one beside a hold of another request, job or service of the same trace: release that one before',
-    { key },
+    grant,
   );
 }
 
 function lostAtRelease(grant: Grant): LockLostError {
   const message = 'The lock was lost: when it was released, the key had changed hands';
-  return new LockLostError(message, { key: grant.key, fence: grant.fence });
+  return new LockLostError(message, grant);
 }

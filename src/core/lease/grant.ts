@@ -176,7 +176,7 @@ export class Grant implements Listed, EventSource {
   lose(why: string): LockLostError | undefined {
     if (!this.isOpen) return undefined;
     this.#isOpen = false;
-    this.#lostError = new LockLostError(why, { key: this.key, fence: this.fence });
+    this.#lostError = new LockLostError(why, this);
     this.#controller?.abort(this.#lostError);
     return this.#lostError;
   }

@@ -69,7 +69,7 @@ export class Watchdog {
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.unansweredRenewal = sent;
-    const reply = await client.renew(grant.key, grant.request, terms, { sent, timeoutMs });
+    const reply = await client.renew(grant, terms, { sent, timeoutMs });
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {
       this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
@@ -95,7 +95,7 @@ export class Watchdog {
       const leaseMs = grant.wantedMs(this.#access.clock.now());
       await this.renew(grant, leaseMs, Math.min(this.#access.settings.storeTimeoutMs, leftMs / 3));
     } catch (error) {
-      this.#access.client.reportBackground('renew', grant.key, error as Error);
+      this.#access.client.reportBackground('renew', grant, error as Error);
       grant.wantsLonger ||= isLonger;
       retryMs = Math.min(maxRetryMs, grant.remainingMs / 6) * (0.5 + this.#access.clock.jitter());
     }

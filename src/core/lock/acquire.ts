@@ -54,15 +54,15 @@ export function acquire(
   const isForGuard = caller === 'guard';
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);
   try {
-    const cancelled = cancellationError(name.key, scope, asked.signal, isForGuard);
+    const cancelled = cancellationError(name, scope, asked.signal, isForGuard);
     if (cancelled !== undefined) throw cancelled;
     if (entered !== undefined) assertEnterable(scope, entered, options.owner);
     if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
     }
     if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
-    if (asked.mode === 'read') assertModes(runtime.client.capabilities, name.key);
-    if (runtime.acquires.isClosed) throw new LocksClosedError({ key: name.key });
+    if (asked.mode === 'read') assertModes(runtime.client.capabilities, name);
+    if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
     emitFailure(runtime.events, new Acquisition(scope, name, asked, isForGuard), outcomeOf(error), error);
     throw error;
@@ -112,7 +112,7 @@ class Acquisition implements AcquireTask {
     this.work = scope;
     this.name = name;
     this.settings = settings;
-    this.cancellation = new ScopeCancellation(name.key, scope, settings.signal, isForGuard);
+    this.cancellation = new ScopeCancellation(name, scope, settings.signal, isForGuard);
     this.joined = joined;
     this.firstCallTimeoutMs = firstCallTimeoutMs;
     this.request = requestOf(scope, name, settings);
@@ -162,7 +162,7 @@ class Acquisition implements AcquireTask {
   }
 
   onRefused(retryAfterMs: number): void {
-    this.#fail(new LockTimeoutError({ key: this.key, waitedMs: 0, retryAfterMs }), 'refused');
+    this.#fail(new LockTimeoutError({ key: this.key, category: this.category, waitedMs: 0, retryAfterMs }), 'refused');
   }
 
   onFailed(error: Error): void {
@@ -232,11 +232,11 @@ function grantedHold(acquisition: Acquisition, granted: Granted): ScopedHold {
   return first;
 }
 
-function assertModes(capabilities: StoreCapabilities, key: string): void {
+function assertModes(capabilities: StoreCapabilities, name: LockName): void {
   if (capabilities.modes) return;
   throw new LockConfigError(
     "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
-    { key },
+    name,
   );
 }
 

@@ -119,10 +119,12 @@ export function worstOf(errors: readonly unknown[]): unknown {
   if (errors.length < 2) return worst;
   const cause = new AggregateError(errors, `${errors.length} locks of a batch failed`);
   if (hasCode(worst, 'ERR_LOCK_LOST')) {
-    return new LockLostError(worst.message, { key: worst.key, fence: worst.fence, value: worst.value, cause });
+    const { key, category, fence, value } = worst;
+    return new LockLostError(worst.message, { key, category, fence, value, cause });
   }
   if (!hasCode(worst, 'ERR_LOCK_STORE')) return worst;
-  return new LockStoreError(worst.message, { key: worst.key, outcome: worst.outcome, cause });
+  const { key, category, outcome } = worst;
+  return new LockStoreError(worst.message, { key, category, outcome, cause });
 }
 
 function ignore(): void {}

@@ -111,7 +111,7 @@ export function ownScope(name: LockName): Scope {
   if (scope !== undefined) return scope;
   throw new LockScopeError(
     'Expected to be called within a request or job, found no scope. Likely causes: `traceContext()` is not mounted, or below this route; a callback that lost the async context (wrap it with `AsyncResource.bind`); code outside a request, such as a job or a test, which needs `runInTrace`',
-    { key: name.key },
+    name,
   );
 }
 
@@ -172,7 +172,7 @@ function whenFreeNow(name: LockName, options: AcquireOptions): Promise<void> {
 
 async function releaseNewest(name: LockName): Promise<void> {
   const hold = ownScope(name).newestHold(name.id);
-  if (hold === undefined) throw new LockNotHeldError({ key: name.key });
+  if (hold === undefined) throw new LockNotHeldError(name);
   await hold.release();
 }
 

@@ -1,6 +1,7 @@
 import { HoldTokenError, LocksClosedError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
+import type { LockName } from '../model/key.ts';
 import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
@@ -38,17 +39,17 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   assertTransferable(client.capabilities, name.key);
   const settings = acquireSettings(defaults, { ...options, mode: from.mode });
   assertGrantable(settings.leaseMs, client.capabilities);
-  assertOpen(scope, name.key);
+  assertOpen(scope, name);
   const request = requestOf(scope, name, settings);
   acquires.inFlight.begin();
   try {
-    const granted = await grants.resume(name.key, from, request, settings.leaseMs);
-    if (granted === undefined) throw new HoldTokenError({ key: name.key });
+    const granted = await grants.resume(name, from, request, settings.leaseMs);
+    if (granted === undefined) throw new HoldTokenError(name);
     const hold = firstHold(scope, { name, request, settings }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
     try {
       // The request may be over by now.
-      assertOpen(scope, name.key);
+      assertOpen(scope, name);
     } catch (error) {
       hold.startRelease();
       throw error;
@@ -59,8 +60,8 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   }
 }
 
-function assertOpen(scope: Scope, key: string): void {
-  const error = cancellationError(key, scope, undefined, false);
+function assertOpen(scope: Scope, name: LockName): void {
+  const error = cancellationError(name, scope, undefined, false);
   if (error !== undefined) throw error;
-  if (scope.runtime.acquires.isClosed) throw new LocksClosedError({ key });
+  if (scope.runtime.acquires.isClosed) throw new LocksClosedError(name);
 }

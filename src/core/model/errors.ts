@@ -17,6 +17,8 @@ export type LockErrorCode =
 export interface LockErrorDetails {
   /** The key as the application wrote it; never part of the message. */
   readonly key?: string | undefined;
+  /** The key's category; never part of the message. */
+  readonly category?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -61,8 +63,10 @@ export class LockError extends Error {
   /** Whether the same call may succeed when it is made again later. */
   readonly retryable: boolean;
   readonly headers: Readonly<Record<string, string>>;
-  // Private, so that `res.json(error)` in an application's handler can't send it.
-  readonly #key: string | undefined;
+  /** The key that the call was about, as the application wrote it. Loggers show it; JSON does not. */
+  declare readonly key: string | undefined;
+  /** The category of the key. Loggers show it; JSON does not. */
+  declare readonly category: string | undefined;
 
   constructor(message: string, details: LockErrorDetails, shape: Shape) {
     super(message, 'cause' in details ? { cause: details.cause } : undefined);
@@ -73,13 +77,15 @@ export class LockError extends Error {
     this.expose = shape.expose;
     this.retryable = shape.retryable;
     this.headers = shape.retryAfterMs === undefined ? {} : { 'Retry-After': retryAfter(shape.retryAfterMs) };
-    this.#key = details.key;
+    if (details.key !== undefined) this.key = details.key;
+    if (details.category !== undefined) this.category = details.category;
     if (shape.refusal) this.stack = `${this.name}: ${message}`;
   }
 
-  /** The key that the call was about, as the application wrote it. */
-  get key(): string | undefined {
-    return this.#key;
+  /** What `res.json(error)` in an application's handler sends: neither key nor category. */
+  toJSON(): object {
+    const { key: _, category: __, ...shown } = this;
+    return shown;
   }
 
   /** The page that says what the error means and what to do, and its heading; a path in the package's own folder. */

@@ -87,7 +87,12 @@ export interface LockEvents {
    * Also for what fails in the background, unless an outage is the reason: each renewal, the first of several polls of a
    * key, an interrupted stream of messages. That is tried again.
    */
-  storeError: { readonly operation: string; readonly key?: string; readonly error: Error };
+  storeError: {
+    readonly operation: string;
+    readonly key?: string;
+    readonly category?: string | undefined;
+    readonly error: Error;
+  };
   /** The store can't be reached, and calls fail at once from now on: an outage has begun. `error` is the client's own. */
   storeDown: { readonly error: Error };
   /** The store can be reached again. `failedCalls` have failed in the outage, those in the background included. */

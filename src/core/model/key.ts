@@ -19,6 +19,9 @@ export interface LockName {
 const maxKeyBytes = 4096;
 const maxIdBytes = 256;
 
+/** The name of a lock that no key has: it is only read, to see that the store replies. A `%` begins four digits in all others. */
+export const pingName = '%ping';
+
 /** Checks a key and encodes it with its category. Two different pairs never have the same name. */
 export function lockName(key: unknown, category?: string): LockName {
   // Most keys are short and plain: they are their own names.

@@ -1,3 +1,4 @@
+import type { LockError } from './errors.ts';
 import type { LockKey } from './key.ts';
 
 /** The owner of a hold, who may re-enter it: the whole trace, this one request, or this hold alone. */
@@ -171,6 +172,27 @@ export interface ListOptions {
   /** The cursor of the page before. Default: the first page. */
   readonly cursor?: string | undefined;
 }
+
+/** The options of `locks.ping`. */
+export interface PingOptions {
+  /** How long the store may take, in milliseconds. Default `storeTimeoutMs`. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What `locks.ping` found. */
+export type PingResult =
+  | {
+      /** The store replied. */
+      readonly ok: true;
+      /** How long it took, in whole milliseconds. */
+      readonly latencyMs: number;
+    }
+  | {
+      readonly ok: false;
+      readonly latencyMs: number;
+      /** A `LockStoreError`, with the client's own error as its `cause`; or a `LocksClosedError`, of a `Locks` that is closing. */
+      readonly error: LockError;
+    };
 
 /** Which lock to look at. */
 export interface InspectOptions {

@@ -8,7 +8,7 @@ import type { Runtime } from './runtime.ts';
 
 /** Who holds a lock and who waits for it. Rejects with `LockStoreError`. */
 export async function inspectLock(runtime: Runtime, name: LockName): Promise<LockInfo> {
-  return lockInfo(name, await runtime.client.inspect(name.key, name.id));
+  return lockInfo(name, await runtime.client.inspect(name));
 }
 
 /**
@@ -20,9 +20,9 @@ export async function forceReleaseLock(
   name: LockName,
   { fence: seen, by, reason }: ForceReleaseOptions = {},
 ): Promise<boolean> {
-  const fence = seen ?? (await runtime.client.inspect(name.key, name.id)).holds[0]?.fence;
+  const fence = seen ?? (await runtime.client.inspect(name)).holds[0]?.fence;
   if (fence === undefined) return false;
-  const isDone = await runtime.client.forceRelease(name.key, name.id, fence);
+  const isDone = await runtime.client.forceRelease(name, fence);
   const { category } = readName(name.id);
   if (isDone) runtime.events.emit('forced', { key: name.key, category, fence, by, reason });
   return isDone;

@@ -26,11 +26,14 @@ import type {
   LockInfo,
   LockPage,
   LocksStats,
+  PingOptions,
+  PingResult,
 } from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
 import { MemoryStore } from '../stores/memory/memory-store.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
+import { pingStore } from './ping.ts';
 import type { Runtime } from './runtime.ts';
 import { statsOf } from './stats.ts';
 
@@ -45,6 +48,11 @@ export interface Locks {
    * `LockConfigError` for an unknown event, and for a listener that is no function.
    */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /**
+   * Asks the store once, and says what it found: for a readiness probe. Changes nothing, and needs no scope. Resolves within
+   * `timeoutMs`, default `storeTimeoutMs`, also if the store fails. Rejects with `LockConfigError` for bad options only.
+   */
+  ping(options?: PingOptions): Promise<PingResult>;
   /** Counts the holds and waiters of this `Locks` in this process: no store call. */
   stats(): LocksStats;
   /**
@@ -174,6 +182,8 @@ class ProcessLocks implements Locks {
     this[runtimeSlot].events.on(event, listener);
 
   readonly stats = (): LocksStats => statsOf(this[runtimeSlot]);
+
+  readonly ping = (options?: PingOptions): Promise<PingResult> => pingStore(this[runtimeSlot], options);
 
   readonly list = (options?: ListOptions): Promise<LockPage> => listLocks(this[runtimeSlot], options);
 

@@ -1,7 +1,10 @@
 import { onAbort } from '../base/abort-signals.ts';
-import { LockAbortedError, LockScopeError } from '../model/errors.ts';
+import { LockAbortedError, type LockErrorDetails, LockScopeError } from '../model/errors.ts';
 import type { Cancellation } from '../wait/task.ts';
 import { type Scope, scopeIsOver } from './scope.ts';
+
+/** The lock that the acquire is for, as far as it is known. */
+type CancelledLock = Pick<LockErrorDetails, 'key' | 'category'>;
 
 /**
  * What makes an acquire give up before its time: its signal, and the end of its scope. A guard acquires for a handler, so it
@@ -9,7 +12,7 @@ import { type Scope, scopeIsOver } from './scope.ts';
  * job that was told to stop does not wait, but still gets a free key: a refusal would leave half a transfer.
  */
 export class ScopeCancellation implements Cancellation {
-  readonly #key: string;
+  readonly #lock: CancelledLock;
   readonly #scope: Scope;
   readonly #signal: AbortSignal | undefined;
   readonly #isForGuard: boolean;
@@ -17,21 +20,21 @@ export class ScopeCancellation implements Cancellation {
   #check: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
 
-  constructor(key: string, scope: Scope, signal: AbortSignal | undefined, isForGuard: boolean) {
-    this.#key = key;
+  constructor(lock: CancelledLock, scope: Scope, signal: AbortSignal | undefined, isForGuard: boolean) {
+    this.#lock = lock;
     this.#scope = scope;
     this.#signal = signal;
     this.#isForGuard = isForGuard;
   }
 
   get error(): Error | undefined {
-    return cancellationError(this.#key, this.#scope, this.#signal, this.#isForGuard);
+    return cancellationError(this.#lock, this.#scope, this.#signal, this.#isForGuard);
   }
 
   get waitError(): Error | undefined {
     const { isStopped, abortReason } = this.#scope;
-    const stopped = isStopped ? { key: this.#key, cause: abortReason } : undefined;
-    return this.error ?? (stopped && new LockAbortedError(stopped));
+    const { key, category } = this.#lock;
+    return this.error ?? (isStopped ? new LockAbortedError({ key, category, cause: abortReason }) : undefined);
   }
 
   listen(onCancel: (error: Error) => void): void {
@@ -52,15 +55,15 @@ export class ScopeCancellation implements Cancellation {
 
 /** Why an acquire that begins now must give up, if there is a reason. */
 export function cancellationError(
-  key: string,
+  { key, category }: CancelledLock,
   scope: Scope,
   signal: AbortSignal | undefined,
   isForGuard: boolean,
 ): Error | undefined {
-  if (signal?.aborted) return new LockAbortedError({ key, cause: signal.reason });
-  if (isForGuard && scope.hasClientLeft) return new LockAbortedError({ key, cause: scope.abortReason });
+  if (signal?.aborted) return new LockAbortedError({ key, category, cause: signal.reason });
+  if (isForGuard && scope.hasClientLeft) return new LockAbortedError({ key, category, cause: scope.abortReason });
   const isOver = isForGuard ? scope.hasEnded : scope.isOver;
   if (!isOver) return undefined;
   if (!isForGuard) scope.warnIfLate();
-  return new LockScopeError(scopeIsOver, { key });
+  return new LockScopeError(scopeIsOver, { key, category });
 }

@@ -84,7 +84,7 @@ export class ScopedHold implements OwnedHold {
       checkValue('what waitUntil is given', promise, promised);
       // Even if it comes too late: its rejection must be reported.
       this.#scope.postpone(this, promise);
-      if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
+      if (this.#released !== undefined) throw new LockNotHeldError(this.grant);
     };
   }
 
@@ -111,8 +111,7 @@ export class ScopedHold implements OwnedHold {
    */
   assertOpen(): void {
     if (this.#released === undefined) return;
-    const { key } = this;
-    throw this.#scope.hasEnded ? new LockScopeError(scopeIsOver, { key }) : new LockNotHeldError({ key });
+    throw this.#scope.hasEnded ? new LockScopeError(scopeIsOver, this.grant) : new LockNotHeldError(this.grant);
   }
 
   /** The error of its loss, if it is lost and not released. */
@@ -144,7 +143,7 @@ export class ScopedHold implements OwnedHold {
   }
 
   #assertHeld(minRemainingMs: number): void {
-    if (this.#released !== undefined) throw new LockNotHeldError({ key: this.key });
+    if (this.#released !== undefined) throw new LockNotHeldError(this.grant);
     if (minRemainingMs !== 0) checkValue('`minRemainingMs`', minRemainingMs, remaining);
     const leftMs = this.#remainingMs();
     if (leftMs > 0 && leftMs >= minRemainingMs) return;
@@ -154,7 +153,7 @@ export class ScopedHold implements OwnedHold {
 
   #lostError(why: string): LockLostError {
     const { lostError } = this.grant;
-    return lostError ?? new LockLostError(`The lock can't be relied on: ${why}`, { key: this.key, fence: this.fence });
+    return lostError ?? new LockLostError(`The lock can't be relied on: ${why}`, this.grant);
   }
 
   async #detach(options: DetachOptions): Promise<string> {
@@ -167,7 +166,7 @@ export class ScopedHold implements OwnedHold {
     if (grant.holdCount > 1) {
       throw new LockConfigError(
         `Expected the only hold of its scope on the key to be detached, got one of ${grant.holdCount}: release the others before`,
-        { key: grant.key },
+        grant,
       );
     }
     const token = createToken(grant.key, grant.category, grant.request.mode, clock.randomId());

@@ -10,7 +10,7 @@ import type { Scope } from './scope.ts';
 export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {
   const { runtime } = scope;
   if (grant.holdCount >= runtime.settings.maxReentry) {
-    throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, { key: grant.key });
+    throw new LockLimitError(`The lock was re-entered ${grant.holdCount} times without a release`, grant);
   }
   runtime.grants.reenter(grant, settings.leaseMs, settings.renew);
   const hold = new ScopedHold(grant, scope, settings.renew);
@@ -25,7 +25,7 @@ export function assertEnterable(scope: Scope, grant: Grant, owner: OwnerKind | u
   if (owner === 'request' && grant.ownerKind === 'trace') {
     throw new LockConfigError(
       "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
-      { key: grant.key },
+      grant,
     );
   }
 }
@@ -36,12 +36,12 @@ export function assertEnterable(scope: Scope, grant: Grant, owner: OwnerKind | u
  */
 export function assertNotOwnGuards(
   scope: Scope,
-  { id, key }: LockName,
+  name: LockName,
   { owner, mode }: Pick<AcquireSettings & AcquireTarget, 'owner' | 'mode'>,
 ): void {
   const blocking = scope.guarded.find(
     (hold) =>
-      hold.grant.request.id === id && hold.isHeld() && (mode === 'write' || hold.grant.request.mode === 'write'),
+      hold.grant.request.id === name.id && hold.isHeld() && (mode === 'write' || hold.grant.request.mode === 'write'),
   );
   if (blocking === undefined) return;
   const isGuards = blocking.grant.ownerKind === 'hold';
@@ -49,7 +49,7 @@ export function assertNotOwnGuards(
   const change = owner !== 'hold' ? 'the guard' : isGuards ? 'both' : 'this acquire';
   throw new LockConfigError(
     `Expected a key that a guard of this request holds to be re-entered, got an acquire that would wait for its own request: ${which} \`owner: 'hold'\`, which is not reentrant. Release the guard's hold before, or give ${change} \`owner: 'trace'\``,
-    { key },
+    name,
   );
 }
 

@@ -185,7 +185,7 @@ export class Deadlocks {
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (found === undefined || !(await stands(this.#edges, found)) || waiter.state !== 'waiting') return;
     const cycle = found.map((link) => ({ traceId: link.edge.traceId, key: link.edge.key }));
-    this.#onVictim(waiter, new DeadlockError({ key: waiter.task.key, cycle }));
+    this.#onVictim(waiter, new DeadlockError({ key: waiter.task.key, category: waiter.task.category, cycle }));
   }
 
   #confirmedOf(waiter: Waiter): readonly string[] {
@@ -210,11 +210,11 @@ export class Deadlocks {
   }
 
   /** Once a poll and key: many waiters may have failed together. */
-  #report({ task: { key }, queue }: Waiter, error: Error): void {
+  #report({ task, queue }: Waiter, error: Error): void {
     const search = queue && this.#searchOf(queue);
     if (search?.isReported) return;
     if (search !== undefined) search.isReported = true;
-    this.#access.client.reportBackground('edges', key, error);
+    this.#access.client.reportBackground('edges', task, error);
   }
 }
 

@@ -81,8 +81,7 @@ export class PendingAcquires {
   /** Refuses all waiters and all new acquires. */
   close(): void {
     this.isClosed = true;
-    for (const waiter of [...this.#waiters.values()])
-      this.#fail(waiter, new LocksClosedError({ key: waiter.task.key }));
+    for (const waiter of [...this.#waiters.values()]) this.#fail(waiter, new LocksClosedError(waiter.task));
   }
 
   /** The acquires that wait in a queue. */
@@ -127,7 +126,7 @@ export class PendingAcquires {
     const isLate = this.#firstCallTimeoutMs(waiter, now) <= 0;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#fail(waiter, over, false);
-    else if (isLate) this.#fail(waiter, notSent(waiter.task.key), false);
+    else if (isLate) this.#fail(waiter, notSent(waiter.task), false);
     else this.#begin(waiter, now);
   }
 
@@ -142,8 +141,8 @@ export class PendingAcquires {
     };
     if (mayWait && this.#strategy.joinLine?.(this.#queues.get(id), onReply)) return;
     const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
-    const call =
-      mayWait || task.waitMs === 0 ? task : { key: task.key, request: task.request, leaseMs: task.leaseMs, waitMs: 0 };
+    const { key, category, request, leaseMs } = task;
+    const call = mayWait || task.waitMs === 0 ? task : { key, category, request, leaseMs, waitMs: 0 };
     // What certainly did nothing is not released, either.
     const onError = (error: LockStoreError): void => this.#fail(waiter, error, error.outcome !== 'not-applied');
     this.#access.client.acquire(call, { sent, timeoutMs }, onReply, onError);
@@ -160,37 +159,37 @@ export class PendingAcquires {
 
   /** Why a waiter must not go on, if there is a reason. */
   #overOf({ task }: Waiter): Error | undefined {
-    return this.isClosed ? new LocksClosedError({ key: task.key }) : task.cancellation.error;
+    return this.isClosed ? new LocksClosedError(task) : task.cancellation.error;
   }
 
   #onFirstReply(waiter: Waiter, sent: Instant, reply: AcquireReply): void {
     const { task } = waiter;
-    const { key, request, leaseMs } = task;
+    const { key, category, request, leaseMs } = task;
     const over = this.#overOf(waiter);
     if (over !== undefined) this.#fail(waiter, over);
     else if (reply.status === 'granted') {
       const granted = grantedByReply(reply, sent, this.#access.clock.now(), leaseMs);
       if (granted !== undefined) this.#grant(waiter, granted);
-      else this.#fail(waiter, grantedTooLate(key));
+      else this.#fail(waiter, grantedTooLate(task));
     } else if (reply.status === 'queued') this.#wait(waiter, sent, reply);
     else {
       this.#end(waiter);
       // A copy of the call may come yet: it would be granted, and nobody would know.
-      if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, request, leaseMs });
+      if (reply.mayArriveLater) this.#releases.releaseInBackground({ key, category, request, leaseMs });
       const queue = this.#queues.get(request.id);
       const { holdTimes } = this.#access;
       if (reply.status !== 'refused') this.#tell(task, refusal(waiter, reply, queue, holdTimes));
-      else if (task.waitMs > 0) task.onFailed(tooManyWaiters(key));
+      else if (task.waitMs > 0) task.onFailed(tooManyWaiters(task));
       else task.onRefused(retryAfterRefusal(waiter, reply, queue, holdTimes));
     }
   }
 
   /** Stands in the queue until a grant, `waitMs`, the signal or the end of the `Locks`. */
   #wait(waiter: Waiter, sent: Instant, reply: NotFree): void {
-    const { key, request, waitMs, startedAt, cancellation } = waiter.task;
+    const { request, waitMs, startedAt, cancellation } = waiter.task;
     // Only here it is known that it must wait: a burst on free keys is no crowd.
     if (this.#isFull) {
-      this.#fail(waiter, tooManyWaiters(key));
+      this.#fail(waiter, tooManyWaiters(waiter.task));
       return;
     }
     waiter.state = 'waiting';
@@ -229,15 +228,15 @@ export class PendingAcquires {
     if (waiter.state === 'gone') return;
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: a release undoes either.
-    const { key, request, leaseMs } = waiter.task;
+    const { key, category, request, leaseMs } = waiter.task;
     const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
-    if (wasSent) this.#releases.releaseInBackground({ key, request, leaseMs: mayLastMs });
+    if (wasSent) this.#releases.releaseInBackground({ key, category, request, leaseMs: mayLastMs });
     this.#tell(waiter.task, error);
   }
 
   /** A failure of the store is told by an event, too. */
   #tell(task: AcquireTask, error: Error): void {
-    if (hasCode(error, 'ERR_LOCK_STORE')) this.#access.client.report('acquire', task.key, error);
+    if (hasCode(error, 'ERR_LOCK_STORE')) this.#access.client.report('acquire', task, error);
     task.onFailed(error);
   }
 
@@ -259,10 +258,11 @@ export class PendingAcquires {
 
   #timeOut(waiter: Waiter): void {
     const { queue, task } = waiter;
+    const { key, category } = task;
     const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
     const retryAfterMs = queue?.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes)) ?? 0;
     // A process that could not ask can't say that another owner holds the key.
-    this.#fail(waiter, queue?.fault ?? new LockTimeoutError({ key: task.key, waitedMs, retryAfterMs }));
+    this.#fail(waiter, queue?.fault ?? new LockTimeoutError({ key, category, waitedMs, retryAfterMs }));
   }
 
   /** A grant that came by message, or in the reply to another call. */

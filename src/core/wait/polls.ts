@@ -67,11 +67,11 @@ export class PollStrategy implements WaitStrategy {
             : undefined;
         resolve(this.#onReply(queue, waiter, reply, granted));
       };
-      const { key, request, leaseMs, waitMs } = task;
-      const call = { key, request, leaseMs, waitMs, newest: newest?.task.request };
+      const { key, category, request, leaseMs, waitMs } = task;
+      const call = { key, category, request, leaseMs, waitMs, newest: newest?.task.request };
       this.#access.client.acquire(call, time, onReply, (error) => {
         // Once until a call is answered again: the acquire itself may still be granted.
-        if (queue.fault === undefined) this.#access.client.reportBackground('poll', key, error);
+        if (queue.fault === undefined) this.#access.client.reportBackground('poll', task, error);
         queue.fault = error;
         queue.isInDoubt = true;
         resolve(undefined);

@@ -29,30 +29,35 @@ export function refusal(
   queue: WaitQueue | undefined,
   holdTimes: HoldTimes,
 ): Error {
-  const { key, work } = waiter.task;
+  const { key, category, work } = waiter.task;
   if (reply.status === 'full') {
     const message = 'Too many requests wait for this lock';
-    return new LockLimitError(message, { key, retryAfterMs: retryAfterRefusal(waiter, reply, queue, holdTimes) });
+    const retryAfterMs = retryAfterRefusal(waiter, reply, queue, holdTimes);
+    return new LockLimitError(message, { key, category, retryAfterMs });
   }
   if (reply.status === 'conflict') {
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
-    return new DeadlockError({ key, cycle: [{ traceId: work.traceId, key }] }, message);
+    return new DeadlockError({ key, category, cycle: [{ traceId: work.traceId, key }] }, message);
   }
-  return new LockStoreError('The lock store had cancelled this call', { key, outcome: 'not-applied' });
+  return new LockStoreError('The lock store had cancelled this call', { key, category, outcome: 'not-applied' });
 }
 
 /** The error for one waiter too many of a `Locks`, which is mostly the only one of its process. */
-export function tooManyWaiters(key: string): LockLimitError {
-  return new LockLimitError('Too many requests of this process wait for locks', { key });
+export function tooManyWaiters({ key, category }: AcquireTask): LockLimitError {
+  return new LockLimitError('Too many requests of this process wait for locks', { key, category });
 }
 
 /** The error for an acquire whose grant was over when it arrived. */
-export function grantedTooLate(key: string): LockStoreError {
-  return new LockStoreError('The lock store answered too late: the lease was over', { key, outcome: 'unknown' });
+export function grantedTooLate({ key, category }: AcquireTask): LockStoreError {
+  return new LockStoreError('The lock store answered too late: the lease was over', {
+    key,
+    category,
+    outcome: 'unknown',
+  });
 }
 
 /** The error for an acquire whose time was over before it could be sent. */
-export function notSent(key: string): LockStoreError {
+export function notSent({ key, category }: AcquireTask): LockStoreError {
   const message = 'The lock store was not asked: this process stood still for longer than the acquire had time';
-  return new LockStoreError(message, { key, outcome: 'not-applied' });
+  return new LockStoreError(message, { key, category, outcome: 'not-applied' });
 }

@@ -97,7 +97,7 @@ export class RetryStrategy implements WaitStrategy {
       const onReply = (reply: AcquireReply): void => resolve(this.#onReply(queue, waiter, time.sent, reply));
       this.#access.client.acquire(waiter.task, time, onReply, (error) => {
         // Once until a call is answered again: the acquire itself may still be granted.
-        if (queue.fault === undefined) this.#access.client.reportBackground('poll', waiter.task.key, error);
+        if (queue.fault === undefined) this.#access.client.reportBackground('poll', waiter.task, error);
         queue.fault = error;
         // Nothing is known of the holder: only the pause counts.
         queue.leaseRemainingMs = 0;
@@ -121,9 +121,9 @@ export class RetryStrategy implements WaitStrategy {
     const { oldest } = queue;
     if (oldest === undefined || queue.size === 1) return;
     state.isInspecting = true;
-    const { key, request } = oldest.task;
+    const { key, category, request } = oldest.task;
     this.#access.client
-      .inspect(key, request.id)
+      .inspect({ key, category, id: request.id })
       .then(({ holds }) => this.#askForOwners(queue, new Set(holds.map(({ owner }) => owner))))
       .catch((error: LockStoreError) => {
         queue.fault = error;

@@ -159,7 +159,8 @@ describe('A grant to whose release the store never replied', () => {
       mode: 'write' as const,
       priority: 0,
     });
-    for (let n = 0; n <= 10_000; n++) releases.releaseInBackground({ key: 'key', request: request(n), leaseMs: 0 });
+    const lock = { key: 'key', category: undefined };
+    for (let n = 0; n <= 10_000; n++) releases.releaseInBackground({ ...lock, request: request(n), leaseMs: 0 });
     await releases.idle();
     expect([0, 1, 10_000].map((n) => releases.releaseLate(`hold-${n}`))).toEqual([false, true, true]);
     await releases.idle();

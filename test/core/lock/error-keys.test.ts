@@ -15,6 +15,7 @@ import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../
 
 const setUp = coreTests();
 const key = 'secret:key';
+const category = 'secret-category';
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED redis://user:secret@host') } as const;
 const short = { leaseMs: 1_000, renew: false } as const;
 
@@ -23,14 +24,14 @@ afterEach(() => jest.restoreAllMocks());
 /** What may be told to clients: all that can be seen of an error, but for its cause and the places in its stack. */
 function shown(error: Error): string {
   const { message, name } = error;
-  return `${name} ${message} ${String(error)} ${JSON.stringify(error)} ${inspect({ ...error }, { depth: 9 })} ${error.stack?.split('\n    at ')[0]}`;
+  return `${name} ${message} ${String(error)} ${JSON.stringify(error)} ${error.stack?.split('\n    at ')[0]}`;
 }
 
 const jobOf = (setup: Setup): Job => setup.job('secret-trace');
 
 /** Somebody else's hold on the key. */
 const taken = (setup: Setup, options?: AcquireOptions): Promise<Hold> =>
-  setup.job('secret-other').in(() => lock.acquire(key, options));
+  setup.job('secret-other').in(() => lock.acquire(key, { category, ...options }));
 
 /** An acquire of the key, as far as it comes in some time. */
 async function acquired(
@@ -38,7 +39,7 @@ async function acquired(
   options?: AcquireOptions,
   { ms = 0, own = jobOf(setup) } = {},
 ): Promise<Outcome<Hold>> {
-  const outcome = outcomeOf(own.in(() => lock.acquire(key, options)));
+  const outcome = outcomeOf(own.in(() => lock.acquire(key, { category, ...options })));
   await setup.clock.advance(ms);
   return outcome;
 }
@@ -83,7 +84,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_TIMEOUT', waitedMs: 200, retryAfterMs: 10_000 },
     async (setup) => {
       await taken(setup);
-      const outcome = outcomeOf(jobOf(setup).in(() => lock.acquireAll(['another', key], { waitMs: 200 })));
+      const outcome = outcomeOf(jobOf(setup).in(() => lock.acquireAll(['another', key], { category, waitMs: 200 })));
       await setup.clock.advance(200);
       return outcome.error;
     },
@@ -154,7 +155,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     async (setup) => {
       const scope = jobOf(setup).in(currentTrace) as Scope;
       scope.abort('gone');
-      return thrown(() => acquire(scope, lockName(key), {}, 'guard'));
+      return thrown(() => acquire(scope, lockName(key, category), {}, 'guard'));
     },
   ],
   [
@@ -178,7 +179,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
       return (await acquired(setup, {}, { own })).error;
     },
   ],
-  ['one in no scope', { code: 'ERR_LOCK_SCOPE' }, () => failed(lock.acquire(key))],
+  ['one in no scope', { code: 'ERR_LOCK_SCOPE' }, () => failed(lock.acquire(key, { category }))],
   [
     'one that reads beside others and asks to write',
     { code: 'ERR_LOCK_DEADLOCK' },
@@ -194,9 +195,9 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_DEADLOCK' },
     async (setup) => {
       const [own, other] = [jobOf(setup), setup.job('secret-other')];
-      await own.in(() => lock.acquire('secret:own'));
-      await other.in(() => lock.acquire(key));
-      outcomeOf(other.in(() => lock.acquire('secret:own')));
+      await own.in(() => lock.acquire('secret:own', { category }));
+      await other.in(() => lock.acquire(key, { category }));
+      outcomeOf(other.in(() => lock.acquire('secret:own', { category })));
       await setup.clock.settle();
       return (await acquired(setup, {}, { own })).error;
     },
@@ -294,7 +295,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_STORE', cause: down.error },
     async (setup) => {
       setup.store.next('inspect', down);
-      return failed(jobOf(setup).in(() => getLock(key).inspect()));
+      return failed(jobOf(setup).in(() => getLock(key, { category }).inspect()));
     },
   ],
   [
@@ -303,7 +304,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     async (setup) => {
       await taken(setup);
       setup.store.next('forceRelease', down);
-      return failed(jobOf(setup).in(() => getLock(key).forceRelease()));
+      return failed(jobOf(setup).in(() => getLock(key, { category }).forceRelease()));
     },
   ],
   [
@@ -347,7 +348,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_LOST', fence: expect.any(Number) },
     async (setup) => {
       const hold = await taken(setup);
-      await jobOf(setup).in(() => getLock(key).forceRelease());
+      await jobOf(setup).in(() => getLock(key, { category }).forceRelease());
       await setup.clock.settle();
       return hold.signal.reason;
     },
@@ -383,7 +384,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
               setup.clock.skip(1_000);
               return 'secret';
             },
-            short,
+            { category, ...short },
           ),
         ),
       ),
@@ -391,7 +392,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
   [
     'a release of what is not held',
     { code: 'ERR_LOCK_NOT_HELD' },
-    (setup) => failed(jobOf(setup).in(() => lock.release(key))),
+    (setup) => failed(jobOf(setup).in(() => lock.release(key, { category }))),
   ],
   [
     'a hold that was released',
@@ -416,7 +417,7 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
     { code: 'ERR_LOCK_NOT_HELD' },
     async (setup) => {
       const own = jobOf(setup);
-      setup.locks.on('granted', () => void own.in(() => lock.release(key)));
+      setup.locks.on('granted', () => void own.in(() => lock.release(key, { category })));
       return (await acquired(setup, {}, { own })).error;
     },
   ],
@@ -432,10 +433,11 @@ const failures: [what: string, is: object, fail: (setup: Setup) => Promise<unkno
 ];
 
 describe.each(failures)('The error of %s', (_, is, fail) => {
-  it('An error has the key, and shows in its message neither that nor a trace nor what the store said', async () => {
-    const error = (await fail(setUp())) as Error & { key: unknown };
+  it('An error shows its key and category to loggers, and in its message neither those nor a trace nor what the store said', async () => {
+    const error = (await fail(setUp())) as Error;
     expect(error).toMatchObject(is);
-    expect(error.key).toBe(key);
+    expect({ ...error }).toMatchObject({ key, category });
+    expect(inspect({ ...error, key: '', category: '' }, { depth: 9 })).not.toContain('secret');
     expect(shown(error)).not.toContain('secret');
   });
 });

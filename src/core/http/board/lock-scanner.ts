@@ -143,7 +143,7 @@ export class LockScanner {
       for (let from = 0; from < ids.length && !this.#isStopped; ) {
         // Each failure is an event: after one, a single call tries whether the store is back.
         const some = ids.slice(from, from + (this.#failedSinceMs === undefined ? looksAtOnce : 1));
-        await Promise.all(some.map(async (id) => this.#found(id, await client.inspect(readName(id).key, id))));
+        await Promise.all(some.map(async (id) => this.#found(id, await client.inspect({ id, ...readName(id) }))));
         from += some.length;
       }
       return true;
