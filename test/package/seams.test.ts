@@ -12,6 +12,9 @@ const seams: readonly (readonly [path: string, reason: string])[] = [
   ['core/scope/current-scope.ts', 'what runs in that scope'],
   ['core/lock/acquire.ts', 'an acquire by a scope that is named'],
   ['core/http/guard.ts', 'a guard without a framework'],
+  ['testing/contract/harness.ts', 'the contract of stores, with the runner that it is given'],
+  ['testing/contract/stage.ts', 'the processes and waiters that the contract plays with'],
+  ['testing/manual-clock.ts', 'the clock of the test kit, which the tests here drive, too'],
   ['core/http/response/connection-watch.ts', 'what is known of a server’s connections, to see that nothing is left'],
 ];
 const open = /^(core\/(base|model|stores)\/|core\/[^/]+$|[^/]+\/index\.ts$)/;
