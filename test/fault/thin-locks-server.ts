@@ -1,6 +1,11 @@
-// The server's side of the model of thin locks. A thin lock is a lock without a script: a Redis stream whose first entry is
-// the hold. A client adds an entry and reads the first one, and deletes its entry at the end. If anything else is found, it
-// calls a script, which turns the stream into a record with a queue. A record that is left free becomes a stream again.
+// The server's side of the model of thin locks. No store has them yet: the model is the rule for one that will.
+//
+// A thin lock is a lock that needs no script while nobody waits: a Redis stream whose first entry is the hold.
+//   acquire   XADD key * names lease · PEXPIRE key ttl NX · PEXPIRE key ttl GT · XRANGE key - + COUNT 1
+//             The caller holds if the first entry is its own. Any other reply leads to a script.
+//   release   XDEL key id
+//             Anything but one entry deleted leads to a script.
+// A script turns the stream into a record with a queue first. A record that is left free becomes a stream again.
 
 /** An id of a stream entry: the server's time in ticks, and a number among the entries of that tick. */
 export type Id = readonly [tick: number, sequence: number];
