@@ -109,8 +109,15 @@ module.exports = {
       comment:
         'A framework’s folder imports core/http and the public names of the core; never a store or another framework’s folder. So do `prometheus` and `otel`, which share `metrics`.',
       severity: 'error',
-      from: { path: '^src/(?!core/|testing/)([^/]+)/' },
+      from: { path: '^src/(?!core/|testing/|cli/)([^/]+)/' },
       to: { path: '^src/', pathNot: '^src/($1/|metrics/|core/(http|base|model)/|core/index\\.ts$)' },
+    },
+    {
+      name: 'arrows-of-cli',
+      comment: 'The command is an application of the public names, and of the board.',
+      severity: 'error',
+      from: { path: '^src/cli/' },
+      to: { path: '^src/', pathNot: '^src/(cli/|core/(http/board|base)/|core/[^/]+\\.ts$)' },
     },
     {
       name: 'only-drivers-know-a-client',
