@@ -17,7 +17,7 @@ export const outline = [
     ],
   ],
   ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas', 'custom']],
-  ['Frameworks', 'frameworks', []],
+  ['Frameworks', 'frameworks', ['express', 'koa']],
   ['Observe', 'observe', ['board', 'inspect', 'metrics', 'traces', 'logs', 'health']],
   ['Test', 'test', ['testing']],
   ['Migrate', 'migrate', ['redlock', 'redis-semaphore', 'redisson', 'async-mutex']],

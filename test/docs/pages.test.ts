@@ -24,7 +24,8 @@ describe('the guide pages', () => {
   beforeAll(async () => {
     built = workshop.build();
     redis = await startRedis();
-  });
+    // The package is built and packed in it.
+  }, 180_000);
   afterAll(async () => {
     workshop.remove();
     await redis.stop();
