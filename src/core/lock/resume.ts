@@ -6,7 +6,7 @@ import { acquireRules, acquireSettings, assertGrantable, assertTransferable } fr
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
 import { cancellationError } from '../scope/cancellation.ts';
-import { firstHold } from '../scope/first-hold.ts';
+import { firstHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
 import { ownScope } from './lock.ts';

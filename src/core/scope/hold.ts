@@ -1,12 +1,14 @@
 import { Deferred } from '../base/deferred.ts';
 import { inspectAsJson } from '../base/shown.ts';
-import type { Grant } from '../lease/grant.ts';
+import type { Granted } from '../client/granted.ts';
+import { Grant, type GrantSource } from '../lease/grant.ts';
 import { LockConfigError, LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
 import type { DetachOptions, LockMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
+import { ScopedController } from './scoped-controller.ts';
 
 const duration = milliseconds(1);
 const detachRules = { leaseMs: milliseconds(10) };
@@ -196,3 +198,19 @@ const leaseEnded = 'its lease has ended';
 
 const done = new Deferred<void>(true);
 done.resolve();
+
+/** What the store was asked for. */
+export type GrantTerms = Pick<GrantSource, 'name' | 'request' | 'settings'>;
+
+/** Adds the first hold of a scope on what the store granted. */
+export function firstHold(scope: Scope, terms: GrantTerms, granted: Granted): ScopedHold {
+  const { name, request, settings } = terms;
+  const { clock, grants } = scope.runtime;
+  const createController = (): ScopedController => new ScopedController(scope);
+  const grant = new Grant({ clock, createController, name, traceId: scope.traceId, request, settings, granted });
+  grant.addHold(settings.leaseMs, settings.renew);
+  const first = new ScopedHold(grant, scope, settings.renew);
+  scope.add(first);
+  grants.add(grant);
+  return first;
+}
