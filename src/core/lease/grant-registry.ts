@@ -1,4 +1,4 @@
-import { lastedMs, wholeMs } from '../base/clock.ts';
+import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -23,6 +23,8 @@ export class GrantRegistry {
   /** Hold ids from which the key was taken, as the store says, and which are not known here, or not yet. */
   readonly #taken = new Set<string>();
   readonly #held = new InFlight();
+  /** By hold id. Only while messages come that name holds: there may be thousands of both. */
+  #byHoldId: Map<string, Grant> | undefined;
 
   constructor(access: StoreAccess, releases: Releases) {
     this.#access = access;
@@ -37,6 +39,7 @@ export class GrantRegistry {
   /** Adds a grant, with its first hold. */
   add(grant: Grant): void {
     this.#watchdog.watch(grant);
+    this.#byHoldId?.set(grant.request.holdId, grant);
     this.#held.begin();
     // That message may have overtaken the grant, or its waiter was queued again since, and granted. The store knows.
     if (this.#taken.delete(grant.request.holdId)) void this.#watchdog.renewInBackground(grant);
@@ -80,8 +83,9 @@ export class GrantRegistry {
 
   /** Called when the store says that another call took the key from a hold of this process. */
   loseById(holdId: string): void {
-    for (const grant of this.all) {
-      if (grant.request.holdId !== holdId) continue;
+    this.#byHoldId ??= this.#indexForTurn();
+    const grant = this.#byHoldId.get(holdId);
+    if (grant !== undefined) {
       this.lose(grant, 'The lock was lost: it was released by force');
       return;
     }
@@ -203,6 +207,15 @@ export class GrantRegistry {
 
   #transferTerms(leaseMs: number, longestMs: number): TransferTerms {
     return { leaseMs, tombstoneMs: Math.max(longestMs, 3 * this.#access.settings.storeTimeoutMs) };
+  }
+
+  #indexForTurn(): Map<string, Grant> {
+    const index = new Map<string, Grant>();
+    for (const grant of this.all) index.set(grant.request.holdId, grant);
+    afterTurn(() => {
+      this.#byHoldId = undefined;
+    });
+    return index;
   }
 
   #emitReleased(grant: Grant): void {

@@ -1,16 +1,7 @@
 import type { AcquireTerms, HoldRequest, StoreGrant } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
+import { Holds, type MemoryHold } from './holds.ts';
 import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './queue.ts';
-
-/** A hold in memory. */
-export interface MemoryHold {
-  readonly request: HoldRequest;
-  fence: number;
-  endMs: number;
-  isClaim: boolean;
-  /** Whether its fence rose after it was granted: it may be renewed with the fence that it got. */
-  isRaised: boolean;
-}
 
 /** What one call on a lock needs from its surroundings. */
 export interface LockContext {
@@ -30,24 +21,33 @@ export interface LockImage {
 }
 
 /** The result of a hand-off. */
-interface HandOff {
+export interface HandOff {
   readonly granted: readonly MemoryHold[];
-  /** Whether a live waiter is left that the holds do not admit: then only the owner of a hold may enter. */
-  readonly isBlocked: boolean;
+  /** A live waiter that is left: nobody but a holder's owner may enter before it. */
+  readonly next: HoldRequest | undefined;
+  /** Whether the holds admit that waiter: it has its turn with the next call. */
+  readonly isUnfinished: boolean;
 }
 
-const nothing: HandOff = { granted: [], isBlocked: false };
-const nobody: ReadonlyMap<string, MemoryWaiter> = new Map();
+/** One hand-off grants about so many readers of a row, so that no call takes long. */
+const maxGranted = 256;
+/** A reply names so many claims of other calls. */
+const maxClaims = 64;
+
+const noClaims: readonly StoreGrant[] = [];
+
+/** What comes of a call that hands nothing off. */
+export const noHandOff: HandOff = { granted: [], next: undefined, isUnfinished: false };
 
 /** One lock: its holds, and its queue while there are waiters. */
 export class MemoryLock {
-  readonly holds: Map<string, MemoryHold> = new Map();
+  readonly holds: Holds = new Holds();
   #queue: MemoryQueue | undefined;
 
   /** Makes a lock from its image. The image must not be used after that. */
   static of(image: LockImage): MemoryLock {
     const lock = new MemoryLock();
-    for (const hold of image.holds) lock.holds.set(hold.request.holdId, hold);
+    for (const hold of image.holds) lock.holds.add(hold);
     if (image.queue.length === 0) return lock;
     lock.#queue = new MemoryQueue();
     for (const waiter of image.queue) lock.#queue.add(waiter);
@@ -57,15 +57,19 @@ export class MemoryLock {
 
   /** The state of the lock, without processes that have no waiters. Its parts belong to the lock: do not change them. */
   get image(): LockImage {
-    const queue = [...this.queue.values()];
+    const queue = [...this.waiters];
     const waiting = new Set(queue.map(({ request }) => request.process));
     const processes = [...(this.#queue?.processes ?? [])].filter(([name]) => waiting.has(name));
-    return { holds: [...this.holds.values()], queue, processes };
+    return { holds: this.holds.all, queue, processes };
   }
 
-  /** The waiters in order, by hold id. */
-  get queue(): ReadonlyMap<string, MemoryWaiter> {
-    return this.#queue?.waiters ?? nobody;
+  /** Who waits, in order. */
+  get waiters(): Iterable<MemoryWaiter> {
+    return this.#queue?.waiters ?? [];
+  }
+
+  get queueSize(): number {
+    return this.#queue?.size ?? 0;
   }
 
   get isUnused(): boolean {
@@ -74,38 +78,20 @@ export class MemoryLock {
 
   /** The fence of all present holds; undefined if there are none. */
   get fence(): number | undefined {
-    return this.holds.values().next().value?.fence;
+    return this.holds.oldest?.fence;
   }
 
-  get hasWriter(): boolean {
-    for (const { request } of this.holds.values()) if (request.mode === 'write') return true;
-    return false;
+  waiter(holdId: string): MemoryWaiter | undefined {
+    return this.#queue?.get(holdId);
   }
 
-  /** Whether the present holds admit one more of this owner and mode. Different owners share only as readers. */
-  admits(owner: string, mode: LockMode): boolean {
-    for (const { request } of this.holds.values()) {
-      if (request.owner !== owner && (mode === 'write' || request.mode === 'write')) return false;
-    }
-    return true;
-  }
-
-  holdsOf(owner: string): number {
-    let count = 0;
-    for (const { request } of this.holds.values()) if (request.owner === owner) count += 1;
-    return count;
-  }
-
-  leaseRemainingMs(nowMs: number): number {
-    let lastMs = nowMs;
-    for (const hold of this.holds.values()) lastMs = Math.max(lastMs, hold.endMs);
-    return lastMs - nowMs;
+  /** How many waiters are before a hold id; all if it does not wait. */
+  positionOf(holdId: string): number {
+    return this.#queue?.positionOf(holdId) ?? 0;
   }
 
   dropExpired(nowMs: number): void {
-    for (const [holdId, hold] of this.holds) {
-      if (hold.endMs > nowMs) continue;
-      this.holds.delete(holdId);
+    for (const hold of this.holds.takeEnded(nowMs)) {
       if (hold.isClaim) this.#queue?.suspend(hold.request.process);
     }
   }
@@ -124,57 +110,66 @@ export class MemoryLock {
 
   dequeue(holdId: string): boolean {
     const wasThere = this.#queue?.remove(holdId) === true;
-    if (this.#queue?.waiters.size === 0) this.#queue = undefined;
+    if (this.#queue?.size === 0) this.#queue = undefined;
     return wasThere;
   }
 
   /** Adds a hold that the present holds admit. A new fence is at least `least`. */
   grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext, least?: number): MemoryHold {
     const hold = { request, fence: this.#fenceFor(request.mode, context, least), endMs, isClaim, isRaised: false };
-    this.holds.set(request.holdId, hold);
+    this.holds.add(hold);
     return hold;
   }
 
   /**
    * Grants claims to the first live waiter, if the holds admit it, and to every other waiter of its owner; after a reader,
-   * goes on until the next writer.
+   * goes on until the next writer, or until many were granted.
    */
   handOff(context: LockContext): HandOff {
-    if (this.#queue === undefined) return nothing;
+    if (this.#queue === undefined) return noHandOff;
     const granted: MemoryHold[] = [];
     const paid: MemoryProcess[] = [];
     let next = this.#nextLive(context);
-    while (next !== undefined && this.admits(next.owner, next.mode)) {
+    while (next !== undefined && granted.length < maxGranted && this.holds.admits(next.owner, next.mode)) {
       const process = this.#queue.processes.get(next.process);
       if (process?.state === 'owed') paid.push(process);
       for (const request of [next, ...this.#queue.besides(next)]) {
-        if (!this.admits(request.owner, request.mode)) continue;
+        if (!this.holds.admits(request.owner, request.mode)) continue;
         this.dequeue(request.holdId);
         granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
       }
-      if (next.mode === 'write') break;
-      next = this.#nextLive(context);
+      const isWriter = next.mode === 'write';
+      next = isWriter ? next : this.#nextLive(context);
+      if (isWriter) break;
     }
     for (const process of paid) process.state = 'live';
-    return { granted, isBlocked: next !== undefined };
+    const isLeft =
+      next !== undefined && this.waiter(next.holdId) !== undefined && this.holds.admits(next.owner, next.mode);
+    return { granted, next, isUnfinished: isLeft };
   }
 
-  /** The claims of the calling process, except for the one that the reply is about. */
-  claimsOf(process: string, exceptHoldId: string): readonly StoreGrant[] {
-    const claims: StoreGrant[] = [];
-    for (const hold of this.holds.values()) {
-      if (hold.isClaim && hold.request.process === process && hold.request.holdId !== exceptHoldId)
-        claims.push(asGrant(hold));
+  /**
+   * The open claims of the calling process, but for the one that the reply is about: all that were `granted` by this call,
+   * and of the others those that lapse first.
+   */
+  claimsOf(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly StoreGrant[] {
+    if (!this.holds.hasClaims) return noClaims;
+    const claims = new Set(granted.filter((hold) => hold.request.process === process && hold.isClaim));
+    const most = claims.size + maxClaims;
+    for (const hold of this.holds.claimsOf(process)) {
+      if (claims.size === most) break;
+      claims.add(hold);
     }
-    return claims;
+    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map(asGrant);
   }
 
   /** The fence for the next hold: the last one, or a new one if there are no holds or if a writer joins readers. */
   #fenceFor(mode: LockMode, context: LockContext, least?: number): number {
-    const { fence } = this;
-    if (fence !== undefined && (mode === 'read' || this.hasWriter)) return fence;
+    const { fence, holds } = this;
+    if (fence !== undefined && (mode === 'read' || holds.hasWriter)) return fence;
     const next = context.nextFence(least);
-    for (const hold of this.holds.values()) {
+    if (fence === undefined) return next;
+    for (const hold of holds.all) {
       hold.fence = next;
       hold.isRaised = true;
     }
@@ -182,16 +177,20 @@ export class MemoryLock {
   }
 
   #nextLive(context: LockContext): HoldRequest | undefined {
-    for (const { request } of this.queue.values()) {
+    let passed = 0;
+    for (let waiter = this.#queue?.at(0); waiter !== undefined; waiter = this.#queue?.at(passed)) {
+      const { request } = waiter;
       const process = this.#queue?.processes.get(request.process);
       if (process === undefined || process.liveUntilMs <= context.nowMs) {
         this.dequeue(request.holdId);
-      } else if (request.process === context.caller || process.state === 'owed') {
-        return request;
-      } else if (process.state === 'live') {
+        continue;
+      }
+      if (request.process === context.caller || process.state === 'owed') return request;
+      if (process.state === 'live') {
         if (context.isReachable(request.process)) return request;
         process.state = 'suspended';
       }
+      passed += 1;
     }
     return undefined;
   }

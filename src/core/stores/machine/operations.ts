@@ -12,7 +12,9 @@ import type {
   TransferTerms,
   WaitReply,
 } from '../../model/store.ts';
-import { asGrant, type LockContext, type MemoryHold, type MemoryLock } from './lock-state.ts';
+import type { MemoryHold } from './holds.ts';
+import { asGrant, type HandOff, type LockContext, type MemoryLock, noHandOff } from './lock-state.ts';
+import type { MemoryWaiter } from './queue.ts';
 
 /** What the operations need from the store that keeps the lock. */
 export interface LockHost extends LockContext {
@@ -28,26 +30,34 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   const { nowMs } = host;
   lock.dropExpired(nowMs);
   if (host.buried(request.holdId) !== undefined) {
-    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId) };
+    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId, []) };
   }
-  const isNew = !lock.queue.has(request.holdId);
+  const isNew = lock.waiter(request.holdId) === undefined;
   if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
-  const isBlocked = lock.queue.size > 0 && (lock.hasWriter || handOff(lock, host));
+  const isWritten = lock.holds.hasWriter;
+  const { granted, next } = isWritten ? noHandOff : handOff(lock, host);
+  const isBlocked = isWritten ? lock.queueSize > 0 : next !== undefined;
 
   const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
-  const claims = lock.claimsOf(request.process, request.holdId);
+  const claims = lock.claimsOf(request.process, request.holdId, granted);
   if (hold !== undefined) {
-    return { status: 'granted', grant: asGrant(hold), otherHolds: lock.holdsOf(request.owner) - 1, nowMs, claims };
+    return {
+      status: 'granted',
+      grant: asGrant(hold),
+      otherHolds: lock.holds.countOf(request.owner) - 1,
+      nowMs,
+      claims,
+    };
   }
-  const leaseRemainingMs = lock.leaseRemainingMs(nowMs);
-  const position = isNew ? lock.queue.size : [...lock.queue.keys()].indexOf(request.holdId);
+  const leaseRemainingMs = lock.holds.remainingMs(nowMs);
+  const position = lock.positionOf(request.holdId);
   // The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
-  if (isNew && lock.holdsOf(request.owner) > 0)
+  if (isNew && lock.holds.countOf(request.owner) > 0)
     return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
   if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
-  const isNewestLost = terms.newest && !lock.queue.has(terms.newest.holdId);
+  const isNewestLost = terms.newest && lock.waiter(terms.newest.holdId) === undefined;
   if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
-  if (lock.queue.size >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
+  if (lock.queueSize >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
   const place = lock.enqueue(request, terms, nowMs);
   return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
 }
@@ -57,8 +67,7 @@ export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, ter
   const hold = lock.holds.get(request.holdId);
   if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
   if (hold.fence !== terms.fence && !(hold.isRaised && terms.fence < hold.fence)) return { status: 'lost' };
-  hold.endMs = Math.max(hold.endMs, nowMs + terms.leaseMs);
-  hold.isClaim = false;
+  lock.holds.renew(hold, Math.max(hold.endMs, nowMs + terms.leaseMs));
   return { status: 'renewed', endMs: hold.endMs, nowMs };
 }
 
@@ -69,12 +78,10 @@ export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   const removed = remove(lock, holdId, nowMs);
   // A hold id with a tombstone has no hold and no queue entry.
   const before = removed === 'absent' ? host.buried(holdId) : undefined;
-  const status = before ?? removed;
-  if (before === undefined) {
-    if (terms.tombstoneMs > 0) host.bury(request, status, terms.tombstoneMs);
-    if (!lock.hasWriter) handOff(lock, host);
-  }
-  return { status, nowMs, claims: lock.claimsOf(process, holdId) };
+  if (before !== undefined) return { status: before, nowMs, claims: lock.claimsOf(process, holdId, []) };
+  if (terms.tombstoneMs > 0) host.bury(request, removed, terms.tombstoneMs);
+  const { granted } = lock.holds.hasWriter ? noHandOff : handOff(lock, host);
+  return { status: removed, nowMs, claims: lock.claimsOf(process, holdId, granted) };
 }
 
 /** Passes a hold on to another hold id (C29). */
@@ -89,8 +96,8 @@ export function transfer(
   lock.dropExpired(nowMs);
   let hold = lock.holds.get(to.holdId);
   if (hold === undefined) {
-    if (!lock.holds.has(from.holdId) || host.buried(to.holdId) !== undefined) return { status: 'lost' };
-    if (to.mode === 'write' ? lock.holds.size > 1 : lock.hasWriter) return { status: 'shared' };
+    if (lock.holds.get(from.holdId) === undefined || host.buried(to.holdId) !== undefined) return { status: 'lost' };
+    if (to.mode === 'write' ? lock.holds.size > 1 : lock.holds.hasWriter) return { status: 'shared' };
     lock.holds.delete(from.holdId);
     host.bury(from, 'released', tombstoneMs);
     hold = lock.grant(to, nowMs + leaseMs, false, host);
@@ -98,16 +105,21 @@ export function transfer(
   return { status: 'granted', grant: asGrant(hold), nowMs };
 }
 
+/** Of very many holds or waiters, so many are listed. */
+const maxListed = 1_000;
+
 /** Returns the holds and waiters. Changes nothing (C17). */
 export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
-  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  const holds = lock.holds.first(maxListed).filter((hold) => hold.endMs > nowMs);
+  const waiters: MemoryWaiter[] = [];
+  for (const waiter of lock.waiters) if (waiters.push(waiter) === maxListed) break;
   return {
     nowMs,
     holds: holds.map((hold) => {
       const { owner, process, mode } = hold.request;
       return { ...asGrant(hold), owner, process, mode };
     }),
-    waiters: [...lock.queue.values()].map(({ request: { holdId, owner, process, mode, priority }, sinceMs }) => ({
+    waiters: waiters.map(({ request: { holdId, owner, process, mode, priority }, sinceMs }) => ({
       holdId,
       owner,
       process,
@@ -120,9 +132,9 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
 
 /** Returns since when a hold id waits, if it does, and the holds that it waits for (C27). */
 export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
-  const holds = [...lock.holds.values()].filter((hold) => hold.endMs > nowMs);
+  const holds = lock.holds.first(maxListed).filter((hold) => hold.endMs > nowMs);
   return {
-    sinceMs: lock.queue.get(holdId)?.sinceMs,
+    sinceMs: lock.waiter(holdId)?.sinceMs,
     holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
   };
 }
@@ -131,8 +143,8 @@ export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): 
 export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
   lock.dropExpired(host.nowMs);
   if (lock.fence !== fence) return false;
-  const taken = [...lock.holds.values()];
-  lock.holds.clear();
+  const taken = lock.holds.all;
+  for (const { request } of taken) lock.holds.delete(request.holdId);
   handOff(lock, host);
   for (const { request } of taken) host.tell(request.process, { kind: 'lost', holdId: request.holdId });
   return true;
@@ -147,24 +159,28 @@ function enter(
   isBlocked: boolean,
 ): MemoryHold | undefined {
   const { owner, mode } = request;
-  if (!lock.admits(owner, mode) || (isBlocked && lock.holdsOf(owner) === 0)) return undefined;
+  if (!lock.holds.admits(owner, mode) || (isBlocked && lock.holds.countOf(owner) === 0)) return undefined;
   lock.dequeue(request.holdId);
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
 
-/** Returns whether a live waiter is left that the holds do not admit. */
-function handOff(lock: MemoryLock, host: LockHost): boolean {
-  const { granted, isBlocked } = lock.handOff(host);
-  for (const hold of granted) {
+/** Hands off, and tells the processes of the waiters. */
+function handOff(lock: MemoryLock, host: LockHost): HandOff {
+  const result = lock.handOff(host);
+  for (const hold of result.granted) {
     const { process } = hold.request;
     // With the present fence: a later grant of this hand-off may have raised it.
     if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
   }
-  return isBlocked;
+  if (result.isUnfinished && result.next !== undefined) {
+    const { process, holdId } = result.next;
+    host.tell(process, { kind: 'next', holdId });
+  }
+  return result;
 }
 
 function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {
-  const isKnown = lock.holds.has(holdId);
+  const isKnown = lock.holds.get(holdId) !== undefined;
   lock.dropExpired(nowMs);
   if (!isKnown) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
   return lock.holds.delete(holdId) ? 'released' : 'expired';

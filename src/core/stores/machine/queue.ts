@@ -1,4 +1,5 @@
 import type { HoldRequest } from '../../model/store.ts';
+import { type Placed, SortedList } from './sorted-list.ts';
 
 /** A waiter, and since when it waits on the store's clock. */
 export interface MemoryWaiter {
@@ -18,12 +19,34 @@ const priorityStepMs = 10_000;
 
 /** The waiters for a lock, in order, and their processes. */
 export class MemoryQueue {
-  readonly waiters: Map<string, MemoryWaiter> = new Map();
   readonly processes: Map<string, MemoryProcess> = new Map();
-  /** How many waiters each owner has. The queue is searched for other waiters of an owner only if there are any. */
-  readonly #waitersOf = new Map<string, number>();
-  /** The last place in the queue, or one that was the last. */
-  #lastPlace = Number.NEGATIVE_INFINITY;
+  readonly #waiters = new Map<string, Placed<MemoryWaiter>>();
+  readonly #inOrder = new SortedList<MemoryWaiter>();
+  readonly #ofOwner = new Map<string, Set<Placed<MemoryWaiter>>>();
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  /** In order. */
+  get waiters(): Iterable<MemoryWaiter> {
+    return this.#inOrder;
+  }
+
+  get(holdId: string): MemoryWaiter | undefined {
+    return this.#waiters.get(holdId)?.item;
+  }
+
+  /** The waiter with so many before it. */
+  at(position: number): MemoryWaiter | undefined {
+    return this.#inOrder.at(position);
+  }
+
+  /** How many are before a waiter; all if it does not wait. */
+  positionOf(holdId: string): number {
+    const placed = this.#waiters.get(holdId);
+    return placed === undefined ? this.size : this.#inOrder.rankOf(placed);
+  }
 
   markLive(process: string, untilMs: number): void {
     const known = this.processes.get(process);
@@ -38,36 +61,33 @@ export class MemoryQueue {
 
   /** Returns how many waiters are before it. */
   add(waiter: MemoryWaiter): number {
-    const { waiters } = this;
     const { holdId, owner } = waiter.request;
-    const place = placeOf(waiter);
-    // Most waiters come last. Those that belong behind this one are appended again.
-    const behind = place < this.#lastPlace ? [...waiters.values()].filter((other) => placeOf(other) > place) : [];
-    for (const other of behind) waiters.delete(other.request.holdId);
-    waiters.set(holdId, waiter);
-    for (const other of behind) waiters.set(other.request.holdId, other);
-    this.#lastPlace = Math.max(this.#lastPlace, place);
-    this.#waitersOf.set(owner, (this.#waitersOf.get(owner) ?? 0) + 1);
-    return waiters.size - behind.length - 1;
+    const placed = this.#inOrder.add(waiter, placeOf(waiter));
+    this.#waiters.set(holdId, placed);
+    const own = this.#ofOwner.get(owner);
+    if (own === undefined) this.#ofOwner.set(owner, new Set([placed]));
+    else own.add(placed);
+    return this.#inOrder.rankOf(placed);
   }
 
   /** Returns whether it was there. */
   remove(holdId: string): boolean {
-    const waiter = this.waiters.get(holdId);
-    if (waiter === undefined) return false;
-    this.waiters.delete(holdId);
-    const { owner } = waiter.request;
-    const others = (this.#waitersOf.get(owner) ?? 1) - 1;
-    if (others === 0) this.#waitersOf.delete(owner);
-    else this.#waitersOf.set(owner, others);
+    const placed = this.#waiters.get(holdId);
+    if (placed === undefined) return false;
+    this.#waiters.delete(holdId);
+    this.#inOrder.delete(placed);
+    const { owner } = placed.item.request;
+    const own = this.#ofOwner.get(owner);
+    own?.delete(placed);
+    if (own?.size === 0) this.#ofOwner.delete(owner);
     return true;
   }
 
-  /** The other waiters of the same owner. */
+  /** The others of the same owner, in order. */
   besides(first: HoldRequest): HoldRequest[] {
-    if (this.#waitersOf.get(first.owner) === 1) return [];
-    const requests = [...this.waiters.values()].map(({ request }) => request);
-    return requests.filter((request) => request.owner === first.owner && request !== first);
+    const others = [...(this.#ofOwner.get(first.owner) ?? [])].filter(({ item }) => item.request !== first);
+    others.sort((a, b) => a.place - b.place || a.order - b.order);
+    return others.map(({ item }) => item.request);
   }
 }
 

@@ -1,4 +1,4 @@
-import { asMicrotask, type Clock, type Instant, systemClock } from '../../base/clock.ts';
+import { type Clock, type Instant, systemClock } from '../../base/clock.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type {
   AcquireReply,
@@ -33,6 +33,7 @@ import {
   wait,
 } from '../machine/operations.ts';
 import { MemoryEdges } from './edges.ts';
+import { Outbox } from './outbox.ts';
 import { MemoryTombstones } from './tombstones.ts';
 
 /**
@@ -64,6 +65,9 @@ export class MemoryStore implements LockStore {
   // One counter for all keys, so that a key can be forgotten after its last hold.
   #lastFence = 0;
   readonly #tombstones = new MemoryTombstones();
+  readonly #outbox = new Outbox();
+  /** An unused lock, for the next call that needs one: most locks last for one hold. */
+  #spare: MemoryLock | undefined;
   /** Shared by all calls: each ends before the next begins. */
   readonly #host = {
     nowMs: 0,
@@ -139,13 +143,18 @@ export class MemoryStore implements LockStore {
   }
 
   #lock(id: string): MemoryLock {
-    return this.#locks.get(id) ?? new MemoryLock();
+    return this.#locks.get(id) ?? this.#spare ?? new MemoryLock();
   }
 
   /** Keeps a lock as long as it has a hold or a waiter. */
   #keep(id: string, lock: MemoryLock): void {
-    if (lock.isUnused) this.#locks.delete(id);
-    else this.#locks.set(id, lock);
+    if (lock.isUnused) {
+      this.#locks.delete(id);
+      this.#spare = lock;
+      return;
+    }
+    this.#locks.set(id, lock);
+    if (lock === this.#spare) this.#spare = undefined;
   }
 
   #hostFor(caller: string | undefined): LockHost {
@@ -157,7 +166,7 @@ export class MemoryStore implements LockStore {
 
   /** A repeated acquire raises the fence to this, if its hold is the only one (C24). */
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
-    const holder = lock.holds.values().next().value;
+    const holder = lock.holds.oldest;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
     holder.fence = Math.max(holder.fence, minFence);
     this.#lastFence = Math.max(this.#lastFence, holder.fence);
@@ -165,7 +174,7 @@ export class MemoryStore implements LockStore {
   }
 
   #tell(process: string, message: StoreMessage): void {
-    asMicrotask(() => this.#listeners.get(process)?.(message));
+    this.#outbox.send(() => this.#listeners.get(process)?.(message), message.kind === 'next');
   }
 
   #nextFence(least = 0): number {

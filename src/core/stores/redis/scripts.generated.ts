@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '46bc21dc737f9ac30237b1aed8f9d6c984460444',
+  sha1: 'b6467173e6e6a6dd5ddf4d43a2839b8ef9540840',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -371,7 +371,8 @@ local fence = digits(last)
 for _, hold in ipairs(granted) do
 if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
-if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+local isLeft = first and not taken[first.member] and admits(first.owner, first.mode)
+if isLeft then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -487,7 +488,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '1357d7311107e137d361bc846e6d85942cbf6e66',
+  sha1: '4a224640494ec20f27f353e5e5a4e227e8b5bdd2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -796,7 +797,8 @@ local fence = digits(last)
 for _, hold in ipairs(granted) do
 if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
-if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+local isLeft = first and not taken[first.member] and admits(first.owner, first.mode)
+if isLeft then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -889,7 +891,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'e1be209e809508f77b7bcaae0345fbf9e6746e15',
+  sha1: 'e1afa9dda2d6e99f54669e3f2864e04ec7fcfbaa',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local afterHold = 35 + #ARGV[1]
@@ -1288,7 +1290,8 @@ local fence = digits(last)
 for _, hold in ipairs(granted) do
 if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
-if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+local isLeft = first and not taken[first.member] and admits(first.owner, first.mode)
+if isLeft then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}
@@ -1452,7 +1455,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '2c2523c0b8028ba9734ccd3ca2527bc24a164ee8',
+  sha1: '2d36927756b401be84ab33173f1a7831b1f93a3d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local record, queue = KEYS[1], KEYS[2]
@@ -1761,7 +1764,8 @@ local fence = digits(last)
 for _, hold in ipairs(granted) do
 if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
 end
-if first and #granted >= 256 and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+local isLeft = first and not taken[first.member] and admits(first.owner, first.mode)
+if isLeft then tell(first.process, 'next ' .. first.id) end
 return first ~= nil
 end
 local statuses = {r = 'released', e = 'expired', c = 'cancelled', a = 'absent'}

@@ -41,6 +41,7 @@ local function handOn()
   for _, hold in ipairs(granted) do
     if hold.process ~= caller then tell(hold.process, 'granted ' .. hold.id .. ' ' .. fence .. ' ' .. hold.ends) end
   end
-  if first and #granted >= GRANT_LIMIT and admits(first.owner, first.mode) then tell(first.process, 'next ' .. first.id) end
+  local isLeft = first and not taken[first.member] and admits(first.owner, first.mode)
+  if isLeft then tell(first.process, 'next ' .. first.id) end
   return first ~= nil
 end
