@@ -6,13 +6,12 @@ import type { HoldRequest, LockStore, StoreMessage, Unsubscribe } from '../../sr
 import type { LockMode } from '../../src/core/model/types.ts';
 import { MemoryStore } from '../../src/core/stores/memory/memory-store.ts';
 import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
-import * as scripts from '../../src/core/stores/redis/scripts.generated.ts';
 import { isLong, printSeed, seed } from '../fault/seed.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { usePostgres } from '../support/postgres/stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';
-import { setScriptTime, timed } from '../support/redis/script-time.ts';
+import { runTimed, setScriptTime } from '../support/redis/script-time.ts';
 import { until } from '../support/until.ts';
 
 watchLeaks();
@@ -344,10 +343,7 @@ class ServerClock {
 
 /** The clock of a Redis server, for the scripts of one client. */
 function redisClock(client: Redis): ServerClock {
-  const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
-  const call = client.call.bind(client) as (...words: readonly unknown[]) => Promise<unknown>;
-  client.call = ((name: string, sha1: string, ...rest: readonly unknown[]) =>
-    name === 'evalsha' ? call('eval', sources.get(sha1), ...rest) : call(name, sha1, ...rest)) as Redis['call'];
+  runTimed(client);
   return new ServerClock((us) => setScriptTime(client, us));
 }
 

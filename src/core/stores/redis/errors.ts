@@ -1,7 +1,10 @@
 import { LockStoreError } from '../../model/errors.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 
-/** The error codes that a server replies with before it runs anything. */
+/** What a script replies with to a record of another format, before it changes anything. */
+const otherFormat = 'RLFORMAT';
+
+/** The error codes that a server replies with before it changes anything. */
 const refusalCodes = new Set([
   'ASK',
   'BUSY',
@@ -14,6 +17,7 @@ const refusalCodes = new Set([
   'NOPERM',
   'OOM',
   'READONLY',
+  otherFormat,
   'TRYAGAIN',
   'WRONGTYPE',
 ]);
@@ -24,8 +28,7 @@ const refusalCodes = new Set([
  */
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   const code = driver.codeOf(cause);
-  const words = code === undefined ? 'did not answer' : `answered ${code}`;
-  return new LockStoreError(`The lock store ${words} to ${operation}`, {
+  return new LockStoreError(messageOf(operation, code), {
     cause: redactCredentials(cause),
     outcome: wasSentOnce && code !== undefined && refusalCodes.has(code) ? 'not-applied' : 'unknown',
   });
@@ -37,6 +40,12 @@ export async function connected(driver: RedisDriver, operation: string): Promise
     const message = `The lock store has no connection: ${operation} was not sent`;
     throw new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
   });
+}
+
+function messageOf(operation: string, code: string | undefined): string {
+  if (code === undefined) return `The lock store did not answer to ${operation}`;
+  if (code !== otherFormat) return `The lock store answered ${code} to ${operation}`;
+  return 'Expected the record of the lock to be of the format that this version of the package knows, and it is of another one: a process with a newer version uses the lock. Restart this process with that version';
 }
 
 /**

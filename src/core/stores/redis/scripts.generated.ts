@@ -3,9 +3,10 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'b6467173e6e6a6dd5ddf4d43a2839b8ef9540840',
+  sha1: '2a521b815a9ed0dda9ac7f3e9acf0d2097b7469e',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local waitingFlag, rememberingFlag, lineFeed, kind
 if text then waitingFlag, rememberingFlag, lineFeed, kind = string.byte(text, 17, 20) end
@@ -488,9 +489,10 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '4a224640494ec20f27f353e5e5a4e227e8b5bdd2',
+  sha1: '2776aa9ff1835a39dd07bfbc39f6b8fbe4b381f9',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -853,10 +855,11 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '3a87acdbaae5501d107acadf1ea357d51e045cdc',
+  sha1: '8f9ef4c3fbcda710612cb9d0cb6d97f3ff29ad9c',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local function listHolds(onHold)
 for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
@@ -891,9 +894,10 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'e1afa9dda2d6e99f54669e3f2864e04ec7fcfbaa',
+  sha1: '1f4c222461fc4ac506de6f44abc1c572913fb57b',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local afterHold = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
@@ -1391,9 +1395,10 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '6bc3fe6874ae7aa71337f0447c331b37bc517d58',
+  sha1: '8ea15c77683b0734ffea76fbfc13dde5e2b28c29',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local function readScore(score)
 local isClaim = tonumber(score) >= 2e13
 return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
@@ -1455,9 +1460,10 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '2d36927756b401be84ab33173f1a7831b1f93a3d',
+  sha1: 'abaa331a0516018ff5c093136a827e84f133e9b1',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -1864,10 +1870,11 @@ return {'granted', nowMs, last, hold.ends}`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '27b5a47bf7993252c6fcc5002aaa2dc63ae83795',
+  sha1: 'ed0f2cf86a259a9bc67870dfe748606ffdf2b76f',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
+if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
 local function listHolds(onHold)
 for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)

@@ -46,7 +46,8 @@ async function usedAmong(server: RedisSender, names: readonly string[]): Promise
 
 /** See `lua/parts/layout.lua`: somebody may wait, or the first line is not of a release. */
 function mayBeUsed(record: string): boolean {
-  return record[16] === 'q' || (record[18] === '\n' && record[19] !== '#');
+  // What another format wrote is not read here: `inspect` says so.
+  return /^\D/.test(record) || record[16] === 'q' || (record[18] === '\n' && record[19] !== '#');
 }
 
 /** Where a listing stands: the server, and the server's own cursor. `next` makes the listing's cursor of the server's. */

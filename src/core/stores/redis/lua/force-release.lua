@@ -6,6 +6,7 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include parts/layout
+--@include parts/check-format
 --@include parts/general
 
 if not hasHolds() or last ~= tonumber(amount) then return 0 end

@@ -15,6 +15,7 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include parts/layout
+--@include parts/check-format
 --@include quick/release-only-hold
 --@include parts/general
 --@include parts/take-away

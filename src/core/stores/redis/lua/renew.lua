@@ -6,6 +6,7 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include parts/layout
+--@include parts/check-format
 --@include parts/reader-score
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local leaseMs, fence = tonumber(string.match(ARGV[2], '^%d+')), tonumber(ARGV[3])

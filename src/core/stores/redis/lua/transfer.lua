@@ -8,6 +8,7 @@
 local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 --@include parts/layout
+--@include parts/check-format
 --@include parts/general
 --@include parts/take-away
 --@include parts/remember

@@ -1,5 +1,7 @@
 -- What is kept of a lock under its two keys, and the names of its bytes, columns and scores.
 --
+-- This is format 1. CONTRIBUTING.md says what may change within it.
+--
 -- The record is a string:
 --   columns 1 to 16   the last fence. All holds have it; if any of them is a writer's, all have one owner
 --   column 17         q or -. q: somebody may wait
@@ -55,6 +57,7 @@
 
 -- Other bytes.
 --@define LINE_FEED 10
+--@define DIGIT_NINE 57
 --@define WRITE_MODE 119
 
 -- Scores of the queue.

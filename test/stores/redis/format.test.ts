@@ -1,0 +1,89 @@
+import type { InspectReply } from '../../../src/core/model/store.ts';
+import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { readMessage } from '../../../src/core/stores/redis/replies.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';
+import { goOnWith } from '../../support/stores/stored-lock.ts';
+import fixtures from '../fixtures/redis-format-1.json';
+
+watchLeaks();
+
+/** What a process left under the two keys of a lock at a time. */
+interface Stored {
+  readonly nowMs: number;
+  readonly lock: string;
+  readonly queue: readonly string[];
+  readonly inspect: InspectReply;
+}
+
+const stored = Object.entries(fixtures as unknown as Record<string, Stored>);
+const id = 'order:42';
+const keys = { lock: `reenlock:{${id}}:lock`, queue: `reenlock:{${id}}:queue` };
+
+describe('What is stored in Redis as format 1', () => {
+  const stage = useRedis();
+
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  async function restore({ nowMs, lock, queue }: Stored): Promise<void> {
+    await stage.client.set(keys.lock, lock);
+    for (let i = 0; i < queue.length; i += 2) await stage.client.zadd(keys.queue, queue[i + 1]!, queue[i]!);
+    await setScriptTime(stage.client, nowMs * 1_000);
+    const client = stage.connect();
+    stage.store = new RedisStore({ client });
+    ends.push(() => client.disconnect());
+    runTimed(client);
+  }
+
+  it.each(stored)('`inspect` reads %s', async (_, each) => {
+    await restore(each);
+    expect(await stage.store.inspect(id)).toEqual(each.inspect);
+  });
+
+  it.each(stored)(
+    'All holds of %s are renewed and released, and its waiters get the key in their order',
+    async (_, each) => {
+      await restore(each);
+      const order = [...each.inspect.holds, ...each.inspect.waiters].map(({ holdId }) => holdId);
+      expect(await goOnWith(stage.store, id, each.inspect)).toEqual({ order, isFenceHigher: true });
+    },
+  );
+
+  it('A record of a later format is an error that says so in every call, and stays as it is', async () => {
+    const later = 'v2 something else';
+    await stage.client.set(keys.lock, later);
+    const line = stage.deafProcess().line(undefined, { id });
+    const calls = [
+      () => line.ask(),
+      () => line.try(),
+      () => line.renew(1),
+      () => line.release(),
+      () => line.transfer(stage.deafProcess().line(undefined, { id })),
+      () => stage.store.inspect(id),
+      () => stage.store.forceRelease(id, 1),
+      () => stage.store.edges?.wait(line.request),
+      () => stage.store.list?.({ idPrefix: '', limit: 10 }),
+    ];
+    for (const call of calls) {
+      await expect((async () => call())()).rejects.toMatchObject({
+        code: 'ERR_LOCK_STORE',
+        outcome: 'not-applied',
+        message: expect.stringContaining('Restart this process with that version'),
+      });
+    }
+    expect(await stage.client.get(keys.lock)).toBe(later);
+    expect(await stage.client.exists(keys.queue)).toBe(0);
+  });
+
+  it('Messages are read as they were, and a kind that is not known yet is ignored', () => {
+    const grant = { holdId: 'hold-1', fence: 1700000000000000, endMs: 1700000003000, isClaim: true };
+    expect(readMessage('granted hold-1 1700000000000000 1700000003000')).toEqual({ kind: 'granted', grant });
+    expect(readMessage('lost hold-1')).toEqual({ kind: 'lost', holdId: 'hold-1' });
+    expect(readMessage('freed order:42')).toEqual({ kind: 'freed', id: 'order:42' });
+    expect(readMessage('moved hold-1 5')).toBeUndefined();
+  });
+});
