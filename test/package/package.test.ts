@@ -22,9 +22,9 @@ describe('the surface of the package', () => {
     [
       'reenlock',
       core,
-      `DeadlockError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
+      `DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
        LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore configureLocks createLocks
-       currentTrace getLock isLockError lock runInTrace traceHeaders`,
+       currentTrace getLock isLockError lock resumeHold runInTrace traceHeaders`,
     ],
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
     ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],
