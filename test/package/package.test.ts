@@ -116,6 +116,8 @@ describe('the published package', () => {
       'SECURITY.md',
       'package.json',
       'docs/observe/board.png',
+      'docs/ops/alerts.yml',
+      'docs/ops/grafana-dashboard.json',
       ...pages(),
     ];
     const rooms = readdirSync(join(root, 'src')).map((folder) => `dist/${folder}/`);
