@@ -101,7 +101,10 @@ export interface LockEvents {
   failedOpen: { readonly keys: readonly string[]; readonly traceId: string; readonly error: Error };
   /** A trace header was refused: it is malformed, or comes from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
-  /** A promise that was given to `waitUntil` rejected, with the reason in `cause`. Other warnings are process warnings. */
+  /**
+   * A promise that was given to `waitUntil` rejected, or the `authorize` of a board failed for a page that is open; `cause` has
+   * the reason. Other warnings are process warnings.
+   */
   warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
 }
 

@@ -159,17 +159,20 @@ describe('The feed of the board', () => {
     expect(page.stream.readableEnded).toBe(true);
   });
 
-  it('The feed ends for a viewer for whom `authorize` fails', async () => {
+  it('The feed ends for a viewer for whom `authorize` fails, and a `warning` event tells why', async () => {
     const setup = setUp();
+    const warnings = setup.events('warning');
     let isBroken = false;
+    const cause = new Error('no session store');
     const authorize = async () => {
-      if (isBroken) throw new Error('no session store');
+      if (isBroken) throw cause;
       return { name: 'ann' };
     };
     const page = await open(setup, boardOf(setup, { authorize }));
     isBroken = true;
     await setup.clock.advance(61_000);
     expect(page.messages.at(-1)).toEqual(['leave', { reason: 'denied' }]);
+    expect(warnings).toEqual([{ code: 'LOCK_BOARD_AUTHORIZE', message: expect.any(String), cause }]);
   });
 
   it('The feed says since when the store has not answered, calls it once a second for each kind, and goes on when it answers', async () => {

@@ -41,7 +41,7 @@ export class Feed {
     this.#viewers.add(viewer);
     this.#flushes ??= outsideRequests(() => new Loop(clock, async () => this.#flush()));
     const check = async (): Promise<number> => {
-      await recheck(viewer, authorize);
+      await this.#recheck(viewer, authorize);
       return authorizeMs;
     };
     // In the context of its request, for which `authorize` may look.
@@ -70,11 +70,15 @@ export class Feed {
     this.#scanner = undefined;
     this.#flushes = undefined;
   }
-}
 
-async function recheck(viewer: Viewer, authorize: () => Promise<BoardUser | undefined>): Promise<void> {
-  const user = await authorize().catch(() => undefined);
-  if (viewer.destroyed) return;
-  if (user === undefined) viewer.leave('denied');
-  else viewer.setUser(user);
+  async #recheck(viewer: Viewer, authorize: () => Promise<BoardUser | undefined>): Promise<void> {
+    const user = await authorize().catch((cause: unknown) => {
+      const message = 'The `authorize` of a board failed for a page that is open: the page is closed';
+      this.runtime.events.emit('warning', { code: 'LOCK_BOARD_AUTHORIZE', message, cause });
+      return undefined;
+    });
+    if (viewer.destroyed) return;
+    if (user === undefined) viewer.leave('denied');
+    else viewer.setUser(user);
+  }
 }
