@@ -30,6 +30,8 @@ module.exports = {
     '^reenlock/node$': '<rootDir>/src/node/index.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
+    '^reenlock/hono$': '<rootDir>/src/hono/index.ts',
+    '^reenlock/fastify$': '<rootDir>/src/fastify/index.ts',
     '^reenlock/testing$': '<rootDir>/src/testing/index.ts',
     '^reenlock/testing/contract$': '<rootDir>/src/testing/contract/index.ts',
     '^reenlock/prometheus$': '<rootDir>/src/prometheus/index.ts',

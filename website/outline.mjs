@@ -13,6 +13,7 @@ export const outline = [
       'leases',
       'detached-holds',
       'refusals',
+      'frameworks',
       'shutdown',
     ],
   ],

@@ -30,7 +30,10 @@ const rooms = [
     ],
   ],
   [/^src[/](prometheus|testing)[/]/, ({ 1: room }) => [[`test/${room}`]]],
-  [/^src[/]core[/]http[/]|^src[/](node|express|koa)[/]/, [['test/http', 'test/express', 'test/koa']]],
+  [
+    /^src[/]core[/]http[/]|^src[/](node|express|koa|fastify|hono)[/]/,
+    [['test/http', 'test/express', 'test/koa', 'test/fastify', 'test/hono']],
+  ],
   [
     /^src[/]core[/](\w+)[/]/,
     ({ 1: room }) => [[`test/core/${room}`], ['test/core'], ['test/http', 'test/stores/memory']],

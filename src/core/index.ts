@@ -45,6 +45,7 @@ export {
   type RunInTraceOptions,
   runInTrace,
   type TraceHeadersOptions,
+  type TraceRequest,
   traceHeaders,
 } from './scope/trace.ts';
 

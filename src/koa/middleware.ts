@@ -1,12 +1,12 @@
-import { koaMiddleware } from 'cls-rtracer';
 import type { Context, ExtendableContext, Next } from 'koa';
-import { passGuard, within } from '../core/http/awaited.ts';
+import { awaitedContext, passGuard } from '../core/http/awaited.ts';
 import { exposeHolds } from '../core/http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
 import { checkCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, leaveError, problemOf } from '../core/http/problem.ts';
-import { runInRequest, runTraced, type TraceContextOptions, Tracing, traceIdOf } from '../core/http/traced-request.ts';
+import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
+import { runInRequest, type TraceContextOptions } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { problemOf } from '../core/model/problem.ts';
 
 declare module 'koa' {
   interface DefaultState {
@@ -45,18 +45,12 @@ export interface GuardOptions<C extends ExtendableContext = KeyContext> extends 
  * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Guard {
-  const tracing = new Tracing(options);
-  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
-  const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
+  const trace = awaitedContext(options);
   return function traceContext(ctx, next) {
     checkCall('koa', ctx, next, ctx.res, next);
-    const isDetached = (): boolean => ctx.respond === false;
-    const request = tracing.open(ctx.req, ctx.res, { awaitsMiddleware: true, isDetached });
-    return runTraced(request, () => within(request.watch, () => trace(ctx as unknown as RawContext, next)));
+    return trace(ctx.req, ctx.res, next, () => ctx.respond === false);
   };
 }
-
-type RawContext = Parameters<ReturnType<typeof koaMiddleware>>[0];
 
 /**
  * Guards a route: the middleware after it runs while the request holds the lock, which is released when its work is over.

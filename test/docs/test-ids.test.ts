@@ -36,7 +36,7 @@ function rowsOf(text: string): string[][] {
 
 /** The ids in a source's titles of tests and suites that are run. */
 function idsOf(source: string): string[] {
-  const titles = /(?:^\s*(?:it|describe|describeFrameworks)|\))\(\s*['`]\[([a-z0-9-]+-\d\d)\] /gm;
+  const titles = /(?:^\s*(?:it|describe(?:Frameworks|Styles)?)|\))\(\s*['`]\[([a-z0-9-]+-\d\d)\] /gm;
   return [...source.matchAll(titles)].map(([, id = '']) => id);
 }
 

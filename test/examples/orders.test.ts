@@ -1,8 +1,10 @@
+import { getRequestListener } from '@hono/node-server';
 import Redis from 'ioredis';
 import { createLocks, getLock, lock, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import request from 'supertest';
 import { createApp as createExpressApp } from '../../examples/express-orders/app.ts';
+import { createApp as createHonoApp } from '../../examples/hono-orders/app.ts';
 import { createApp as createKoaApp } from '../../examples/koa-orders/app.ts';
 import { createApp as createNodeApp } from '../../examples/node-orders/app.ts';
 import { MemoryDatabase } from '../../examples/orders/database.ts';
@@ -17,7 +19,7 @@ watchLeaks();
 
 type Parts = Parameters<typeof createExpressApp>;
 
-const frameworks = ['express-orders', 'koa-orders', 'node-orders'];
+const frameworks = ['express-orders', 'koa-orders', 'fastify-orders', 'hono-orders', 'node-orders'];
 const servers = frameworks.map((name) => `${name}/server.ts`);
 
 describe.each(servers)('%s', (file) => {
@@ -51,6 +53,10 @@ describe.each(servers)('%s', (file) => {
 describe.each([
   ['express-orders', (...parts: Parts) => createExpressApp(...parts)],
   ['koa-orders', (...parts: Parts) => createKoaApp(...parts).callback()],
+  [
+    'hono-orders',
+    (...parts: Parts) => getRequestListener(createHonoApp(...parts).fetch, { overrideGlobalObjects: false }),
+  ],
   ['node-orders', (...parts: Parts) => createNodeApp(...parts)],
 ])('%s/app.ts', (_, createHandler) => {
   it('has the order before its service is asked', async () => {

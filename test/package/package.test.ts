@@ -3,6 +3,8 @@ import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
+import * as fastify from 'reenlock/fastify';
+import * as hono from 'reenlock/hono';
 import * as koa from 'reenlock/koa';
 import * as node from 'reenlock/node';
 import * as otel from 'reenlock/otel';
@@ -31,6 +33,8 @@ describe('the surface of the package', () => {
     ['reenlock/node', node, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
+    ['reenlock/fastify', fastify, 'closeServer lockBoard lockOn sendProblem traceContext'],
+    ['reenlock/hono', hono, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
     ['reenlock/testing/contract', contract, 'describeStoreContract'],
     ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
@@ -47,6 +51,8 @@ describe('the surface of the package', () => {
       './node',
       './express',
       './koa',
+      './hono',
+      './fastify',
       './testing',
       './testing/contract',
       './prometheus',
@@ -77,6 +83,8 @@ describe('the surface of the package', () => {
       '@opentelemetry/api': '^1.9',
       'cls-rtracer': '^2.6.4',
       express: '^4.18 || ^5',
+      fastify: '^5',
+      hono: '^4',
       ioredis: '^5.4 || ^6',
       koa: '^2.15 || ^3',
       pg: '^8',
@@ -86,6 +94,8 @@ describe('the surface of the package', () => {
     expect(manifest.peerDependenciesMeta).toEqual({
       '@opentelemetry/api': optional,
       express: optional,
+      fastify: optional,
+      hono: optional,
       ioredis: optional,
       koa: optional,
       pg: optional,

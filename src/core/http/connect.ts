@@ -3,12 +3,13 @@ import { expressMiddleware, runWithId } from 'cls-rtracer';
 import { settle } from '../base/maybe-promise.ts';
 import { isLockError, type LockError } from '../model/errors.ts';
 import type { RouteOf } from '../model/key.ts';
+import { problemOf } from '../model/problem.ts';
 import { sendReply } from './board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from './board/lock-board.ts';
 import { patchListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import { checkCall } from './misuse.ts';
-import { clearBodyHeaders, leaveError, problemOf } from './problem.ts';
+import { clearBodyHeaders, leaveError } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 import { isOver, runInRequest, runTraced, type TraceContextOptions, Tracing, traceIdOf } from './traced-request.ts';
 

@@ -13,11 +13,28 @@ const names: Readonly<Record<Framework, string>> = {
   hono: 'Hono',
 };
 
-/** How an adapter's middleware is called, and what its response is called there. */
-const shapes = {
-  connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'] },
-  koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'] },
-} as const;
+const forSockets = 'for a WebSocket, lock in `runInTrace`';
+
+/** How an adapter's middleware is called, what its response is called there, and what to do if it has none. */
+const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = {
+  connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'], otherwise: forSockets },
+  koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'], otherwise: forSockets },
+  fastify: { parameters: '(request, reply, done)', response: 'reply.raw', callers: ['fastify'], otherwise: forSockets },
+  hono: {
+    parameters: '(c, next)',
+    response: 'c.env.outgoing',
+    callers: ['hono'],
+    otherwise:
+      'serve the application on Node with @hono/node-server; elsewhere, and for a WebSocket, lock in `runInTrace`',
+  },
+};
+
+interface Shape {
+  readonly parameters: string;
+  readonly response: string;
+  readonly callers: readonly Framework[];
+  readonly otherwise: string;
+}
 
 /**
  * Throws `LockConfigError` if a middleware was not called by its framework: `response` is no response of `node:http`, or
@@ -35,7 +52,7 @@ export function checkCall(
   const shape = shapes[own];
   const expected = `Expected a middleware to be called with \`${shape.parameters}\``;
   const caller = callerOf(first, second);
-  if (caller !== undefined && !(shape.callers as readonly Framework[]).includes(caller)) {
+  if (caller !== undefined && !shape.callers.includes(caller)) {
     throw new LockConfigError(
       `${expected}, got a call by ${names[caller]}: import it from \`reenlock/${caller}\` instead`,
     );
@@ -44,7 +61,7 @@ export function checkCall(
     throw new LockConfigError(`${expected}, got ${describe(next)} as \`next\`: mount it with \`app.use\``);
   }
   throw new LockConfigError(
-    `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: for a WebSocket, lock in \`runInTrace\``,
+    `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: ${shape.otherwise}`,
   );
 }
 

@@ -10,7 +10,7 @@ import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from '../scope/current-scope.ts';
 import { Scope } from '../scope/scope.ts';
-import { traceIdPattern } from '../scope/trace.ts';
+import { adoptedId, isTraceparent } from '../scope/trace-id.ts';
 import { checkFactoryCall } from './misuse.ts';
 import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
 import type { WorkOptions } from './response/work-state.ts';
@@ -61,7 +61,7 @@ export class TracedRequest implements ResponseEvents {
     return guarded.length === 0 ? undefined : new Map(guarded.map((hold) => [hold.key, hold]));
   }
 
-  onEnding(res: ServerResponse): void {
+  onBeginning(res: ServerResponse): void {
     if (res.headersSent) return;
     // Koa's error handler removes all headers that were set before.
     const { headerName, traceId } = this.scope;
@@ -145,29 +145,13 @@ export class Tracing {
     const trust = given ?? this.#defaultTrust;
     if (trust === 'all' && !this.#isUsed) warnOfAll();
     this.#isUsed = true;
-    const sent: unknown = req.headers[headerName.toLowerCase()];
-    if (sent === undefined) return undefined;
-    if (typeof sent !== 'string' || !traceIdPattern.test(sent)) {
-      runtime.events.emit('headerRefused', { reason: 'malformed' });
-      return undefined;
-    }
-    if (mayAdopt(sent, req, trust, runtime.clock.now().wallMs)) return sent;
-    if (given === undefined) warnOfUnset();
-    runtime.events.emit('headerRefused', { reason: 'untrusted' });
-    return undefined;
+    return adoptedId(req.headers[headerName.toLowerCase()], runtime, (traceId) => {
+      const isTrusted = mayAdopt(traceId, req, trust, runtime.clock.now().wallMs);
+      if (!isTrusted && given === undefined) warnOfUnset();
+      return isTrusted;
+    });
   }
 }
-
-/**
- * Whether a header is a `traceparent` as W3C Trace Context describes it; one of a later version may have more at its end. A
- * malformed one is not sent on.
- */
-function isTraceparent(header: unknown): header is string {
-  return typeof header === 'string' && traceparentPattern.test(header);
-}
-
-const traceparentPattern =
-  /^(?!ff)(?!00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{1,200})?$/;
 
 /** Finds the traced request, also when a library has lost the async context. */
 export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {

@@ -1,3 +1,5 @@
+import { problemOf } from './problem.ts';
+
 /** The stable code of each kind of lock error; docs/reference/errors.md has a heading for each. */
 export type LockErrorCode =
   | 'ERR_LOCK_CONFIG'
@@ -91,6 +93,15 @@ export class LockError extends Error {
   /** The page that says what the error means and what to do, and its heading; a path in the package's own folder. */
   get help(): string {
     return `docs/reference/errors.md#${this.code.toLowerCase()}`;
+  }
+
+  /**
+   * The error as the response of a fetch-style handler: its status and headers, and an RFC 9457 problem document, which shows
+   * the message only if `expose` is true. Hono's default error handler calls it.
+   */
+  getResponse(): Response {
+    const { status, headers, body } = problemOf(this);
+    return new Response(body, { status, headers });
   }
 }
 Object.defineProperty(LockError.prototype, brand, { value: true });

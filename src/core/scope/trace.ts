@@ -1,14 +1,16 @@
 import { LockAbortedError } from '../model/errors.ts';
-import { acquireRules } from '../model/options.ts';
-import { audienceRule, signatureHeader } from '../model/signature.ts';
+import { acquireRules, type CheckedTrust, checkTrust, type Trust, traceRules } from '../model/options.ts';
+import { audienceRule, type SignedTrust, signatureHeader, type TraceSignatures } from '../model/signature.ts';
 import type { Trace } from '../model/types.ts';
-import { callable, checkOptions, checkValue, objectWith, text } from '../model/validate.ts';
+import { callable, checkOptions, checkValue, objectWith, type Rule, text } from '../model/validate.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from './current-scope.ts';
 import { Scope } from './scope.ts';
+import { adoptedId, isTraceparent, traceIdPattern } from './trace-id.ts';
 
 /** Which trace a job works for, with which `Locks`, and what stops it. */
-export interface RunInTraceOptions {
+export interface RunInTraceOptions<R extends TraceRequest = TraceRequest> {
   /** The trace, and so the owner, to work for. Default: that of the surrounding scope, or a new one. */
   readonly traceId?: string | undefined;
   /** Default: that of the surrounding scope, or the configured one. */
@@ -19,6 +21,17 @@ export interface RunInTraceOptions {
    * routine has settled. If it is already aborted, the job does not begin.
    */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * The request to work for, in a handler that gets a fetch `Request` and no response of `node:http`, such as a route handler
+   * of Next.js. Outside of a scope, the trace is the one in its header, if `trust` allows it. Its signal stops the job, too.
+   */
+  readonly request?: R | undefined;
+  /**
+   * Whose `request` may name its trace. A fetch request does not tell its peer's address. Therefore an id is adopted only with
+   * `'all'`, secrets, or a predicate that accepts the request. Default: `trust` of the `Locks`; if that is a predicate, it
+   * is for requests of `node:http`, and no id is adopted.
+   */
+  readonly trust?: 'all' | 'none' | ((request: R) => boolean) | SignedTrust | undefined;
 }
 
 /** What `traceHeaders` takes. */
@@ -27,40 +40,79 @@ export interface TraceHeadersOptions {
   readonly audience?: string | undefined;
 }
 
-/** The form of every trace id. `__proto__` is refused, since applications use ids as property names. */
-export const traceIdPattern: RegExp = /^(?!__proto__$)[A-Za-z0-9._-]{1,128}$/;
+/** The part of a fetch `Request` that `runInTrace` reads. */
+export interface TraceRequest {
+  readonly headers: { get(name: string): string | null };
+  /** Aborted when the client leaves. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const request: Rule = {
+  expected: 'a fetch `Request`',
+  accepts: (value) => typeof (value as Partial<TraceRequest> | null)?.headers?.get === 'function',
+};
 
 const rules = {
   traceId: text(traceIdPattern, '1 to 128 letters, digits, dots, underscores or hyphens'),
   locks: objectWith('a `Locks`', 'on', 'close'),
   signal: acquireRules.signal,
+  request,
+  trust: traceRules.trust as Rule,
 };
 
 /**
  * Runs a job in a scope of its own: locks that it acquires and does not release are released when its promise has settled.
  * Rejects as `routine` does, and with `LockAbortedError` if `signal` was aborted before; `routine` is not called then.
  */
-export async function runInTrace<T>(routine: () => T | PromiseLike<T>, options?: RunInTraceOptions): Promise<T> {
+export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
+  routine: () => T | PromiseLike<T>,
+  options?: RunInTraceOptions<R>,
+): Promise<T> {
   checkValue('the first argument of runInTrace', routine, callable);
-  const { traceId, locks, signal } = checkOptions(options, rules, 'runInTrace');
-  if (signal?.aborted) throw new LockAbortedError({ cause: signal.reason });
+  const { traceId, locks, signal, request, trust } = checkOptions<RunInTraceOptions<R>>(options, rules, 'runInTrace');
+  const stopped = [signal, request?.signal].find((each) => each?.aborted);
+  if (stopped !== undefined) throw new LockAbortedError({ cause: stopped.reason });
   const outer = currentScope();
   const runtime = locks === undefined ? (outer?.runtime ?? runtimeOf(defaultLocks())) : runtimeOf(locks);
   const around = outer?.isOver === false ? outer : undefined;
-  const id = traceId ?? around?.traceId ?? runtime.clock.randomId();
+  const ownTrust = checkTrust(trust as Trust | undefined);
+  const isGiven = traceId !== undefined || around !== undefined;
+  const adopted = isGiven || request === undefined ? undefined : adopt(request, ownTrust, runtime);
+  const id = traceId ?? around?.traceId ?? adopted ?? runtime.clock.randomId();
   const scope = new Scope(runtime, id, {
-    isAdopted: traceId !== undefined || around !== undefined,
-    traceparent: outer?.traceparent,
+    isAdopted: isGiven || adopted !== undefined,
+    traceparent: outer === undefined ? traceparentOf(request) : outer.traceparent,
     headerName: outer?.headerName,
-    signatures: outer?.runtime === runtime ? outer.signatures : undefined,
+    signatures: outer?.runtime === runtime ? outer.signatures : signaturesOf(ownTrust),
   });
-  const stopSignals = [signal, ...(around?.stopSignals ?? [])];
+  const stopSignals = [signal, request?.signal, ...(around?.stopSignals ?? [])];
   scope.stopOn(stopSignals.filter((each) => each !== undefined));
   try {
     return await runInScope(scope, async () => routine());
   } finally {
     scope.end();
   }
+}
+
+/** The id in the header of a fetch request, if its sender is trusted. */
+function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtime: Runtime): string | undefined {
+  const { headerName, trust: trustOfLocks } = runtime.settings;
+  const trust = ownTrust ?? (typeof trustOfLocks === 'function' ? 'none' : trustOfLocks);
+  const sent = request.headers.get(headerName);
+  return adoptedId(sent ?? undefined, runtime, (traceId) => {
+    if (typeof trust === 'function') return trust(request as never) === true;
+    if (typeof trust !== 'object') return trust === 'all';
+    return trust.verify(traceId, request.headers.get(signatureHeader), runtime.clock.now().wallMs);
+  });
+}
+
+function traceparentOf(request: TraceRequest | undefined): string | undefined {
+  const header = request?.headers.get('traceparent');
+  return isTraceparent(header) ? header : undefined;
+}
+
+function signaturesOf(trust: CheckedTrust | undefined): TraceSignatures | undefined {
+  return typeof trust === 'object' ? trust : undefined;
 }
 
 /** The request or job that the calling code belongs to; undefined outside of both. */

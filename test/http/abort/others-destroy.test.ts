@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -19,7 +19,7 @@ const endings = [
   ['the error handling of another request', `GET /fails ${head}\r\n\r\n`],
 ] as const;
 
-describeFrameworks('A connection that is destroyed under a handler', (framework) => {
+describeStyles('A connection that is destroyed under a handler', (framework) => {
   /** Of the requests that destroy it: whether they are over can't be told either, until they say so. */
   const others: ServerResponse[] = [];
   afterEach(() => {
@@ -61,8 +61,8 @@ describeFrameworks('A connection that is destroyed under a handler', (framework)
           .route('/fails', (call) => {
             others.push(call.res);
             call.res.write('part');
-            // What finalhandler does; Koa leaves the connection to its application.
-            if (framework.style === 'promise') call.req.socket.destroy();
+            // What finalhandler does; others leave the connection to their application.
+            if (framework.style === 'promise' || framework.adapter === 'fastify') call.req.socket.destroy();
             call.fail(new Error('in the middle'));
           })
           .route('/itself/:how', framework.lockOn('k'), async (call) => {

@@ -11,7 +11,8 @@ type Handle = (error: Partial<LockError>, call: Call) => Promise<void>;
 
 /** Error middleware below `traceContext`. */
 function catching(framework: Framework, app: App, handle: Handle): App {
-  if (framework.style === 'callback') return app.onError(handle);
+  // In Hono, what `next` returns does not reject.
+  if (framework.style === 'callback' || framework.adapter === 'hono') return app.onError(handle);
   return app.use(
     framework.middleware(async (call, next) => {
       try {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isLockError, lock, runInTrace } from 'reenlock';
 import { gate } from '../../support/gate.ts';
-import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -12,7 +12,7 @@ async function owner(): Promise<string> {
   return lock.run('own', (hold) => hold.owner).catch((error) => (isLockError(error) ? error.code : String(error)));
 }
 
-describeFrameworks('The owner in what requests share', (framework) => {
+describeStyles('The owner in what requests share', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('A listener of a response runs as the owner of that response’s request, whatever registered it', async () => {

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { id as rtracerId } from 'cls-rtracer';
 import { type Hold, isLockError, lock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
-import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -27,7 +27,7 @@ class Pool {
   }
 }
 
-describeFrameworks('The owner where a pool runs callbacks in the context of its first caller', (framework) => {
+describeStyles('The owner where a pool runs callbacks in the context of its first caller', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 
@@ -118,7 +118,7 @@ describeFrameworks('The owner where a pool runs callbacks in the context of its 
   });
 });
 
-describeFrameworks('The owner in timers and events that outlive or cross requests', (framework) => {
+describeStyles('The owner in timers and events that outlive or cross requests', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('Timers, queued work and a request’s own emitters run as the request that started them', async () => {

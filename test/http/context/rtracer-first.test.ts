@@ -21,7 +21,11 @@ describeFrameworks('traceContext below cls-rtracer', (framework) => {
         .route('/x', (call) => call.send({}))
         .route('/in-process', async (call) => {
           const socket = new PassThrough().resume() as unknown as Socket;
-          const req = Object.assign(new IncomingMessage(socket), { method: 'GET', url: '/x' });
+          const req = Object.assign(new IncomingMessage(socket), {
+            method: 'GET',
+            url: '/x',
+            headers: { host: 'localhost' },
+          });
           const res = new ServerResponse(req);
           res.assignSocket(socket);
           const answered = once(res, 'finish');

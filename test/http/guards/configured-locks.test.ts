@@ -1,13 +1,13 @@
 import { configureLocks, lock, runInTrace } from 'reenlock';
 import { processState } from '../../../src/core/base/process-state.ts';
 import { gate } from '../../support/gate.ts';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('A configured Locks that is replaced', (framework) => {
+describeStyles('A configured Locks that is replaced', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 

@@ -2,14 +2,14 @@ import { type DeadlockError, getLock, lock, runInTrace } from 'reenlock';
 import request from 'supertest';
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { gate } from '../../support/gate.ts';
-import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type App, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 
 watchLeaks();
 
-describeFrameworks('A deadlock of requests', (framework) => {
+describeStyles('A deadlock of requests', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('Two requests that guard two keys in opposite order end with one 409 and one 200', async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import Redis from 'ioredis';
 import type { LockEvents } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
@@ -12,7 +12,7 @@ import { recordWarnings } from '../../support/warnings.ts';
 watchLeaks();
 const warnings = recordWarnings();
 
-describeFrameworks('failOpen on Redis', (framework) => {
+describeStyles('failOpen on Redis', (framework) => {
   let redis: RedisServer;
   let client: Redis;
   beforeAll(async () => {

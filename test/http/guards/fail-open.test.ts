@@ -4,7 +4,7 @@ import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import {
   type App,
-  describeFrameworks,
+  describeStyles,
   type Framework,
   type GuardOptions,
   type Handler,
@@ -20,7 +20,7 @@ const warnings = recordWarnings();
 const refused: Fault = { kind: 'rejected', error: new Error('connect ECONNREFUSED') };
 const passing: GuardOptions = { failOpen: true };
 
-describeFrameworks('failOpen', (framework) => {
+describeStyles('failOpen', (framework) => {
   afterEach(ServerStage.endAll);
 
   it.each<[string, Fault]>([

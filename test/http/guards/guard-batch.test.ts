@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/core/base/clock.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
-import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
+import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
@@ -11,7 +11,7 @@ watchLeaks();
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;
 
-describeFrameworks('A guard with a list of keys', (framework) => {
+describeStyles('A guard with a list of keys', (framework) => {
   afterEach(ServerStage.endAll);
 
   it('A guard with a list of keys sends all acquires before the first reply', async () => {

@@ -1,5 +1,7 @@
 import { getLock } from 'reenlock';
 import * as express from 'reenlock/express';
+import * as fastify from 'reenlock/fastify';
+import * as hono from 'reenlock/hono';
 import * as koa from 'reenlock/koa';
 import * as node from 'reenlock/node';
 import { gate } from '../../support/gate.ts';
@@ -9,7 +11,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-const adapters = { node, express, koa };
+const adapters = { node, express, koa, fastify, hono };
 
 describeFrameworks('a guard', (framework) => {
   const { lockOn } = framework;

@@ -1,6 +1,6 @@
 import { currentTrace, getLock, LockConfigError, type LockError, LockScopeError, lock, traceHeaders } from 'reenlock';
 import { gate } from '../../support/gate.ts';
-import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { recordWarnings } from '../../support/warnings.ts';
@@ -10,7 +10,7 @@ watchLeaks();
 const warnings = recordWarnings();
 const codes = () => warnings().map(({ code }) => code);
 
-describeFrameworks('a guard hints at mistakes:', (framework) => {
+describeStyles('a guard hints at mistakes:', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 

@@ -1,6 +1,6 @@
 import { getLock } from 'reenlock';
 import { gate } from '../../support/gate.ts';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -8,7 +8,7 @@ watchLeaks();
 
 const read = { mode: 'read' } as const;
 
-describeFrameworks('A guard with mode `read`', (framework) => {
+describeStyles('A guard with mode `read`', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 

@@ -13,7 +13,7 @@ import {
 import * as express from 'reenlock/express';
 import * as koa from 'reenlock/koa';
 import type { Response } from 'supertest';
-import { problemOf } from '../../../src/core/http/problem.ts';
+import { problemOf } from '../../../src/core/model/problem.ts';
 import { gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
@@ -195,7 +195,11 @@ describeFrameworks('a guard’s refusal', (framework) => {
     it.each(byCode)('A refusal of %s tells its client only what is meant for the client', async (_, refusal) => {
       const { status, message, isOneLine } = refusal;
       const { text } = await refused(refusal, {}, environment);
-      if (framework.adapter !== 'express') expect(text).toBe(message ?? STATUS_CODES[status]);
+      const { adapter } = framework;
+      if (adapter === 'fastify')
+        expect(JSON.parse(text)).toMatchObject({ statusCode: status, ...(message && { message }) });
+      else if (adapter === 'hono') expect(JSON.parse(text)).toMatchObject({ detail: message ?? withheld[status] });
+      else if (adapter !== 'express') expect(text).toBe(message ?? STATUS_CODES[status]);
       else if (environment === 'production') expect(text).toContain(`<pre>${STATUS_CODES[status]}</pre>`);
       // In development Express answers with the stack.
       else if (isOneLine) expect(text).toMatch(new RegExp(`<pre>\\w+Error: ${message}</pre>`));
@@ -244,7 +248,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
     const [head, body = ''] = client.received.split('\r\n\r\n');
     expect(head).not.toContain('of another body');
     expect(head).not.toContain('Transfer-Encoding');
-    expect(head).toContain(`Content-Length: ${body.length}`);
+    expect(head?.toLowerCase()).toContain(`content-length: ${body.length}`);
     expect(JSON.parse(body)).toMatchObject({ code: 'ERR_LOCK_KEY' });
   });
 
@@ -263,27 +267,30 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(logged).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CLOSED', key: 'k' })]);
   });
 
-  it('A refusal keeps the connection usable if its length is removed, as compression does', async () => {
-    const compress = framework.middleware(({ res }, next) => {
-      const end = res.end.bind(res);
-      res.end = ((...args: Parameters<typeof end>) => {
-        res.removeHeader('Content-Length');
-        return end(...args);
-      }) as typeof end;
-      return next();
+  // Fastify and Hono have written the headers before the end.
+  if (framework.adapter !== 'fastify' && framework.adapter !== 'hono') {
+    it('A refusal keeps the connection usable if its length is removed, as compression does', async () => {
+      const compress = framework.middleware(({ res }, next) => {
+        const end = res.end.bind(res);
+        res.end = ((...args: Parameters<typeof end>) => {
+          res.removeHeader('Content-Length');
+          return end(...args);
+        }) as typeof end;
+        return next();
+      });
+      const stage = await ServerStage.start(framework, (app) =>
+        app.route(
+          '/x',
+          compress,
+          framework.lockOn(() => '', { handler: 'problem' }),
+          done,
+        ),
+      );
+      const client = (await stage.connect()).request({ path: '/x' });
+      await client.receives(/ERR_LOCK_KEY[\s\S]*\r\n0\r\n\r\n$/);
+      expect(client.received).toMatch(/^Connection: keep-alive\r$/m);
     });
-    const stage = await ServerStage.start(framework, (app) =>
-      app.route(
-        '/x',
-        compress,
-        framework.lockOn(() => '', { handler: 'problem' }),
-        done,
-      ),
-    );
-    const client = (await stage.connect()).request({ path: '/x' });
-    await client.receives(/ERR_LOCK_KEY[\s\S]*\r\n0\r\n\r\n$/);
-    expect(client.received).toMatch(/^Connection: keep-alive\r$/m);
-  });
+  }
 
   it('A refusal after the answer has begun goes to the error handler, and is not written into that answer', async () => {
     const begin = framework.middleware(({ res }, next) => {

@@ -3,7 +3,7 @@ import Redis from 'ioredis';
 import { getLock } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
 import { type Gate, gate } from '../../support/gate.ts';
-import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type App, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from '../../support/redis/server.ts';
 
 watchLeaks();
 
-describeFrameworks('a guard on Redis', (framework) => {
+describeStyles('a guard on Redis', (framework) => {
   const { lockOn } = framework;
   let redis: RedisServer;
   let client: Redis;

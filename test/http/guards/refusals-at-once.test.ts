@@ -2,13 +2,13 @@ import { lock, runInTrace } from 'reenlock';
 import type { Response } from 'supertest';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
-import { describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
+import { describeStyles, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-describeFrameworks('A refusal that needs no wait', (framework) => {
+describeStyles('A refusal that needs no wait', (framework) => {
   afterEach(endHolders);
   afterEach(ServerStage.endAll);
 
@@ -59,7 +59,7 @@ describeFrameworks('A refusal that needs no wait', (framework) => {
   });
 });
 
-describeFrameworks('Retry-After', (framework) => {
+describeStyles('Retry-After', (framework) => {
   afterEach(endHolders);
   afterEach(ServerStage.endAll);
 

@@ -1,6 +1,6 @@
 import { LockStoreError, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn } from 'reenlock/express';
-import { type Call, describeFrameworks, type GuardOptions, type Middleware } from '../../support/http/frameworks.ts';
+import { type Call, describeStyles, type GuardOptions, type Middleware } from '../../support/http/frameworks.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -15,7 +15,7 @@ const fails = (): never => {
   throw undefined;
 };
 
-describeFrameworks('the options of a guard that refuses', (framework) => {
+describeStyles('the options of a guard that refuses', (framework) => {
   afterEach(ServerStage.endAll);
 
   const start = (guard: GuardOptions, options?: ServerStageOptions, key: (call: Call) => string = () => 'k') =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { runInTrace } from 'reenlock';
-import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
+import { type Call, describeStyles, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
 import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { runScript, type ScriptOptions } from '../../support/processes/processes.ts';
@@ -89,7 +89,7 @@ describe('cls-rtracer', () => {
   });
 });
 
-describeFrameworks('Set-up', (framework) => {
+describeStyles('Set-up', (framework) => {
   const { NODE_ENV } = process.env;
   afterEach(ServerStage.endAll);
   afterEach(() => {
@@ -127,7 +127,7 @@ describeFrameworks('Set-up', (framework) => {
   });
 });
 
-describeFrameworks('An event stream', (framework) => {
+describeStyles('An event stream', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 

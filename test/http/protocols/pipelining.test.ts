@@ -1,5 +1,5 @@
 import { gate } from '../../support/gate.ts';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import type { Hangup } from '../../support/http/raw-client.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
@@ -8,7 +8,7 @@ watchLeaks();
 
 const hangups: Hangup[] = ['FIN', 'RST'];
 
-describeFrameworks('Requests that are pipelined on one connection', (framework) => {
+describeStyles('Requests that are pipelined on one connection', (framework) => {
   const { lockOn } = framework;
   afterEach(ServerStage.endAll);
 

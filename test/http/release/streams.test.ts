@@ -252,6 +252,8 @@ describeFrameworks('A large or streamed answer', (framework) => {
     const source = new PassThrough();
     const contest = await Contest.start(framework, (call) => {
       source.on('error', (error) => {
+        // Fastify itself has seen it.
+        if (framework.adapter === 'fastify') return;
         if (framework.style === 'callback') call.fail(error);
         else call.res.destroy();
       });

@@ -2,7 +2,7 @@ import { currentTrace, getLock, runInTrace, type Trust, traceHeaders } from 'ree
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
 import { bare } from '../../support/http/bare-app.ts';
-import { type App, type Call, describeFrameworks } from '../../support/http/frameworks.ts';
+import { type App, type Call, describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -126,7 +126,7 @@ describe('a signed trace header', () => {
   });
 });
 
-describeFrameworks('a signed trace header on a framework', (framework) => {
+describeStyles('a signed trace header on a framework', (framework) => {
   const { lockOn, traceContext } = framework;
   afterEach(ServerStage.endAll);
 

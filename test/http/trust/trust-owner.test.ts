@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { currentTrace, getLock, type LocksOptions } from 'reenlock';
 import { TraceSignatures } from '../../../src/core/model/signature.ts';
 import { gate } from '../../support/gate.ts';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -10,7 +10,7 @@ watchLeaks();
 
 const minted = /^[0-9a-f]{32}$/;
 
-describeFrameworks('a client that is not trusted', (framework) => {
+describeStyles('a client that is not trusted', (framework) => {
   const { lockOn } = framework;
   const { NODE_ENV } = process.env;
   afterEach(() => {

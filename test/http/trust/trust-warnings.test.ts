@@ -1,5 +1,5 @@
 import type { Trust } from 'reenlock';
-import { describeFrameworks } from '../../support/http/frameworks.ts';
+import { describeStyles } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -8,7 +8,7 @@ watchLeaks();
 const { NODE_ENV } = process.env;
 const signed = { secrets: ['a-secret-of-all-services-of-the-shop'], audience: 'shop' };
 
-describeFrameworks('in production', (framework) => {
+describeStyles('in production', (framework) => {
   let warn: jest.SpyInstance;
   beforeEach(() => {
     process.env.NODE_ENV = 'production';

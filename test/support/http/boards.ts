@@ -3,10 +3,15 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type ClientRequest, createServer, get, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import express, { type RequestHandler } from 'express';
+import fastify from 'fastify';
+import { type Context, Hono } from 'hono';
 import Koa, { type Middleware } from 'koa';
 import mount from 'koa-mount';
 import * as forExpress from 'reenlock/express';
+import * as forFastify from 'reenlock/fastify';
+import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
 import { majors } from '../majors.ts';
 
@@ -23,7 +28,7 @@ export interface BoardHost {
   /** `lockBoard` itself. */
   lockBoard(options?: object): unknown;
   /** An application with the board at /ops/locks, below `above`, and a 404 that says so for all else. */
-  listener(options: BoardOptions, ...above: readonly Above[]): RequestListener;
+  listener(options: BoardOptions, ...above: readonly Above[]): RequestListener | Promise<RequestListener>;
 }
 
 const load = createRequire(__filename);
@@ -60,20 +65,55 @@ function koaHost(name: string, Application: typeof Koa): BoardHost {
   };
 }
 
+const fastifyHost: BoardHost = {
+  name: 'Fastify 5',
+  lockBoard: forFastify.lockBoard as BoardHost['lockBoard'],
+  async listener(options, ...above) {
+    const app = fastify();
+    for (const each of above)
+      app.addHook('onRequest', (request, reply, done) => each(request.raw, reply.raw, done as () => void));
+    app.register(forFastify.lockBoard(options as never), { prefix: '/ops/locks' });
+    app.setNotFoundHandler((_, reply) => void reply.code(404).send('not the board'));
+    await app.ready();
+    return (req, res) => app.routing(req, res);
+  },
+};
+
+const honoHost: BoardHost = {
+  name: 'Hono 4',
+  lockBoard: forHono.lockBoard as BoardHost['lockBoard'],
+  listener(options, ...above) {
+    const app = new Hono<{ Bindings: HttpBindings }>();
+    for (const each of above) {
+      app.use(async (c, next) => {
+        await passed(each, c.env.incoming, c.env.outgoing);
+        await next();
+      });
+    }
+    const authorize = (c: Context): never => options.authorize({ headers: c.req.header() }) as never;
+    app.use('/ops/locks/*', forHono.lockBoard({ ...options, authorize }));
+    app.all('*', (c) => c.text('not the board', 404));
+    return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  },
+};
+
 /** A parser leaves its body where Koa's own parsers do. */
 function connected(above: Above): Middleware {
   return async (ctx, next) => {
-    const passed = new Promise<void>((resolve, reject) => {
-      above(ctx.req, ctx.res, (error) => (error === undefined ? resolve() : reject(error)));
-    });
-    await passed;
+    await passed(above, ctx.req, ctx.res);
     if ('body' in ctx.req) Object.assign(ctx.request, { body: ctx.req.body });
     await next();
   };
 }
 
+function passed(above: Above, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  return new Promise((resolve, reject) =>
+    above(req, res, (error) => (error === undefined ? resolve() : reject(error))),
+  );
+}
+
 export const boardHosts: readonly BoardHost[] = majors(
-  [expressHost('Express 5', express), koaHost('Koa 3', Koa)],
+  [expressHost('Express 5', express), koaHost('Koa 3', Koa), fastifyHost, honoHost],
   () => [expressHost('Express 4', load('express4') as typeof express), koaHost('Koa 2', load('koa2') as typeof Koa)],
 );
 
@@ -86,8 +126,8 @@ export class BoardServer {
     this.server = server;
   }
 
-  static async start(listener: RequestListener, port = 0): Promise<BoardServer> {
-    const server = createServer(listener).listen(port, '127.0.0.1');
+  static async start(listener: RequestListener | Promise<RequestListener>, port = 0): Promise<BoardServer> {
+    const server = createServer(await listener).listen(port, '127.0.0.1');
     await once(server, 'listening');
     return new BoardServer(server);
   }

@@ -5,6 +5,8 @@ import type { GuardOptions as ExpressGuardOptions, TraceContextOptions } from 'r
 import { majors } from '../majors.ts';
 import { bare } from './bare-app.ts';
 import { express4, express5 } from './express-app.ts';
+import { fastify5 } from './fastify-app.ts';
+import { hono4 } from './hono-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
 
 /** One request, as a handler sees it on every framework. */
@@ -42,7 +44,7 @@ export interface GuardOptions extends Omit<ExpressGuardOptions, 'skip' | 'handle
 export interface Framework {
   readonly name: string;
   /** Its subpath of the package. */
-  readonly adapter: 'node' | 'express' | 'koa';
+  readonly adapter: 'node' | 'express' | 'koa' | 'fastify' | 'hono';
   /** How middleware goes on: it calls `next`, or it awaits what `next` returns. */
   readonly style: 'callback' | 'promise';
   /** Whether a handler's promise is a part of the request's work. */
@@ -71,15 +73,31 @@ export interface App {
   onError(handler: (error: Partial<LockError>, call: Call) => void): this;
   /** As in production: default error handlers show no stack. */
   inProduction(): this;
-  listener(): RequestListener;
+  listener(): RequestListener | Promise<RequestListener>;
 }
 
 /** The newest major versions, and with `FRAMEWORKS=all` the older ones. */
-export const frameworks: readonly Framework[] = majors([bare, express5, koa3], () => [express4(), koa2()]);
+export const frameworks: readonly Framework[] = majors([bare, express5, koa3, fastify5, hono4], () => [
+  express4(),
+  koa2(),
+]);
 
 /** Runs one body of tests on every framework. */
 export function describeFrameworks(name: string, body: (framework: Framework) => void): void {
-  describe.each(frameworks.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) =>
+  describeEach(name, frameworks, body);
+}
+
+/** For what does not depend on the framework: one of each style, and with `FRAMEWORKS=all` every framework. */
+export function describeStyles(name: string, body: (framework: Framework) => void): void {
+  describeEach(
+    name,
+    majors([express5, koa3], () => [bare, fastify5, hono4, express4(), koa2()]),
+    body,
+  );
+}
+
+function describeEach(name: string, rows: readonly Framework[], body: (framework: Framework) => void): void {
+  describe.each(rows.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) =>
     body(framework),
   );
 }

@@ -68,7 +68,7 @@ export class ServerStage {
     const app = framework.app();
     if (!options.bare) app.use(framework.traceContext({ locks: stage.locks }));
     build(app, stage);
-    stage.server.on('request', app.listener());
+    stage.server.on('request', await app.listener());
     stage.server.listen(0, '127.0.0.1');
     await once(stage.server, 'listening');
     open.add(stage);

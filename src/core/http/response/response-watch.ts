@@ -10,8 +10,8 @@ import { type WorkOptions, WorkState } from './work-state.ts';
 
 /** What a watch reports; each at most once. */
 export interface ResponseEvents {
-  /** The response is about to end; its headers may still be changed. */
-  onEnding(res: ServerResponse): void;
+  /** The response is about to begin; its headers may still be changed. */
+  onBeginning(res: ServerResponse): void;
   /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
   onOver(): void;
   /** The client has left while the work goes on. */
@@ -65,10 +65,13 @@ export class ResponseWatch implements SocketListener, EndListener {
   }
 
   /** Called by the response's wrapper. */
+  onHeadCall(): void {
+    if (this.#open !== undefined) this.#events.onBeginning(this.#open.res);
+  }
+
+  /** Called by the response's wrapper. */
   onEndCall(): void {
-    if (this.#open === undefined) return;
-    this.#events.onEnding(this.#open.res);
-    this.#runBeforeEnd(this.#open.res);
+    if (this.#open !== undefined) this.#runBeforeEnd(this.#open.res);
   }
 
   /** Called by the response's wrapper. */

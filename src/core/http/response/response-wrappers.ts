@@ -1,8 +1,10 @@
 import { ServerResponse } from 'node:http';
 import { frameworkPrototype } from '../framework-prototype.ts';
 
-/** Is told of the calls by which the server's code ends a response. */
+/** Is told of the calls by which the server's code begins and ends a response. */
 export interface EndListener {
+  /** `writeHead` is called, and has done nothing yet. Node calls it, too, if the server's code does not. */
+  onHeadCall(): void;
   /** `end` is called, and has done nothing yet. */
   onEndCall(): void;
   /** `end` has returned without throwing. */
@@ -16,7 +18,7 @@ export interface EndListener {
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 /** Returns the wrapped method, as it is at the time of the call. */
 type GetOriginal = () => Method;
-type Methods = Record<'end' | 'destroy', Method | undefined>;
+type Methods = Record<'writeHead' | 'end' | 'destroy', Method | undefined>;
 /** Returns the listener of a response, if it has one. */
 type FindListener = (res: unknown) => EndListener | undefined;
 
@@ -25,6 +27,12 @@ const wrappers = new WeakSet<Method>();
 const listeners = new WeakMap<object, EndListener>();
 
 const wrap = {
+  writeHead(getOriginal: GetOriginal, findListener: FindListener): Method {
+    return function writeHead(this: unknown, ...args) {
+      findListener(this)?.onHeadCall();
+      return Reflect.apply(getOriginal(), this, args);
+    };
+  },
   end(getOriginal: GetOriginal, findListener: FindListener): Method {
     return function end(this: unknown, ...args) {
       const listener = findListener(this);
@@ -46,7 +54,7 @@ const wrap = {
 };
 
 /**
- * Reports every call of `end` and `destroy` on the response to the listener. The wrappers stay in place, and keep
+ * Reports every call of `writeHead`, `end` and `destroy` on the response to the listener. The wrappers stay in place, and keep
  * arguments, `this` and return value. They are put on the framework's prototype, once for all responses; if there is no
  * such prototype, or other code has put a method over the prototype's, they are put on the response itself. Node's own
  * prototype is never changed.
@@ -57,7 +65,7 @@ const wrap = {
 export function wrapResponse(res: ServerResponse, listener: EndListener): void {
   const own = res as unknown as Methods;
   listeners.set(res, listener);
-  for (const name of ['end', 'destroy'] as const) {
+  for (const name of ['writeHead', 'end', 'destroy'] as const) {
     if (isWrapped(own, name)) continue;
     const shared = frameworkPrototype(res, ServerResponse.prototype) as Methods | undefined;
     if (shared !== undefined && !isWrapped(shared, name)) put(shared, name, (of) => listeners.get(of as object));

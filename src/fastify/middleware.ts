@@ -1,0 +1,105 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { traceContext as connectContext, runGuard } from '../core/http/connect.ts';
+import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
+import { checkCall } from '../core/http/misuse.ts';
+import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
+import type { TraceContextOptions } from '../core/http/traced-request.ts';
+import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { problemOf } from '../core/model/problem.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The newest hold that a guard acquired for this request. */
+    readonly lock: Hold | undefined;
+    /** All holds that guards acquired for this request, by key. */
+    readonly locks: ReadonlyMap<string, Hold> | undefined;
+  }
+}
+
+/** A request as a key function sees it: its route's parameters are strings. */
+export type KeyRequest = FastifyRequest<{ Params: Record<string, string> }>;
+
+/** A hook that does not change the types of the routes that have it. */
+export type Guard = (
+  request: { readonly raw: IncomingMessage | Http2ServerRequest },
+  reply: { readonly raw: ServerResponse | Http2ServerResponse },
+  done: (error?: Error) => void,
+) => void;
+
+/** A plugin for `app.register`. It is not encapsulated: its hook is for the routes of the instance that registers it. */
+export type Plugin = (app: FastifyInstance, options: object, done: (error?: Error) => void) => void;
+
+/** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
+export type KeyFunction<R = KeyRequest> = (request: R, reply: FastifyReply) => LockKeys | PromiseLike<LockKeys>;
+
+/** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
+export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
+  /** Returns true to let a request in without the lock. */
+  readonly skip?: ((request: R, reply: FastifyReply) => boolean | PromiseLike<boolean>) | undefined;
+  /** Responds to a refused request, with `reply.send`, in place of the application's error handler. */
+  readonly handler?: ((error: LockError, request: R, reply: FastifyReply) => unknown) | undefined;
+}
+
+/**
+ * Gives each request its trace id and its scope: `app.register(traceContext({ locks }))`, before all other plugins. Locks that
+ * later code takes belong to this scope, and are released when the work on the request is over. Throws `LockConfigError`
+ * for bad options.
+ */
+export function traceContext(options?: TraceContextOptions): Plugin {
+  const trace = connectContext(options);
+  return plugin((app, _, done) => {
+    for (const name of ['lock', 'locks'] as const) {
+      // Two of them on one instance share their scopes.
+      if (!app.hasRequestDecorator(name)) app.decorateRequest(name, { getter: heldBy(name) as never });
+    }
+    app.addHook('onRequest', function traceContext(request, reply, next) {
+      trace(request.raw, reply.raw, next as (error?: unknown) => void);
+    });
+    done();
+  });
+}
+
+/**
+ * Guards a route, as its `preHandler`, or at another hook that has what the key is made of: its handler runs while the request
+ * holds the lock, which is released when the work is over. A request that does not get the lock in time gets a 423 with
+ * Retry-After, through the application's error handler. Throws `LockConfigError` for bad options, and for a constant key that
+ * was meant as a template.
+ */
+export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: GuardOptions<NoInfer<R>>): Guard {
+  const guard = new RequestGuard<readonly [R, FastifyReply]>(key, options);
+  return function lockGuard(request, reply, done) {
+    checkCall('fastify', request, reply, reply?.raw, done);
+    const { raw, routeOptions } = request as FastifyRequest;
+    const call = [request as R, reply as FastifyReply] as const;
+    const routeOf = (): string | undefined => routeOptions.url && `${raw.method} ${routeOptions.url}`;
+    runGuard(guard, raw, reply.raw as ServerResponse, done as (error?: unknown) => void, call, routeOf);
+  };
+}
+
+/** A `handler` that responds with an RFC 9457 problem document. As the application's error handler, it passes other errors on. */
+export function sendProblem(error: Error, _request: FastifyRequest, reply: FastifyReply): void {
+  if (reply.raw.headersSent || !isLockError(error)) throw error;
+  const { status, headers, body } = problemOf(error);
+  leaveError(error, reply.raw);
+  clearBodyHeaders(reply.raw);
+  // As bytes: Fastify adds a charset to the type of text.
+  reply.code(status).headers(headers).send(Buffer.from(body));
+}
+
+/** Tells Fastify to register it on the instance itself, not on a child: what fastify-plugin does. */
+function plugin(register: Plugin): Plugin {
+  return Object.assign(register, {
+    [Symbol.for('skip-override')]: true,
+    [Symbol.for('fastify.display-name')]: 'reenlock',
+    [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '5.x' },
+  });
+}
+
+/** A guard leaves the holds on the raw request. */
+function heldBy(name: 'lock' | 'locks'): (this: FastifyRequest) => unknown {
+  return function (this) {
+    return (this.raw as Partial<Record<typeof name, unknown>>)[name];
+  };
+}

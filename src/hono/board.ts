@@ -1,0 +1,31 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Context, MiddlewareHandler } from 'hono';
+import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
+import { nodeOf } from './middleware.ts';
+
+/**
+ * A page of who holds and who waits for which lock, and for how long: `app.use('/locks/*', lockBoard({ authorize }))`. Whoever
+ * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`. Throws
+ * `LockConfigError` for bad options.
+ */
+export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler {
+  const board = new LockBoard(options);
+  return async function lockBoard(c, next) {
+    const { req } = nodeOf(c, next);
+    const { pathname, search } = new URL(c.req.url);
+    const mountedAt = c.req.routePath.replace(/\/\*$/, '');
+    const url = (pathname.slice(mountedAt.length) || '/') + search;
+    const reply = await board.reply({ req, url, originalUrl: pathname + search, body: await parsedBody(req, c) }, c);
+    if (reply === undefined) return next();
+    const { status, headers } = reply;
+    const content = typeof reply.body === 'string' ? reply.body : (Readable.toWeb(reply.body) as ReadableStream);
+    return new Response(content, { status, headers });
+  };
+}
+
+/** What middleware above has read, of Hono's or of Node's. */
+async function parsedBody(req: IncomingMessage & { body?: unknown }, c: Context): Promise<unknown> {
+  if (!req.readableDidRead || req.body !== undefined) return req.body;
+  return c.req.json().catch(() => undefined);
+}

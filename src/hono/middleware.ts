@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context, MiddlewareHandler, Next } from 'hono';
+import { awaitedContext, passGuard } from '../core/http/awaited.ts';
+import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
+import { checkCall } from '../core/http/misuse.ts';
+import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
+import { runInRequest, type TraceContextOptions } from '../core/http/traced-request.ts';
+import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+
+declare module 'hono' {
+  interface ContextVariableMap {
+    /** The newest hold that a guard acquired for this request. */
+    lock: Hold | undefined;
+    /** All holds that guards acquired for this request, by key. */
+    locks: ReadonlyMap<string, Hold> | undefined;
+  }
+}
+
+/** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
+export type KeyFunction<C extends Context = Context> = (c: C) => LockKeys | PromiseLike<LockKeys>;
+
+/** The options of a guard: those of its acquire, and how it responds. The context's type is that of the key function. */
+export interface GuardOptions<C extends Context = Context> extends CommonGuardOptions {
+  /** Returns true to let a request in without the lock. */
+  readonly skip?: ((c: C) => boolean | PromiseLike<boolean>) | undefined;
+  /** Returns the response to a refused request, in place of the application's `onError`. */
+  readonly handler?: ((error: LockError, c: C, next: Next) => Response | PromiseLike<Response>) | undefined;
+}
+
+/**
+ * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
+ * the work on the request is over. Mount it first. It needs `@hono/node-server`: elsewhere each request fails with a
+ * `LockConfigError`. Throws `LockConfigError` for bad options.
+ */
+export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
+  const trace = awaitedContext(options);
+  return function traceContext(c, next) {
+    const { req, res } = nodeOf(c, next);
+    return trace(req, res, next, () => c.finalized && c.res.headers.has(alreadySent));
+  };
+}
+
+/** On the response of a handler that sends its own on `c.env.outgoing`: `RESPONSE_ALREADY_SENT`. */
+const alreadySent = 'x-hono-already-sent';
+
+/**
+ * Guards a route: what comes after it runs while the request holds the lock, which is released when its work is over. A
+ * request that does not get the lock in time gets a 423 with Retry-After, through the application's `onError`. The callback of
+ * a streamed response is not a part of that work: see docs/guides/frameworks.md. Throws `LockConfigError` for bad options, and
+ * for a constant key that was meant as a template.
+ */
+export function lockOn<C extends Context = Context>(
+  key: string | KeyFunction<C>,
+  options?: GuardOptions<NoInfer<C>>,
+): MiddlewareHandler {
+  const guard = new RequestGuard<readonly [C]>(key, options);
+  return function lockGuard(c, next) {
+    const { req, res } = nodeOf(c, next);
+    const call = [c as C] as const;
+    const expose = (holds: Entered): void => exposeOn(c, holds);
+    return runInRequest(req, () =>
+      passGuard<readonly [C], Response | undefined>(guard, {
+        req,
+        res,
+        call,
+        // Middleware that returns nothing leaves the response as it is.
+        next: next as () => Promise<undefined>,
+        expose,
+        routeOf: () => routeOf(c),
+      }),
+    );
+  };
+}
+
+/** Node's request and response of a context. Throws `LockConfigError` if the application is served otherwise. */
+export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage; readonly res: ServerResponse } {
+  const { incoming, outgoing } = (c?.env ?? {}) as Partial<Record<string, unknown>>;
+  checkCall('hono', c, next, outgoing, next);
+  return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
+}
+
+function exposeOn(c: Context, holds: Entered): void {
+  c.set('lock', holds.at(-1));
+  if (holds.length > 0)
+    c.set('locks', new Map([...(c.get('locks') ?? []), ...holds.map((hold) => [hold.key, hold] as const)]));
+}
+
+/** The pattern of the request's route, such as `POST /orders/:id`. */
+function routeOf({ req }: Context): string | undefined {
+  return req.routePath.includes('*') ? undefined : `${req.method} ${req.routePath}`;
+}
+
+/** A `handler` that responds with an RFC 9457 problem document. As the application's `onError`, it throws other errors again. */
+export function sendProblem(error: Error, c: Context): Response {
+  const { outgoing } = c.env as { outgoing: ServerResponse };
+  if (outgoing.headersSent || !isLockError(error)) throw error;
+  leaveError(error, outgoing);
+  clearBodyHeaders(outgoing);
+  return error.getResponse();
+}

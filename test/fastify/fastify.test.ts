@@ -1,0 +1,100 @@
+import type { AddressInfo } from 'node:net';
+import fastify, { type FastifyInstance } from 'fastify';
+import { createLocks, getLock, type Locks, lock, runInTrace } from 'reenlock';
+import * as express from 'reenlock/express';
+import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
+import { gate } from '../support/gate.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+
+let locks: Locks;
+let app: FastifyInstance;
+beforeEach(() => {
+  locks = createLocks();
+  app = fastify();
+});
+afterEach(async () => {
+  await app.close();
+  await locks.close({ drainMs: 0 });
+});
+watchLeaks();
+
+/** Sends a request to the application on a server of its own. */
+async function ask(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; text: string }> {
+  const { port } = (app.server.address() ?? {}) as Partial<AddressInfo>;
+  const url = port === undefined ? await app.listen({ port: 0, host: '127.0.0.1' }) : `http://127.0.0.1:${port}`;
+  const response = await fetch(url + path, { ...init, headers: { ...init?.headers, Connection: 'close' } });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+describe('Fastify', () => {
+  it('A guard takes its key from a body that Fastify has parsed, within the request’s own context', async () => {
+    app.register(traceContext({ locks, trust: 'all' }));
+    const guard = lockOn((request) => (request.body as { id: string }).id);
+    app.post('/orders', { preHandler: guard }, async ({ lock: held }) => ({
+      key: held?.key,
+      owner: await getLock('42').run(({ owner }) => owner),
+    }));
+    const { text } = await ask('/orders', {
+      method: 'POST',
+      body: JSON.stringify({ id: '42' }),
+      headers: { 'Content-Type': 'application/json', 'X-Trace-Id': 'mine' },
+    });
+    expect(JSON.parse(text)).toEqual({ key: '42', owner: 'mine' });
+  });
+
+  it('A plugin that registers traceContext gives it to all routes of the instance, and twice is as once', async () => {
+    app.register(async (child) => {
+      child.register(traceContext({ locks })).register(traceContext({ locks }));
+      child.get('/inside', { preHandler: lockOn('k') }, ({ lock: held }) => held?.key);
+    });
+    app.get('/outside', { preHandler: lockOn('k') }, () => 'in');
+    const [inside, outside] = [await ask('/inside'), await ask('/outside')];
+    expect([inside.text, inside.headers.get('x-trace-id')]).toEqual(['k', expect.any(String)]);
+    expect([outside.status, JSON.parse(outside.text).code]).toEqual([500, 'ERR_LOCK_SCOPE']);
+  });
+
+  it('sendProblem as the error handler describes lock errors, and leaves others to Fastify', async () => {
+    app.register(traceContext({ locks })).setErrorHandler(sendProblem);
+    app.get('/locked', () => lock.acquire(''));
+    app.get('/other', () => Promise.reject(new Error('own trouble')));
+    const [locked, other] = [await ask('/locked'), await ask('/other')];
+    expect([locked.status, locked.headers.get('content-type')]).toEqual([400, 'application/problem+json']);
+    expect(JSON.parse(other.text)).toMatchObject({ statusCode: 500, message: 'own trouble' });
+  });
+
+  it('closeServer lets a holder answer, runs the onClose hooks after that, and closes the locks', async () => {
+    const [inside, work] = [gate(), gate()];
+    const seen: string[] = [];
+    app.register(traceContext({ locks })).addHook('onClose', async () => void seen.push('closed'));
+    app.get('/', { preHandler: lockOn('k') }, async () => {
+      inside.open();
+      await work;
+      seen.push('answered');
+      return 'done';
+    });
+    const answer = fetch(await app.listen({ port: 0, host: '127.0.0.1' }));
+    await inside;
+    const closed = closeServer(app, locks);
+    work.open();
+    expect(await (await answer).text()).toBe('done');
+    await closed;
+    expect(seen).toEqual(['answered', 'closed']);
+    await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+  });
+
+  it('Express within Fastify shares one scope with it: both adapters have one core', async () => {
+    app.register(traceContext({ locks }));
+    const inner = express.lockOn('k');
+    app.get('/', { preHandler: lockOn('k') }, (request, reply) => {
+      inner(request.raw, reply.raw, () => void reply.send(String(getLock('k').holdCount())));
+    });
+    expect((await ask('/')).text).toBe('2');
+  });
+
+  it('A hook that Express calls says which import to use', () => {
+    const [req, res] = [{ headers: {}, app: {} }, { setHeader() {} }];
+    expect(() => Reflect.apply(lockOn('k'), undefined, [req, res, () => {}])).toThrow(
+      'Expected a middleware to be called with `(request, reply, done)`, got a call by Express: import it from `reenlock/express` instead',
+    );
+  });
+});

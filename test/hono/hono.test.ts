@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { Hono } from 'hono';
+import { stream } from 'hono/streaming';
+import { createLocks, getLock, type Locks, lock, MemoryStore } from 'reenlock';
+import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/hono';
+import { gate } from '../support/gate.ts';
+import { watchLeaks } from '../support/processes/leaks.ts';
+import { until } from '../support/until.ts';
+
+let locks: Locks;
+let store: MemoryStore;
+let app: Hono;
+let server: Server;
+beforeEach(() => {
+  store = new MemoryStore();
+  locks = createLocks({ store });
+  app = new Hono();
+  app.use(traceContext({ locks }));
+  server = createServer(getRequestListener((...args) => app.fetch(...args), { overrideGlobalObjects: false }));
+});
+afterEach(() => closeServer(server, locks, { drainMs: 0 }));
+watchLeaks();
+
+async function url(): Promise<string> {
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+const isHeld = async (): Promise<boolean> => (await store.inspect('k')).holds.length > 0;
+
+describe('Hono', () => {
+  it('The default error handler answers lock errors of guards and of handlers with their status and headers', async () => {
+    app.get(
+      '/guard',
+      lockOn(() => ''),
+      (c) => c.text('in'),
+    );
+    app.get('/handler', lockOn('k'), async (c) => {
+      await getLock('k', { owner: 'hold' }).tryAcquire();
+      await lock.acquire('');
+      return c.text('in');
+    });
+    for (const path of ['/guard', '/handler']) {
+      const response = await fetch((await url()) + path);
+      expect([response.status, response.headers.get('content-type')]).toEqual([400, 'application/problem+json']);
+      expect(await response.json()).toMatchObject({ code: 'ERR_LOCK_KEY' });
+    }
+  });
+
+  it('sendProblem as `onError` throws other errors again', () => {
+    const error = new Error('own trouble');
+    const context = { env: { outgoing: { headersSent: false } } };
+    expect(() => Reflect.apply(sendProblem, undefined, [error, context])).toThrow(error);
+  });
+
+  it.each<[string, object | undefined]>([
+    ['an app.request of a test', undefined],
+    ['the bindings of a worker', { KV: {} }],
+  ])('Outside of @hono/node-server a request fails with an error that says what to do: %s', async (_, env) => {
+    const errors: Error[] = [];
+    app.onError((error, c) => {
+      errors.push(error);
+      return c.text('failed', 500);
+    });
+    expect((await app.request('/', {}, env)).status).toBe(500);
+    expect(errors.map(({ message }) => message)).toEqual([
+      'Expected a middleware to be called with `(c, next)` and a response of `node:http`, got `undefined` (undefined) as `c.env.outgoing`: serve the application on Node with @hono/node-server; elsewhere, and for a WebSocket, lock in `runInTrace`',
+    ]);
+  });
+
+  it('A stream holds the lock until its last byte while its client reads', async () => {
+    const end = gate();
+    app.get('/', lockOn('k'), (c) =>
+      stream(c, async (out) => {
+        await out.write('first');
+        await end;
+        await out.write('second');
+      }),
+    );
+    const response = await fetch(await url());
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    expect(await isHeld()).toBe(true);
+    end.open();
+    while (!(await reader.read()).done);
+    await until(isHeld, (held) => !held);
+  });
+
+  it('A stream whose client has left releases the lock before its callback ends, unless the callback keeps it', async () => {
+    const client = new AbortController();
+    const end = gate();
+    const seen: unknown[] = [];
+    for (const [path, keeps] of [
+      ['/plain', false],
+      ['/keeps', true],
+    ] as const) {
+      app.get(path, lockOn('k'), (c) =>
+        stream(c, async (out) => {
+          const work = async (): Promise<void> => {
+            await out.write('first');
+            await end;
+          };
+          await (keeps ? getLock('k').run(work) : work());
+          seen.push(path);
+        }),
+      );
+    }
+    const read = async (path: string): Promise<void> => {
+      const response = await fetch((await url()) + path, { signal: client.signal });
+      await (response.body as ReadableStream<Uint8Array>).getReader().read();
+    };
+    const left = new Promise((resolve) => server.once('connection', (socket) => socket.once('close', resolve)));
+    await read('/plain');
+    client.abort();
+    await left;
+    await until(isHeld, (held) => !held);
+    expect(seen).toEqual([]);
+
+    const other = new AbortController();
+    const response = await fetch(`${await url()}/keeps`, { signal: other.signal });
+    await (response.body as ReadableStream<Uint8Array>).getReader().read();
+    const gone = new Promise((resolve) => locks.on('released', resolve));
+    other.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await isHeld()).toBe(true);
+    end.open();
+    await gone;
+    await until(isHeld, (held) => !held);
+    expect(seen).toEqual(['/plain', '/keeps']);
+  });
+});
