@@ -86,9 +86,11 @@ describe('the surface of the package', () => {
       fastify: '^5',
       hono: '^4',
       ioredis: '^5.4 || ^6',
+      iovalkey: '^0.4',
       koa: '^2.15 || ^3',
       pg: '^8',
       'prom-client': '^15',
+      redis: '^5.8 || ^6',
     });
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
@@ -97,9 +99,11 @@ describe('the surface of the package', () => {
       fastify: optional,
       hono: optional,
       ioredis: optional,
+      iovalkey: optional,
       koa: optional,
       pg: optional,
       'prom-client': optional,
+      redis: optional,
     });
     expect(manifest).not.toHaveProperty('dependencies');
     expect(manifest).not.toHaveProperty('optionalDependencies');
@@ -184,6 +188,7 @@ describe('the published package', () => {
     it.each([
       ['ESM, on Koa', 'esm-ts', 'out/main.mjs'],
       ['CommonJS, on Express', 'cjs-ts', 'out/main.js'],
+      ['a user of node-redis and iovalkey', 'redis-clients', 'out/main.mjs'],
     ])('The published package compiles and guards a route in TypeScript as %s', (_, folder, file) => {
       compile(folder);
       expect(run(join(folder, file))).toBe('ok\n');

@@ -13,7 +13,7 @@ export interface Link {
   onceUp(listener: () => void): () => void;
 }
 
-/** Hears of outages. */
+/** Hears of outages. `onUp` is called after each wait for the link, also one that was over in time. */
 export interface OutageListener {
   onDown(error: Error): void;
   onUp(): void;
@@ -87,10 +87,9 @@ export class LinkWatch {
   }
 
   #up(): void {
-    const wasDown = this.#outage !== undefined;
     this.#end();
     this.#outage = undefined;
-    if (wasDown) this.#listener?.onUp();
+    this.#listener?.onUp();
     this.#opened?.resolve();
     this.#opened = undefined;
     const listeners = [...this.#onUp];

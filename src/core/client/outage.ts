@@ -13,6 +13,7 @@ export class Outage {
   readonly #clock: Clock;
   readonly #watch: LinkWatch | undefined;
   #since: Instant | undefined;
+  /** Since calls began to wait: the first of them fail when the outage becomes known. */
   #failedCalls = 0;
 
   /** A call waits for `patienceMs` at most, while there is no outage yet. */
@@ -65,7 +66,7 @@ export class Outage {
       const reason = connectionErrorOf(error.cause);
       if (reason !== undefined) this.#begin(reason);
     }
-    if (this.#since !== undefined) this.#failedCalls += 1;
+    if (this.#since !== undefined || !this.isOpen) this.#failedCalls += 1;
   }
 
   close(): void {
@@ -74,14 +75,15 @@ export class Outage {
 
   #begin(error: Error): void {
     this.#since = this.#clock.now();
-    this.#failedCalls = 0;
     this.#events.emit('storeDown', { error });
   }
 
   #end(): void {
-    const downMs = wholeMs(this.#clock.now(), this.#since ?? this.#clock.now());
+    const [since, failedCalls] = [this.#since, this.#failedCalls];
     this.#since = undefined;
-    this.#events.emit('storeUp', { downMs, failedCalls: this.#failedCalls });
+    this.#failedCalls = 0;
+    if (since === undefined) return;
+    this.#events.emit('storeUp', { downMs: wholeMs(this.#clock.now(), since), failedCalls });
   }
 }
 

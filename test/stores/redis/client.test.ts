@@ -153,7 +153,7 @@ describe("the application's client", () => {
     (client) => {
       expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(LockConfigError);
       expect(() => new RedisStore({ client: client as unknown as Redis })).toThrow(
-        'Expected `client` to be an ioredis client',
+        'Expected `client` to be a client of ioredis',
       );
     },
   );
@@ -165,7 +165,7 @@ describe("the application's client", () => {
     const client = new GlideClusterClient() as unknown as Redis;
     const create = () => (kind === 'RedisStore' ? new RedisStore({ client }) : new RedisCas({ client }));
     expect(create).toThrow(LockConfigError);
-    expect(create).toThrow('Expected `client` to be an ioredis client, got a `GlideClusterClient`');
+    expect(create).toThrow('or of node-redis by `createClient`, got a `GlideClusterClient`');
   });
 
   it.each(['{}', 'app:{}', 'a}{}{b'])(

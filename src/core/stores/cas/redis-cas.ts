@@ -10,7 +10,7 @@ import type { CasAdapter, CasReading } from './adapter.ts';
 
 /** Which server keeps the records. */
 export interface RedisCasOptions {
-  /** The application's ioredis client, of one server's primary. It is neither changed nor closed. */
+  /** The application's client, of one server's primary. It is neither changed nor closed. */
   readonly client: RedisClient;
 }
 

@@ -38,7 +38,7 @@ import { ServerUptime, warnOfServer } from './server-info.ts';
 
 /** Which server keeps the locks, and under which names. */
 export interface RedisStoreOptions {
-  /** The application's client, of one primary or of a cluster. It is neither changed nor closed. */
+  /** The application's client, of ioredis, iovalkey or node-redis. It is neither changed nor closed. */
   readonly client: RedisClient;
   /** Before every key and channel; without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;

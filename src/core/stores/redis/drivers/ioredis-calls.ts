@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import { ClientLink } from './client-link.ts';
 import type { RedisCommand, RedisReplies, RedisSender } from './driver.ts';
 
 /** Sends on a client, or on a client's connection to a node. */
@@ -23,6 +24,15 @@ export class IoredisSender<C extends Redis | Cluster = Redis> implements RedisSe
     const replies = (await pipeline.exec()) ?? [];
     return replies.map(([reason, value]) => (reason ? { status: 'rejected', reason } : { status: 'fulfilled', value }));
   }
+}
+
+/** The connection of a client. A lazy one connects on demand; what it rejects with, it also tells by event. */
+export function ioredisLink(client: Redis | Cluster): ClientLink {
+  const state = (): 'up' | 'down' | 'ended' =>
+    client.status === 'ready' ? 'up' : client.status === 'end' ? 'ended' : 'down';
+  return new ClientLink(client, state, () => {
+    if (client.status === 'wait') client.connect().catch(() => undefined);
+  });
 }
 
 /** The code of an error reply: its first word. ioredis names its other errors otherwise. */

@@ -2,6 +2,7 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { systemClock } from '../../../base/clock.ts';
 import type { Link, LinkWatch } from '../../../base/link.ts';
 import { slotOf } from '../cluster/slots.ts';
+import { retryMs, watchConnection } from './connection-times.ts';
 import type {
   RedisClusterDriver,
   RedisCommand,
@@ -13,12 +14,10 @@ import type {
   ShardListener,
   SubscriberListener,
 } from './driver.ts';
-import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
+import { IoredisSender, ioredisCodeOf, ioredisLink } from './ioredis-calls.ts';
 import { IoredisConnection } from './ioredis-connection.ts';
-import { IoredisLink } from './ioredis-link.ts';
 import { IoredisShard } from './ioredis-shard.ts';
-import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
-import { watchConnection } from './watch-connection.ts';
+import { IoredisSubscriber, subscriberOptions } from './ioredis-subscriber.ts';
 
 /** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
 export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
@@ -29,7 +28,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
 
   constructor(client: Cluster, chance: () => number = systemClock.jitter) {
     super(client);
-    this.link = new IoredisLink(client);
+    this.link = ioredisLink(client);
     this.connection = watchConnection(this.link);
     this.#chance = chance;
   }

@@ -16,11 +16,6 @@ export const subscriberOptions: RedisOptions = {
   commandTimeout: undefined,
 };
 
-/** How long to wait before a connection for subscriptions is opened again. */
-export function retryMs(attempt: number): number {
-  return Math.min(attempt * 50, 2_000);
-}
-
 /** A connection of ioredis for subscriptions. `isStranded` tells whether its server has left the cluster. */
 export class IoredisSubscriber implements RedisSubscriber {
   readonly #connection: Redis;

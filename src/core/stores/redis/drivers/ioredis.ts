@@ -1,11 +1,10 @@
 import type { Redis } from 'ioredis';
 import type { Link, LinkWatch } from '../../../base/link.ts';
+import { retryMs, watchConnection } from './connection-times.ts';
 import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from './driver.ts';
-import { IoredisSender, ioredisCodeOf } from './ioredis-calls.ts';
+import { IoredisSender, ioredisCodeOf, ioredisLink } from './ioredis-calls.ts';
 import { IoredisConnection } from './ioredis-connection.ts';
-import { IoredisLink } from './ioredis-link.ts';
-import { IoredisSubscriber, retryMs, subscriberOptions } from './ioredis-subscriber.ts';
-import { watchConnection } from './watch-connection.ts';
+import { IoredisSubscriber, subscriberOptions } from './ioredis-subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
 /** A client of ioredis for one primary, standalone or behind Sentinel. */
@@ -18,7 +17,7 @@ export class IoredisDriver extends IoredisSender implements RedisDriver {
 
   constructor(client: Redis) {
     super(client);
-    this.link = new IoredisLink(client);
+    this.link = ioredisLink(client);
     this.connection = watchConnection(this.link);
     this.#batcher = new WriteBatcher(client);
   }

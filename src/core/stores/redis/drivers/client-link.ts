@@ -1,22 +1,32 @@
-import type { Cluster, Redis } from 'ioredis';
 import type { Link } from '../../../base/link.ts';
 
-/** The connection of an ioredis client. It listens to the client only while somebody waits for the connection. */
-export class IoredisLink implements Link {
+/** What the clients of all libraries have in common: they tell of their connection by events. */
+export interface ConnectionEvents {
+  on(event: 'ready' | 'error', listener: (error: Error) => void): unknown;
+  off(event: 'ready' | 'error', listener: (error: Error) => void): unknown;
+}
+
+/** The connection of a client. It listens to the client only while somebody waits for the connection. */
+export class ClientLink implements Link {
   error: Error | undefined;
-  readonly #client: Redis | Cluster;
+  readonly #client: ConnectionEvents;
+  readonly #state: () => 'up' | 'down' | 'ended';
+  readonly #connect: () => void;
   readonly #listeners = new Set<() => void>();
 
-  constructor(client: Redis | Cluster) {
+  /** `connect` is called when somebody begins to wait, for a client that connects on demand. */
+  constructor(client: ConnectionEvents, state: () => 'up' | 'down' | 'ended', connect: () => void = () => undefined) {
     this.#client = client;
+    this.#state = state;
+    this.#connect = connect;
   }
 
   get isUp(): boolean {
-    return this.#client.status === 'ready';
+    return this.#state() === 'up';
   }
 
   get isEnded(): boolean {
-    return this.#client.status === 'end';
+    return this.#state() === 'ended';
   }
 
   onceUp(listener: () => void): () => void {
@@ -26,8 +36,7 @@ export class IoredisLink implements Link {
       this.#client.on('error', this.#onError);
     }
     this.#listeners.add(listener);
-    // A lazy client connects on demand. What it rejects with, it also tells by event.
-    if (this.#client.status === 'wait') this.#client.connect().catch(() => undefined);
+    this.#connect();
     return () => {
       if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#unlisten();
     };

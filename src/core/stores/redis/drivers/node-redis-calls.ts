@@ -1,0 +1,73 @@
+import type { ConnectionEvents } from './client-link.ts';
+import type { RedisCommand, RedisReplies, RedisSender } from './driver.ts';
+
+/** What is used of a client of node-redis. Its own types depend on the modules and types that it was created with. */
+export interface NodeRedisClient extends ConnectionEvents {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly socketEpoch: number;
+  readonly options?: NodeRedisOptions | undefined;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  ref(): void;
+  unref(): void;
+  duplicate(overrides: NodeRedisOptions): NodeRedisClient;
+  sendCommand(args: readonly string[], options: { readonly typeMapping: object }): Promise<unknown>;
+  subscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
+}
+
+/** The options that are read here, or set for connections of the store's own. */
+export interface NodeRedisOptions {
+  readonly keyPrefix?: unknown;
+  readonly database?: number;
+  readonly disableOfflineQueue?: boolean;
+  readonly pingInterval?: undefined;
+  readonly socket?: object & { readonly reconnectStrategy?: false | ((attempt: number) => number) };
+}
+
+/** Replies come as the store reads them, whatever types the client maps replies to. */
+const options = { typeMapping: {} };
+
+/** Sends on a client of node-redis. The commands of one turn are written together, at the end of the event loop's round. */
+export class NodeRedisSender implements RedisSender {
+  protected readonly client: NodeRedisClient;
+
+  constructor(client: NodeRedisClient) {
+    this.client = client;
+  }
+
+  get keyPrefix(): string {
+    return String(this.client.options?.keyPrefix ?? '');
+  }
+
+  send(command: RedisCommand): Promise<unknown> {
+    return this.client.sendCommand(withPrefix(command, this.keyPrefix), options);
+  }
+
+  sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies> {
+    return Promise.allSettled(commands.map((command) => this.send(command)));
+  }
+}
+
+/**
+ * The code of an error reply: its first word. The classes of node-redis's errors may have other names in a bundle, but none
+ * of its own messages begins with a word in capitals.
+ */
+export function nodeRedisCodeOf(error: unknown): string | undefined {
+  return error instanceof Error ? /^[A-Z]+(?= |$)/.exec(error.message)?.[0] : undefined;
+}
+
+/** The client does not put its key prefix before the keys of a command that it does not know. */
+function withPrefix([name, ...args]: RedisCommand, prefix: string): string[] {
+  const words = [name, ...args.map(String)];
+  if (prefix === '') return words;
+  const [first, end] = keysOf(name, args);
+  return words.map((word, place) => (place >= first && place < end ? prefix + word : word));
+}
+
+/** Where the keys of the commands begin and end that stores send. */
+function keysOf(name: string, args: readonly (string | number)[]): readonly [first: number, end: number] {
+  if (name === 'evalsha' || name === 'eval') return [3, 3 + Number(args[1])];
+  return ['get', 'set', 'del', 'watch'].includes(name) ? [1, 2] : [0, 0];
+}

@@ -1,0 +1,93 @@
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
+import type { RedisClient } from 'reenlock/redis';
+import { CasStore, RedisCas } from 'reenlock/redis';
+import { LockConfigError } from '../../../../src/core/model/errors.ts';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../src/testing/contract/harness.ts';
+import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
+import { type AppClient, clientLibraries } from '../../../support/redis/clients.ts';
+import { useRedis } from '../../../support/redis/redis-stage.ts';
+import { until } from '../../../support/until.ts';
+
+watchLeaks();
+
+const libraries = clientLibraries.filter(({ name }) => name.startsWith('node-redis'));
+
+describe.each(libraries)('A client of $name', (library) => {
+  const stage = useRedis();
+  let proxy: TcpProxy;
+  let app: AppClient;
+  beforeEach(async () => {
+    proxy = await TcpProxy.start(stage.server.port);
+    app = library.connect({ port: proxy.port });
+    await app.ready();
+    stage.store = new RedisStore({ client: app.client });
+  });
+  afterEach(async () => {
+    await stage.end();
+    app.close();
+    await proxy.stop();
+  });
+
+  const calls = async () => Number(/_evalsha:calls=(\d+)/.exec(await stage.client.info('commandstats'))?.[1] ?? 0);
+
+  it('A call whose reply is lost fails with an unknown outcome, and is never sent again', async () => {
+    await stage.deafProcess().line(undefined, { id: 'warm-up' }).hold();
+    const before = await calls();
+    const line = stage.deafProcess().line();
+    void proxy.loseReply(([name]) => name === 'evalsha');
+    await expect(line.ask()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+    await until(() => stage.store.link?.isUp);
+    // It was executed, and the same call again gets the grant that it was given.
+    expect((await line.ask()).status).toBe('granted');
+    expect((await calls()) - before).toBe(2);
+    expect((await line.release(longMs)).status).toBe('released');
+  });
+
+  it('Grants arrive by message again after the connections were lost', async () => {
+    const [one, two] = [await stage.process(), await stage.process()];
+    for (let round = 0; round < 2; round++) {
+      const holder = one.line();
+      await holder.hold();
+      const waiter = await two.line().wait();
+      await holder.release();
+      expect((await two.granted(waiter)).holdId).toBe(waiter.holdId);
+      await waiter.release();
+      proxy.cut();
+      await until(() => stage.store.link?.isUp);
+      await until(async () => (await stage.client.pubsub('CHANNELS')).length === 2);
+    }
+  });
+
+  it('A CasStore writes by transactions on connections of its own', async () => {
+    const adapter = new RedisCas({ client: app.client });
+    stage.store = new CasStore({ adapter });
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const waiter = await stage.deafProcess().line().wait();
+    await holder.release(longMs);
+    expect(await waiter.status()).toBe('granted');
+    await waiter.release(longMs);
+    adapter.close();
+  });
+});
+
+describe('The clients of node-redis that have no single connection', () => {
+  it.each([
+    ['RedisCluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:6379' }] })],
+    ['RedisSentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 26379 }] })],
+    ['RedisClientPool', () => createClientPool({})],
+  ])('A %s is refused by its name', (name, create) => {
+    const client = create() as unknown as RedisClient;
+    for (const build of [() => new RedisStore({ client }), () => new RedisCas({ client })]) {
+      expect(build).toThrow(LockConfigError);
+      expect(build).toThrow(`got a \`${name}\`, which is not supported`);
+    }
+  });
+
+  it('A client that was not connected yet fails every call at once', async () => {
+    const store = new RedisStore({ client: createClient() });
+    await expect(store.inspect('key')).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+  });
+});

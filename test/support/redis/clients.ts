@@ -1,0 +1,105 @@
+import { Redis as Redis6 } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { Redis as Valkey } from 'iovalkey';
+import { createClient as createClient6 } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import type { RedisClient } from 'reenlock/redis';
+import { majors } from '../majors.ts';
+import { disconnectTimeout } from './client.ts';
+
+/** A client of an application, and what a test needs of it. */
+export interface AppClient {
+  readonly client: RedisClient;
+  /** Resolves when it has a connection. */
+  ready(): Promise<void>;
+  /** How many commands it keeps: sent and not answered, or not sent. */
+  queued(): number;
+  close(): void;
+}
+
+export interface AppClientOptions {
+  readonly port: number;
+  readonly keyPrefix?: string;
+  readonly username?: string;
+  readonly password?: string;
+}
+
+/** How an application connects to one server, with a client library. It connects again soon, and for ever. */
+export interface ClientLibrary {
+  readonly name: string;
+  readonly hasKeyPrefix: boolean;
+  connect(options: AppClientOptions): AppClient;
+}
+
+type IoredisClass = new (
+  options: object,
+) => {
+  readonly status: string;
+  on(event: 'error', listener: () => void): unknown;
+  once(event: 'ready', listener: () => void): unknown;
+  disconnect(): void;
+};
+
+function ioredis(name: string, Class: unknown): ClientLibrary {
+  return {
+    name,
+    hasKeyPrefix: true,
+    connect(options) {
+      const client = new (Class as IoredisClass)({
+        maxRetriesPerRequest: null,
+        retryStrategy: () => 10,
+        disconnectTimeout,
+        ...options,
+      });
+      // What the client says by event it also says to each call.
+      client.on('error', () => {});
+      const { offlineQueue, commandQueue } = client as unknown as Record<string, { readonly length: number }>;
+      const ready = new Promise<void>((resolve) => client.once('ready', resolve));
+      return {
+        client: client as unknown as RedisClient,
+        ready: () => ready,
+        queued: () => offlineQueue!.length + commandQueue!.length,
+        close: () => client.disconnect(),
+      };
+    },
+  };
+}
+
+function nodeRedis(name: string, create: typeof createClient6, hasKeyPrefix: boolean): ClientLibrary {
+  return {
+    name,
+    hasKeyPrefix,
+    connect({ port, ...options }) {
+      const client = create({ ...options, socket: { host: '127.0.0.1', port, reconnectStrategy: () => 10 } });
+      client.on('error', () => {});
+      const ready = new Promise<void>((resolve) => client.once('ready', () => resolve()));
+      client.connect().catch(() => {});
+      // The client does not say how many commands it keeps.
+      let pending = 0;
+      const send = client.sendCommand.bind(client);
+      client.sendCommand = ((...args: Parameters<typeof send>) => {
+        pending += 1;
+        return send(...args).finally(() => {
+          pending -= 1;
+        });
+      }) as typeof client.sendCommand;
+      return {
+        client,
+        ready: () => ready,
+        queued: () => pending,
+        close: () => {
+          if (client.isOpen) client.destroy();
+        },
+      };
+    },
+  };
+}
+
+/** The client libraries of which the tests are true. */
+export const clientLibraries: readonly ClientLibrary[] = majors(
+  [ioredis('ioredis 6', Redis6), nodeRedis('node-redis 6', createClient6, true), ioredis('iovalkey', Valkey)],
+  () => [
+    ioredis('ioredis 5', Redis5),
+    nodeRedis('node-redis 5', createClient5 as unknown as typeof createClient6, false),
+  ],
+);
