@@ -64,8 +64,8 @@ describe('ServerUptime', () => {
       'is that of a cluster, which has no single uptime',
       { isCluster: true, status: 'ready', call: async () => 'uptime_in_seconds:100' },
     ],
-    ['gets no uptime in the reply', { status: 'ready', call: async () => '# Server' }],
-    ['fails', { status: 'ready', call: () => Promise.reject(new Error('Connection is closed.')) }],
+    ['gets no uptime in the reply', { isCluster: false, status: 'ready', call: async () => '# Server' }],
+    ['fails', { isCluster: false, status: 'ready', call: () => Promise.reject(new Error('Connection is closed.')) }],
   ])('The uptime is a LockStoreError if the client %s', async (_, client) => {
     await expect(new ServerUptime(driverOf(client as RedisClient), server.clock).uptimeMs()).rejects.toBeInstanceOf(
       LockStoreError,
