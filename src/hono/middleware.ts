@@ -46,7 +46,7 @@ const alreadySent = 'x-hono-already-sent';
 /**
  * Guards a route: what comes after it runs while the request holds the lock, which is released when its work is over. A
  * request that does not get the lock in time gets a 423 with Retry-After, through the application's `onError`. The callback of
- * a streamed response is not a part of that work: see docs/guides/frameworks.md. Throws `LockConfigError` for bad options, and
+ * a streamed response is not a part of that work: see docs/frameworks/choose.md. Throws `LockConfigError` for bad options, and
  * for a constant key that was meant as a template.
  */
 export function lockOn<C extends Context = Context>(
