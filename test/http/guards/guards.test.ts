@@ -94,7 +94,7 @@ describeFrameworks('a guard', (framework) => {
       };
       app.route(
         '/ab',
-        lockOn(() => ['a', 'b'], { waitMs: 20, handler }),
+        lockOn(() => ['a', 'b'], { waitMs: 200, handler }),
         () => stage.note('ab in'),
       );
     });
