@@ -5,6 +5,8 @@ const { TestEnvironment } = require('jest-environment-node');
 const shortPatienceMs = 500;
 
 const { AsyncLocalStorage } = asyncHooks;
+/** So on Node 20. From 22 on it can't be replaced, and from 24 on contexts cost promises nothing. */
+const isReplaceable = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage').writable === true;
 
 /**
  * Node's environment for tests, for a suite that is fast and fails fast.
@@ -29,6 +31,7 @@ module.exports = class FailFast extends TestEnvironment {
 
   async setup() {
     await super.setup();
+    if (!isReplaceable) return;
     const contexts = this.#contexts;
     asyncHooks.AsyncLocalStorage = class extends AsyncLocalStorage {
       constructor(...options) {
@@ -39,7 +42,7 @@ module.exports = class FailFast extends TestEnvironment {
   }
 
   async teardown() {
-    asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    if (isReplaceable) asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
     for (const context of this.#contexts) context.disable();
     await super.teardown();
   }
