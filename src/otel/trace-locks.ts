@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import type * as OpenTelemetry from '@opentelemetry/api';
 import type { AcquireMessage, Locks } from '../core/index.ts';
@@ -18,13 +17,16 @@ export function traceLocks(
 ): () => void {
   const spans = new LockSpans(api, tracer, locks, names, showsKeys);
   const channel = tracingChannel<unknown, AcquireMessage>('reenlock:acquire');
-  const store = new ActiveContext(api.context);
+  const onStart = (message: AcquireMessage): void => {
+    if (message.locks !== locks) return;
+    const context = spans.startAcquire(message);
+    const { runStoreCall: runInner = (call) => call() } = message;
+    message.runStoreCall = (call) => api.context.with(context, () => runInner(call));
+  };
   const onEnd = (message: AcquireMessage): void => {
     if (message.locks === locks) spans.endAcquire(message);
   };
-  channel.start.bindStore(store, (message) =>
-    message.locks === locks ? spans.startAcquire(message) : api.context.active(),
-  );
+  channel.start.subscribe(onStart as (message: unknown) => void);
   channel.asyncEnd.subscribe(onEnd as (message: unknown) => void);
   const unsubscribes = [
     locks.on('waiting', (event) => spans.waits(event)),
@@ -34,25 +36,9 @@ export function traceLocks(
     locks.on('lost', ({ holdId, error }) => spans.endHold(holdId, 'lost', error)),
   ];
   return () => {
-    channel.start.unbindStore(store);
+    channel.start.unsubscribe(onStart as (message: unknown) => void);
     channel.asyncEnd.unsubscribe(onEnd as (message: unknown) => void);
     for (const unsubscribe of unsubscribes) unsubscribe();
     spans.endAll();
   };
-}
-
-/** The active context of OpenTelemetry, as a store that a channel runs code in: its own store is private. */
-class ActiveContext extends AsyncLocalStorage<OpenTelemetry.Context> {
-  readonly #contexts: OpenTelemetry.ContextAPI;
-
-  constructor(contexts: OpenTelemetry.ContextAPI) {
-    super();
-    this.#contexts = contexts;
-  }
-
-  override run<R>(context: OpenTelemetry.Context, run: () => R): R;
-  override run<R, A extends unknown[]>(context: OpenTelemetry.Context, run: (...args: A) => R, ...args: A): R;
-  override run<R>(context: OpenTelemetry.Context, run: (...args: unknown[]) => R, ...args: unknown[]): R {
-    return this.#contexts.with(context, run, undefined, ...args);
-  }
 }

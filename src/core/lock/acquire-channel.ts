@@ -17,6 +17,11 @@ export interface AcquireMessage {
   readonly holdId: string;
   readonly caller: AcquireCaller;
   readonly waitMs: number;
+  /**
+   * Runs the store call. A subscriber of `start` may set it, to run the call in an async context of its own: it must call
+   * `call`, once and synchronously, through the function that it found here, if there was one.
+   */
+  runStoreCall?: (call: () => void) => void;
   outcome?: Outcome;
   /** The fencing token of a grant. */
   fence?: number;
@@ -29,8 +34,8 @@ export interface AcquireMessage {
 
 /**
  * The tracing channel `reenlock:acquire` of `node:diagnostics_channel`. It traces each acquire that asks the store; a local
- * re-entry is not traced. The store call runs in the stores that are bound to `start`, so that spans of the Redis client
- * become children of a subscriber's span. Without subscribers it costs nothing.
+ * re-entry is not traced. The store call runs in the stores that are bound to `start`, and by `runStoreCall`, so that spans of
+ * the Redis client become children of a subscriber's span. Without subscribers it costs nothing.
  */
 export const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel<unknown, AcquireMessage>(
   'reenlock:acquire',

@@ -80,7 +80,9 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
   const message: AcquireMessage = { locks: locks as Locks, ...eventOf(acquisition), caller, waitMs };
   acquisition.message = message;
   return acquireChannel.tracePromise(async () => {
-    acquires.acquire(acquisition);
+    const call = (): void => acquires.acquire(acquisition);
+    if (message.runStoreCall === undefined) call();
+    else message.runStoreCall(call);
     return acquisition.result.now;
   }, message);
 }
