@@ -71,6 +71,7 @@ describe('on three servers', () => {
         name: 'a restart of every node',
         async happen() {
           await Promise.all(redis.servers.map((server) => server.restart()));
+          await Promise.all(clients.map((client) => client.ping()));
           return store;
         },
       },

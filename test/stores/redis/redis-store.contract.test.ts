@@ -31,8 +31,9 @@ describe('on a standalone server', () => {
     describe(`${library.name} with ${isPrefixed ? 'prefixes' : 'its defaults'}`, () => {
       let app: AppClient;
       let store: RedisStore;
-      beforeAll(() => {
+      beforeAll(async () => {
         app = library.connect({ port: server.port, ...ofClient });
+        await app.ready();
       });
       afterAll(() => app.close());
 
