@@ -4,8 +4,8 @@ import type { Plugin } from './middleware.ts';
 
 /**
  * A page of who holds and who waits for which lock, and for how long:
- * `app.register(lockBoard({ authorize }), { prefix: '/locks' })`. Whoever `authorize` names may look, and force-release locks
- * if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ * `app.register(lockBoard({ authorize }), { prefix: '/locks' })`. The user that `authorize` returns may look, and force-release
+ * locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  */
 export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
   const board = new LockBoard(options);

@@ -5,9 +5,9 @@ import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.
 import { nodeOf } from './middleware.ts';
 
 /**
- * A page of who holds and who waits for which lock, and for how long: `app.use('/locks/*', lockBoard({ authorize }))`. Whoever
- * `authorize` names may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`. Throws
- * `LockConfigError` for bad options.
+ * A page of who holds and who waits for which lock, and for how long: `app.use('/locks/*', lockBoard({ authorize }))`. The user
+ * that `authorize` returns may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`.
+ * Throws `LockConfigError` for bad options.
  */
 export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler {
   const board = new LockBoard(options);
