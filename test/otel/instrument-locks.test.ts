@@ -220,7 +220,8 @@ describe('instrumentLocks', () => {
     const waiting = new Promise<void>((resolve) => {
       here.on('waiting', () => resolve());
     });
-    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+    // Only the timers: the clocks of both `Locks` go on.
+    jest.useFakeTimers({ doNotFake: ['Date', 'hrtime', 'nextTick', 'performance', 'queueMicrotask'] });
     const acquired = job('job', () => lock.run('key', () => 'done'), here as TestLocks);
     await waiting;
     const inspected = jest.spyOn(store, 'inspect');

@@ -202,7 +202,8 @@ describe('releases that the server remembers', () => {
     await line.hold();
     await line.release();
     expect(await stage.client.getrange(record, 16, 17)).toBe('--');
-    expect(await stage.client.strlen(record)).toBeLessThan(1_800);
+    // Half of what 40 releases take: the quick path adds lines until there are 1,900 bytes of them.
+    expect(await stage.client.strlen(record)).toBeLessThan(2_200);
     expect(await stage.client.keys('*')).toEqual([record]);
   });
 

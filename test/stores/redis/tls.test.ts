@@ -86,7 +86,7 @@ describe('RedisStore over TLS', () => {
         .catch((reason: unknown) => reason);
       expect(wary.status).toBe('end');
       expect(error).toBeInstanceOf(LockStoreError);
-      expect(error).toMatchObject({ outcome: 'unknown' });
+      expect(error).toMatchObject({ outcome: 'not-applied' });
       expect(reasons).toContainEqual(expect.stringMatching(/self.signed/));
     });
   });

@@ -24,6 +24,10 @@ class CountingStore {
     return this.inner.release(request, terms);
   }
 
+  transfer(from, to, terms) {
+    return this.inner.transfer(from, to, terms);
+  }
+
   inspect(id) {
     return this.inner.inspect(id);
   }

@@ -18,7 +18,6 @@ CREATE TABLE IF NOT EXISTS {schema}.locks (
   -- When the row is not needed any more. Rounded up to ten minutes, so that few updates change the index.
   gone_ms bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX IF NOT EXISTS locks_gone ON {schema}.locks (gone_ms);
 
 CREATE TABLE IF NOT EXISTS {schema}.holds (
   lock_id text COLLATE "C" NOT NULL,
@@ -49,7 +48,6 @@ CREATE TABLE IF NOT EXISTS {schema}.waiters (
   nr bigint GENERATED ALWAYS AS IDENTITY,
   PRIMARY KEY (lock_id, owner, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX IF NOT EXISTS waiters_in_order ON {schema}.waiters (lock_id, place, nr);
 
 -- The processes that wait for a lock.
 CREATE TABLE IF NOT EXISTS {schema}.processes (
@@ -71,7 +69,6 @@ CREATE TABLE IF NOT EXISTS {schema}.tombstones (
   until_ms bigint NOT NULL,
   PRIMARY KEY (lock_id, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX IF NOT EXISTS tombstones_until ON {schema}.tombstones (until_ms);
 
 -- Which owner waits for which lock. The search for deadlocks reads these.
 CREATE TABLE IF NOT EXISTS {schema}.edges (
@@ -81,5 +78,12 @@ CREATE TABLE IF NOT EXISTS {schema}.edges (
   until_ms bigint NOT NULL,
   PRIMARY KEY (owner, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX IF NOT EXISTS edges_until ON {schema}.edges (until_ms);
+
+-- An index that is there already is not named: to look for it locks its table, against calls that are under way.
+DO $$ BEGIN
+  IF to_regclass('{schema}.locks_gone') IS NULL THEN CREATE INDEX locks_gone ON {schema}.locks (gone_ms); END IF;
+  IF to_regclass('{schema}.waiters_in_order') IS NULL THEN CREATE INDEX waiters_in_order ON {schema}.waiters (lock_id, place, nr); END IF;
+  IF to_regclass('{schema}.tombstones_until') IS NULL THEN CREATE INDEX tombstones_until ON {schema}.tombstones (until_ms); END IF;
+  IF to_regclass('{schema}.edges_until') IS NULL THEN CREATE INDEX edges_until ON {schema}.edges (until_ms); END IF;
+END $$;
 `;
