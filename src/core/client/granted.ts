@@ -1,6 +1,8 @@
 import type { Instant } from '../base/clock.ts';
 import { type Deadline, earlierDeadline, leaseDeadline, remainingMs } from '../base/deadline.ts';
+import { LockStoreError } from '../model/errors.ts';
 import type { StoreGrant } from '../model/store.ts';
+import type { NamedLock } from './store-client.ts';
 
 /** What the store said when it granted, on this machine's clocks. */
 export interface Granted {
@@ -33,6 +35,12 @@ export function grantedByReply(
   // Not `<= 0`, nor `<` below: an end that is not a number is over.
   if (!(remainingMs(receivedAt, deadline) > 0)) return undefined;
   return { fence: grant.fence, deadline, receivedAt, isClaim: grant.isClaim, otherHolds };
+}
+
+/** The error for a grant that was over when it arrived. */
+export function grantedTooLate({ key, category }: NamedLock): LockStoreError {
+  const message = 'The lock store answered too late: the lease was over';
+  return new LockStoreError(message, { key, category, outcome: 'unknown' });
 }
 
 /**

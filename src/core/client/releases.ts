@@ -59,15 +59,18 @@ export class Releases {
     return true;
   }
 
+  /** How long the store has to remember a hold id: as long as its lease may last, or calls about it may arrive. */
+  tombstoneMs(leaseMs: number): number {
+    return Math.max(leaseMs, 3 * this.#access.settings.storeTimeoutMs);
+  }
+
   /** Resolves when no release is on its way. */
   idle(): Promise<void> {
     return this.#inFlight.idle();
   }
 
   #send(target: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
-    const { client, settings } = this.#access;
-    const tombstoneMs = Math.max(target.leaseMs, 3 * settings.storeTimeoutMs);
-    client.release(target, { tombstoneMs }, sent, callbacks);
+    this.#access.client.release(target, { tombstoneMs: this.tombstoneMs(target.leaseMs) }, sent, callbacks);
   }
 
   async #retry(

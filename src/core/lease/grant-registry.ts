@@ -2,13 +2,13 @@ import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { type Granted, grantedByReply } from '../client/granted.ts';
+import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
 import type { NamedLock } from '../client/store-client.ts';
-import { hasCode, LockConfigError, LockLostError, LockStoreError } from '../model/errors.ts';
+import { hasCode, LockConfigError, LockLostError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import { assertGrantable } from '../model/options.ts';
-import type { HoldRequest, TransferTerms } from '../model/store.ts';
+import type { HoldRequest } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -153,7 +153,8 @@ export class GrantRegistry {
     grant.close();
     this.#watchdog.unwatch(grant);
     try {
-      const { status } = await client.transfer(grant, grant.request, to, this.#transferTerms(leaseMs, grant.longestMs));
+      const terms = { leaseMs, tombstoneMs: this.#releases.tombstoneMs(grant.longestMs) };
+      const { status } = await client.transfer(grant, grant.request, to, terms);
       if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
       const heldMs = wholeMs(clock.now(), grant.grantedAt);
       events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
@@ -171,25 +172,18 @@ export class GrantRegistry {
    * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
    * `LockStoreError`; if the store may have done it, the new hold is released.
    */
-  async resume(
-    { key, category }: NamedLock,
-    from: HoldRequest,
-    to: HoldRequest,
-    leaseMs: number,
-  ): Promise<Granted | undefined> {
+  async resume(lock: NamedLock, from: HoldRequest, to: HoldRequest, leaseMs: number): Promise<Granted | undefined> {
     const { client, clock } = this.#access;
     const sent = clock.now();
+    const terms = { leaseMs, tombstoneMs: this.#releases.tombstoneMs(0) };
     try {
-      const reply = await client.transfer({ key, category }, from, to, this.#transferTerms(leaseMs, 0), sent);
+      const reply = await client.transfer(lock, from, to, terms, sent);
       if (reply.status !== 'granted') return undefined;
       const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
       if (granted !== undefined) return granted;
-      throw new LockStoreError('The lock store answered too late: the lease was over', {
-        key,
-        category,
-        outcome: 'unknown',
-      });
+      throw grantedTooLate(lock);
     } catch (error) {
+      const { key, category } = lock;
       const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
       if (!isCertain) this.#releases.releaseInBackground({ key, category, request: to, leaseMs });
       throw error;
@@ -203,10 +197,6 @@ export class GrantRegistry {
 
   close(): void {
     this.#watchdog.close();
-  }
-
-  #transferTerms(leaseMs: number, longestMs: number): TransferTerms {
-    return { leaseMs, tombstoneMs: Math.max(longestMs, 3 * this.#access.settings.storeTimeoutMs) };
   }
 
   #indexForTurn(): Map<string, Grant> {

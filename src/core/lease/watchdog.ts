@@ -11,8 +11,8 @@ const maxRetryMs = 1_000;
 
 /**
  * Renews the leases of this process's grants at a third of their length, claims between a sixth and a third, and says which
- * were lost. One timer serves all
- * grants: a new grant starts it, it is started again while any is watched, `close` clears it. It is unref'd.
+ * were lost. One timer serves all grants: a new grant starts it, it is started again while any is watched, `close` clears it.
+ * It is unref'd.
  */
 export class Watchdog {
   readonly #access: StoreAccess;

@@ -2,7 +2,7 @@ import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts'
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { type Granted, grantedByMessage, grantedByReply } from '../client/granted.ts';
+import { type Granted, grantedByMessage, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
 import { hasCode, type LockStoreError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
@@ -12,7 +12,7 @@ import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
 import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
-import { grantedTooLate, notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
+import { notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
 import type { StrategyListener, WaitStrategy } from './strategy.ts';
 import type { AcquireTask } from './task.ts';

@@ -47,15 +47,6 @@ export function tooManyWaiters({ key, category }: AcquireTask): LockLimitError {
   return new LockLimitError('Too many requests of this process wait for locks', { key, category });
 }
 
-/** The error for an acquire whose grant was over when it arrived. */
-export function grantedTooLate({ key, category }: AcquireTask): LockStoreError {
-  return new LockStoreError('The lock store answered too late: the lease was over', {
-    key,
-    category,
-    outcome: 'unknown',
-  });
-}
-
 /** The error for an acquire whose time was over before it could be sent. */
 export function notSent({ key, category }: AcquireTask): LockStoreError {
   const message = 'The lock store was not asked: this process stood still for longer than the acquire had time';

@@ -5,9 +5,9 @@ import { afterRound, afterTurn } from '../../../base/clock.ts';
 const callsPerWrite = 8;
 
 /**
- * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the meantime, which is
- * Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the connection in that
- * time waits as well.
+ * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the
+ * meantime, which is Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the
+ * connection in that time waits as well.
  */
 export class WriteBatcher {
   readonly #client: Redis;
