@@ -1,45 +1,16 @@
+import { type Explored, explore as exploreModel } from './explore.ts';
 import { isLong } from './seed.ts';
 import { fairSteps, firstWorld, isDone, mishaps, realStore, type Store, type World } from './small-model.ts';
 
-interface Result {
-  readonly worlds: number;
-  readonly broken: Set<string>;
-}
-
-/** Goes through every world that there is; from each, without anything going wrong any more, everybody must be served. */
-function explore(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>, store: Store = realStore): Result {
-  const broken = new Set<string>();
-  const numbers = new Map<string, number>();
-  /** By world: those from which a fair step leads to it. */
-  const before: number[][] = [];
-  const done: number[] = [];
-  const open: World[] = [];
-  const numberOf = (world: World): number => {
-    const name = JSON.stringify(world);
-    let number = numbers.get(name);
-    if (number === undefined) {
-      number = before.push([]) - 1;
-      numbers.set(name, number);
-      open.push(world);
-    }
-    return number;
-  };
-  numberOf(firstWorld(budgets));
-  for (let world = open.pop(); world !== undefined; world = open.pop()) {
-    const number = numberOf(world);
-    if (world.broken !== undefined) broken.add(world.broken);
-    if (isDone(world)) done.push(number);
-    for (const next of fairSteps(world, store)) before[numberOf(next)]?.push(number);
-    for (const next of mishaps(world)) numberOf(next);
-  }
-  const served = new Set<number>();
-  for (let number = done.pop(); number !== undefined; number = done.pop()) {
-    if (served.has(number)) continue;
-    served.add(number);
-    done.push(...(before[number] ?? []));
-  }
-  if (served.size < before.length) broken.add('a live waiter was not served');
-  return { worlds: before.length, broken };
+function explore(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>, store: Store = realStore): Explored {
+  return exploreModel<World>({
+    first: firstWorld(budgets),
+    fairSteps: (world) => fairSteps(world, store),
+    mishaps,
+    isDone,
+    brokenIn: ({ broken }) => (broken === undefined ? [] : [broken]),
+    unserved: 'a live waiter was not served',
+  });
 }
 
 it('Two owners, three acquires, and whatever is lost or given up on the way: one owner, rising fences, and all are served', () => {

@@ -1,3 +1,4 @@
+import { type Explored, explore as exploreModel } from './explore.ts';
 import { isLong } from './seed.ts';
 import { type Budgets, fairSteps, firstWorld, isDone, mishaps, type World } from './thin-locks-model.ts';
 import { type Key, leaseTicks, type Protocol, realProtocol } from './thin-locks-server.ts';
@@ -7,11 +8,6 @@ interface Start {
   readonly leases: readonly number[];
   readonly budgets?: Partial<Budgets>;
   readonly key?: Key;
-}
-
-interface Result {
-  readonly worlds: number;
-  readonly broken: ReadonlySet<string>;
 }
 
 /** Longer than a thin key lives: who asks for it goes to the scripts at once. */
@@ -24,47 +20,21 @@ const lastFence: Key = { kind: 'stream', entries: [], lastId: [1, 1], expiresAt:
 /** Nobody has used it for a while: it is removed at the next tick. */
 const oldKey: Key = { kind: 'stream', entries: [], lastId: [0, 0], expiresAt: 2 };
 
-/**
- * Goes through every world that there is; from each, without anything going wrong any more, everybody must be served.
- * Ends early when what is looked for is broken.
- */
-function explore({ leases, budgets, key }: Start, protocol = realProtocol, until?: string): Result {
-  const broken = new Set<string>();
-  const numbers = new Map<string, number>();
-  /** By world: those from which a fair step leads to it. */
-  const before: number[][] = [];
-  const done: number[] = [];
-  const open: World[] = [];
-  const numberOf = (world: World): number => {
-    const name = JSON.stringify(world);
-    let number = numbers.get(name);
-    if (number === undefined) {
-      number = before.push([]) - 1;
-      numbers.set(name, number);
-      open.push(world);
-    }
-    return number;
-  };
+/** What follows from a broken world shows nothing: it counts as an end. */
+function explore({ leases, budgets, key }: Start, protocol = realProtocol, until?: string): Explored {
   const none = { losses: 0, cancels: 0, crashes: 0, ticks: 0, setbacks: 0, renewals: 0 };
-  numberOf(firstWorld(leases, { ...none, ...budgets }, key));
-  for (let world = open.pop(); world !== undefined; world = open.pop()) {
-    const number = numberOf(world);
-    for (const what of world.broken) broken.add(what);
-    if (until !== undefined && broken.has(until)) return { worlds: before.length, broken };
-    if (world.broken.length > 0 || isDone(world)) done.push(number);
-    // What follows from a broken world shows nothing.
-    if (world.broken.length > 0) continue;
-    for (const next of fairSteps(world, protocol)) before[numberOf(next)]?.push(number);
-    for (const next of mishaps(world, protocol)) numberOf(next);
-  }
-  const served = new Set<number>();
-  for (let number = done.pop(); number !== undefined; number = done.pop()) {
-    if (served.has(number)) continue;
-    served.add(number);
-    done.push(...(before[number] ?? []));
-  }
-  if (served.size < before.length) broken.add('a client was not served');
-  return { worlds: before.length, broken };
+  const isBroken = ({ broken }: World): boolean => broken.length > 0;
+  return exploreModel<World>(
+    {
+      first: firstWorld(leases, { ...none, ...budgets }, key),
+      fairSteps: (world) => (isBroken(world) ? [] : fairSteps(world, protocol)),
+      mishaps: (world) => (isBroken(world) ? [] : mishaps(world, protocol)),
+      isDone: (world) => isBroken(world) || isDone(world),
+      brokenIn: ({ broken }) => broken,
+      unserved: 'a client was not served',
+    },
+    until,
+  );
 }
 
 describe('Thin locks and scripts share a key: one holder, rising fences, nothing held by nobody, and all are served', () => {
