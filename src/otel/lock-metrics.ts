@@ -1,20 +1,9 @@
 import type { Meter } from '@opentelemetry/api';
 import type { LockStats, Locks } from '../core/index.ts';
 import type { LockNames } from '../metrics/lock-names.ts';
+import { help, lockGauges } from '../metrics/metric-table.ts';
 import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
 import { statsByName } from '../metrics/stats-by-name.ts';
-
-const gauges: readonly (readonly [
-  name: string,
-  description: string,
-  unit: string,
-  read: (stats: LockStats) => number,
-])[] = [
-  ['holds', 'Locks that this process holds', '{hold}', (stats) => stats.holds],
-  ['waiters', 'Acquires of this process that wait', '{acquire}', (stats) => stats.waiters],
-  ['hold.age.max', 'Age of the oldest hold of this process', 's', (stats) => stats.oldestHoldMs / 1000],
-  ['wait.age.max', 'Age of the oldest wait of this process', 's', (stats) => stats.oldestWaitMs / 1000],
-];
 
 /** Records metrics of a `Locks`. Returns the function that ends this. */
 export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames): () => void {
@@ -27,11 +16,11 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
   const counter = (name: string, description: string, unit: string) =>
     meter.createCounter(`reenlock.${name}`, { description, unit });
 
-  const acquires = histogram('acquire.duration', 'How long acquires took that were no local re-entry', acquireBuckets);
-  const holds = histogram('hold.duration', 'How long locks were held', holdBuckets);
-  const storeErrors = counter('store.errors', 'Store calls that failed', '{call}');
-  const failedOpen = counter('guard.failed_open', 'Requests that a guard let in without the lock', '{request}');
-  const refusedHeaders = counter('trace_header.refused', 'Trace headers that were not adopted', '{header}');
+  const acquires = histogram('acquire.duration', help.acquires, acquireBuckets);
+  const holds = histogram('hold.duration', help.holds, holdBuckets);
+  const storeErrors = counter('store.errors', help.storeErrors, '{call}');
+  const failedOpen = counter('guard.failed_open', help.failedOpen, '{request}');
+  const refusedHeaders = counter('trace_header.refused', help.refusedHeaders, '{header}');
 
   const stopObserving = observeLocks(locks, names, {
     onAcquire: (seconds, labels) => acquires.record(seconds, { ...labels }),
@@ -49,9 +38,9 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
 
 /** Gauges that read `locks.stats()` when they are collected. */
 function observeGauges(meter: Meter, locks: Locks, names: LockNames): () => void {
-  const observed = gauges.map(
-    ([name, description, unit, read]) =>
-      [meter.createObservableGauge(`reenlock.${name}`, { description, unit }), read] as const,
+  const observed = lockGauges.map(
+    ({ otel, help: description, unit, read }) =>
+      [meter.createObservableGauge(`reenlock.${otel}`, { description, unit }), read] as const,
   );
   const all = observed.map(([gauge]) => gauge);
   // The SDK repeats the last value of a lock that is not observed any more: it must hear of the zero.

@@ -2,6 +2,7 @@ import type * as PromClient from 'prom-client';
 import type { Locks } from '../core/index.ts';
 import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
+import { help } from '../metrics/metric-table.ts';
 import { acquireBuckets, holdBuckets, observeLocks } from '../metrics/observe-locks.ts';
 import { loadPeer } from '../metrics/peer.ts';
 import { createGauges } from './gauges.ts';
@@ -42,14 +43,14 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const acquires = new Histogram({
     ...metric,
     name: `${prefix}acquire_duration_seconds`,
-    help: 'How long acquires took that were no local re-entry',
+    help: help.acquires,
     labelNames,
     buckets: [...(buckets?.acquire ?? acquireBuckets)],
   });
   const holds = new Histogram({
     ...metric,
     name: `${prefix}hold_duration_seconds`,
-    help: 'How long locks were held',
+    help: help.holds,
     labelNames,
     buckets: [...(buckets?.hold ?? holdBuckets)],
   });
@@ -57,18 +58,18 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   const storeErrors = new Counter({
     ...metric,
     name: `${prefix}store_errors_total`,
-    help: 'Store calls that failed',
+    help: help.storeErrors,
     labelNames: ['operation', 'outcome'],
   });
   const failedOpen = new Counter({
     ...metric,
     name: `${prefix}guard_failed_open_total`,
-    help: 'Requests that a guard let in without the lock, because the store failed',
+    help: help.failedOpen,
   });
   const refusedHeaders = new Counter({
     ...metric,
     name: `${prefix}trace_header_refused_total`,
-    help: 'Trace headers that were not adopted',
+    help: help.refusedHeaders,
     labelNames: ['reason'],
   });
 
