@@ -36,7 +36,7 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
 
 async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
   const { client, acquires, grants, events, settings: defaults } = scope.runtime;
-  assertTransferable(client.capabilities, name.key);
+  assertTransferable(client.capabilities, name);
   const settings = acquireSettings(defaults, { ...options, mode: from.mode });
   assertGrantable(settings.leaseMs, client.capabilities);
   assertOpen(scope, name);

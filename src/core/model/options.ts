@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { maxTimerMs } from '../base/clock.ts';
-import { LockConfigError } from './errors.ts';
+import { LockConfigError, type LockErrorDetails } from './errors.ts';
 import { defaultInstance } from './process-name.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore, StoreCapabilities } from './store.ts';
@@ -238,11 +238,11 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs'
 }
 
 /** Throws `LockConfigError` for a store whose holds can't be detached and resumed. */
-export function assertTransferable(capabilities: StoreCapabilities, key: string): void {
+export function assertTransferable(capabilities: StoreCapabilities, lock: LockErrorDetails): void {
   if (capabilities.transfer) return;
   throw new LockConfigError(
     'Expected a store whose holds can be detached (`capabilities.transfer`), got one that lacks this: take another store, or keep the hold in its request',
-    { key },
+    lock,
   );
 }
 

@@ -162,7 +162,7 @@ export class ScopedHold implements OwnedHold {
     const { leaseMs } = checkOptions(options, detachRules, 'detach', 'leaseMs');
     const { grant } = this;
     const { clock, client, grants } = this.#scope.runtime;
-    assertTransferable(client.capabilities, grant.key);
+    assertTransferable(client.capabilities, grant);
     assertGrantable(leaseMs, client.capabilities);
     this.#assertHeld(0);
     if (grant.holdCount > 1) {

@@ -41,6 +41,18 @@ describe('A detached hold', () => {
     expect(await setup.job().in(() => lock.tryAcquire('key'))).not.toBeNull();
   });
 
+  it('needs a store whose holds can be detached: else detach fails with the key and its category, and the hold stays held', async () => {
+    const setup = setUp();
+    Object.assign(setup.store, { capabilities: { ...setup.store.capabilities, transfer: false } });
+    const job = setup.job();
+    const hold = await job.in(() => lock.acquire('key', { category: 'orders' }));
+    const error = await hold.detach({ leaseMs: 60_000 }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toMatchObject({ key: 'key', category: 'orders' });
+    expect(hold.isHeld()).toBe(true);
+    await job.end();
+  });
+
   it('is not renewed: its lease alone ends it, and then its waiter gets the key and its token is refused', async () => {
     const setup = setUp();
     const token = await detached(setup, 30_000);
