@@ -7,6 +7,7 @@ import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import { until } from '../../support/until.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
 watchLeaks();
@@ -46,7 +47,7 @@ describeStyles('failOpen on Redis', (framework) => {
     const { status, body } = await stage.get('/x', 'during');
     expect({ status, body }).toEqual({ status: 200, body: { isHeld: false } });
     await redis.restart();
-    if (client.status !== 'ready') await once(client, 'ready');
+    await until(() => client.status === 'ready');
     expect((await stage.get('/x', 'after')).body).toEqual({ isHeld: true });
     expect(failedOpen.map(({ traceId }) => traceId)).toEqual(['during']);
     expect(warnings().filter(({ code }) => code === 'LOCK_FAILED_OPEN')).toHaveLength(1);

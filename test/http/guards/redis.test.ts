@@ -8,6 +8,7 @@ import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
+import { until } from '../../support/until.ts';
 
 watchLeaks();
 
@@ -142,6 +143,7 @@ describeStyles('a guard on Redis', (framework) => {
     expect(text).not.toMatch(new RegExp(`127\\.0\\.0\\.1|${redis.port}|redis`, 'i'));
     expect(one.journal).not.toContain('first in');
     await redis.restart();
+    await until(() => client.status === 'ready');
     expect((await one.get('/second', 'second')).status).toBe(200);
     log.mockRestore();
   });
