@@ -246,7 +246,7 @@ export type AcquireReply = AcquireReplyBase &
         readonly leaseRemainingMs: number;
         /** How many waiters are before it. */
         readonly position: number;
-        /** Whether the call named a `newest` that is not in the queue. Absent in a store that never loses a part. */
+        /** Whether the call named a `newest` that is not in the queue. */
         readonly isNewestLost?: boolean | undefined;
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */

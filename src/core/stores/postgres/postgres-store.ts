@@ -114,10 +114,12 @@ export class PostgresStore implements LockStore {
 
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const { mode, claimMs, priority } = request;
-    const operation = { op: 'acquire', ...identityOf(request), mode, claimMs, priority, ...terms } as const;
+    const newest = terms.newest && identityOf(terms.newest);
+    const polls = this.#channel.isPollingOnly;
+    const operation = { ...identityOf(request), mode, claimMs, priority, ...terms, newest, polls };
     this.#unsettled.set(request, (this.#unsettled.get(request) ?? 0) + 1);
     try {
-      const reply = await this.#run(request.id, { ...operation, polls: this.#channel.isPollingOnly });
+      const reply = await this.#run(request.id, { op: 'acquire', ...operation });
       const mayArriveLater = this.#settle(request) > 0;
       return { ...readAcquire(request.holdId, reply), mayArriveLater };
     } catch (error) {

@@ -25,9 +25,9 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
     const [fence, endMs, isClaim, otherHolds] = rest as [number, number, boolean, number];
     return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, nowMs, claims };
   }
-  const [freeAtMs, position, isNew] = rest as [number, number, boolean];
+  const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
   const leaseRemainingMs = freeAtMs - nowMs;
-  if (status === 'queued') return { status, isNew, leaseRemainingMs, position, nowMs, claims };
+  if (status === 'queued') return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
   return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
@@ -132,7 +132,7 @@ export function readWait(reply: Reply): WaitReply {
 export function readMessage(text: string): StoreMessage | undefined {
   const [kind, name, fence, end] = text.split(' ');
   if (name === undefined) return undefined;
-  if (kind === 'lost') return { kind, holdId: name };
+  if (kind === 'lost' || kind === 'next') return { kind, holdId: name };
   if (kind === 'freed') return { kind, id: name };
   if (kind !== 'granted') return undefined;
   return { kind, grant: { holdId: name, fence: Number(fence), endMs: Number(end), isClaim: true } };

@@ -87,6 +87,19 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(await holder.ask()).toMatchObject({ status: 'cancelled', claims });
     });
 
+    itQueues('it says whether the store has lost the newest waiter of its process, if it names that one', async () => {
+      const process = await stage.process();
+      await process.line().hold();
+      const [oldest, newest] = [await process.line().wait(), await process.line().wait()];
+      const isLost = async (): Promise<boolean> => {
+        const reply = await oldest.ask({ newest: newest.request });
+        return reply.status === 'queued' && reply.isNewestLost === true;
+      };
+      expect(await isLost()).toBe(false);
+      await newest.release(longMs);
+      expect(await isLost()).toBe(true);
+    });
+
     itQueues('a claim that was renewed is not named any more', async () => {
       const process = await stage.process();
       const holder = process.line();

@@ -26,7 +26,8 @@ END $$;
 
 -- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id.
 -- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
---   | ['queued', now, claims, told, free at, ahead, is new] | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
+--   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost]
+--   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE
   now_us bigint := now_us();
@@ -35,7 +36,7 @@ DECLARE
   min_fence bigint := op->>'minFence';
   own {schema}.waiters; was_queued boolean := false;
   h {schema}.holds; own_holds bigint := 0; handed record; is_blocked boolean := false; told jsonb := '[]'; ahead bigint; free_at bigint;
-  answer text;
+  answer text; is_newest_lost boolean;
 BEGIN
   IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
   IF EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms) THEN
@@ -50,7 +51,8 @@ BEGIN
     IF NOT is_blocked THEN
       handed := hand_on(l, caller, now_us);
       l := handed.l;
-      is_blocked := handed.is_blocked;
+      -- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
+      is_blocked := coalesce(handed.is_blocked, NOT was_queued);
       told := handed.told;
     END IF;
   END IF;
@@ -102,7 +104,12 @@ BEGIN
   END IF;
   SELECT coalesce(max(ends_ms), now_ms) INTO free_at FROM holds WHERE lock_id = l.id;
   reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told, free_at, ahead);
-  IF answer = 'queued' THEN reply := reply || to_jsonb(NOT was_queued); END IF;
+  IF answer = 'queued' THEN
+    is_newest_lost := op ? 'newest' AND NOT EXISTS (
+      SELECT FROM waiters WHERE lock_id = l.id AND owner = op->'newest'->>'owner' AND hold_id = op->'newest'->>'hold'
+    );
+    reply := reply || jsonb_build_array(NOT was_queued, is_newest_lost);
+  END IF;
 END $$;
 
 -- renew: make the lease of a hold end later, and turn a claim into a lease.

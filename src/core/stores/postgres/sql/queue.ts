@@ -119,14 +119,14 @@ EXCEPTION WHEN SQLSTATE 'RL000' THEN
 END $$;
 
 -- Grants claims to the next live waiter, if the holds admit it, and to every other waiter of its owner; after a reader, goes on
--- until the next writer. Notifies other processes, which takes effect with the transaction. Returns whether a live waiter is
--- left that the holds do not admit, and the notifications. One call looks at a limited number of waiters and grants a limited
--- number of readers; the next call goes on.
+-- until the next writer. Notifies other processes, which takes effect with the transaction. One call looks at a limited number
+-- of waiters and grants a limited number of readers; then it notifies the process of the next one. Returns the notifications,
+-- and whether a live waiter is left: null if the call did not look at all waiters and found none.
 CREATE OR REPLACE FUNCTION {schema}.hand_on(INOUT l {schema}.locks, caller text, now_us bigint, OUT is_blocked boolean, OUT told jsonb)
 LANGUAGE plpgsql AS $$
 DECLARE
   now_ms bigint := now_us / 1000;
-  w record; other record;
+  w record; other record; seen integer := 0; next_process text; next_message text;
   passed text[] := '{}'; reached text[] := '{}'; paid text[] := '{}'; taken text[] := '{}';
 BEGIN
   is_blocked := false;
@@ -137,6 +137,7 @@ BEGIN
     FROM waiters x LEFT JOIN processes p ON p.lock_id = x.lock_id AND p.process = x.process
     WHERE x.lock_id = l.id ORDER BY x.place, x.nr LIMIT 4096
   LOOP
+    seen := seen + 1;
     CONTINUE WHEN w.hold_id = ANY (taken);
     IF w.live_until_ms IS NULL OR w.live_until_ms <= now_ms THEN
       l := without_waiter(l, w.owner, w.hold_id);
@@ -155,6 +156,11 @@ BEGIN
     END IF;
     is_blocked := true;
     EXIT WHEN NOT admits(l, w.owner, w.mode);
+    IF cardinality(taken) >= 256 THEN
+      next_process := w.process;
+      next_message := 'next ' || w.hold_id;
+      EXIT;
+    END IF;
     IF w.state = 'owed' THEN paid := paid || w.process; END IF;
     FOR other IN
       SELECT * FROM waiters WHERE lock_id = l.id AND owner = w.owner ORDER BY hold_id <> w.hold_id, place, nr LIMIT 4096
@@ -164,13 +170,18 @@ BEGIN
       l := with_hold(l, other.owner, other.hold_id, other.process, other.mode, now_ms + other.claim_ms, true, now_us, 0);
       taken := taken || other.hold_id;
     END LOOP;
-    EXIT WHEN w.mode = 'write' OR cardinality(taken) >= 256;
+    EXIT WHEN w.mode = 'write';
     is_blocked := false;
   END LOOP;
+  IF seen = 4096 AND NOT is_blocked THEN is_blocked := NULL; END IF;
   IF cardinality(paid) > 0 THEN
     UPDATE processes SET state = 'live' WHERE lock_id = l.id AND process = ANY (paid);
   END IF;
   IF cardinality(taken) > 0 THEN told := tell_grants(l, caller, taken); END IF;
+  IF next_process IS NOT NULL THEN
+    told := told || jsonb_build_array(next_process, next_message);
+    PERFORM pg_notify('reenlock:' || next_process, next_message);
+  END IF;
 END $$;
 
 -- Notifies processes of their grants, except for the caller, with the fence that all holds have now.
@@ -188,13 +199,19 @@ BEGIN
   RETURN told;
 END $$;
 
--- The claims of the calling process, except for the hold that the reply is about.
+-- The claims of the calling process, except for the hold that the reply is about: the newest ones, which may be this call's,
+-- and of the others those that lapse first.
 CREATE OR REPLACE FUNCTION {schema}.claims_of(l {schema}.locks, caller text, but_hold text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   IF l.claims = 0 THEN RETURN '[]'; END IF;
   RETURN (
-    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, l.fence, ends_ms) ORDER BY nr), '[]') FROM holds
-    WHERE lock_id = l.id AND is_claim AND process = caller AND hold_id <> but_hold
+    WITH own AS (
+      SELECT hold_id, ends_ms, nr FROM holds
+      WHERE lock_id = l.id AND is_claim AND process = caller AND hold_id <> but_hold
+    ), named AS (
+      (SELECT * FROM own ORDER BY nr DESC LIMIT 256) UNION (SELECT * FROM own ORDER BY ends_ms, nr LIMIT 64)
+    )
+    SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, l.fence, ends_ms) ORDER BY nr), '[]') FROM named
   );
 END $$;
 `;

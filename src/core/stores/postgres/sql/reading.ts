@@ -8,9 +8,18 @@ BEGIN
   END IF;
 END $$;
 
+-- The holds whose leases last, with the fence of the lock; of very many the first ones.
+CREATE OR REPLACE FUNCTION {schema}.first_holds(name text, now_ms bigint)
+RETURNS TABLE (hold_id text, owner text, process text, fence bigint, ends_ms bigint, is_claim boolean, mode text, nr bigint)
+LANGUAGE sql STABLE AS $$
+  SELECT h.hold_id, h.owner, h.process, l.fence, h.ends_ms, h.is_claim, h.mode, h.nr
+  FROM {schema}.holds h JOIN {schema}.locks l ON l.id = h.lock_id
+  WHERE h.lock_id = name AND h.ends_ms > now_ms ORDER BY h.nr LIMIT 1000
+$$;
+
 -- inspect: return the holders and waiters of a lock.
 -- Returns [now, [[hold id, owner, process, fence, end, is claim, mode], …],
---   [[hold id, owner, process, mode, priority, since in µs], …]]; the first 1,000 waiters.
+--   [[hold id, owner, process, mode, priority, since in µs], …]]; the first 1,000 of each.
 CREATE OR REPLACE FUNCTION {schema}.inspect(known_format integer, name text) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE now_ms bigint := now_us() / 1000;
@@ -18,7 +27,7 @@ BEGIN
   PERFORM check_format(known_format);
   RETURN jsonb_build_array(now_ms, (
     SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, fence, ends_ms, is_claim, mode) ORDER BY nr), '[]')
-    FROM holds JOIN locks ON id = lock_id WHERE lock_id = name AND ends_ms > now_ms
+    FROM first_holds(name, now_ms)
   ), (
     SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, mode, priority, since_us) ORDER BY place, nr), '[]')
     FROM (SELECT * FROM waiters WHERE lock_id = name ORDER BY place, nr LIMIT 1000) AS first
@@ -41,7 +50,7 @@ BEGIN
 END $$;
 
 -- wait: return since when a hold id is queued, if it is, and the holders.
--- Returns [since in µs or null, [[hold id, owner, fence], …]]
+-- Returns [since in µs or null, [[hold id, owner, fence], …]]; the first 1,000 holders.
 CREATE OR REPLACE FUNCTION {schema}.wait(known_format integer, name text, the_owner text, the_hold text) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE now_ms bigint := now_us() / 1000;
@@ -50,7 +59,7 @@ BEGIN
   RETURN jsonb_build_array(
     (SELECT since_us FROM waiters WHERE lock_id = name AND owner = the_owner AND hold_id = the_hold),
     (SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, fence) ORDER BY nr), '[]')
-    FROM holds JOIN locks ON id = lock_id WHERE lock_id = name AND ends_ms > now_ms)
+    FROM first_holds(name, now_ms))
   );
 END $$;
 `;

@@ -1,0 +1,92 @@
+import { createLocks, lock } from 'reenlock';
+import { longMs } from '../../../src/testing/contract/harness.ts';
+import { holdIds, key, type Line, type Process } from '../../../src/testing/contract/stage.ts';
+import { usePostgres } from '../../support/postgres/stage.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { startJob } from '../../support/stores/set-up.ts';
+import { until } from '../../support/until.ts';
+
+watchLeaks();
+
+describe('A crowd on PostgreSQL', () => {
+  const stage = usePostgres();
+
+  /** Readers that wait behind a writer. */
+  async function row(process: Process, count: number): Promise<{ holder: Line; readers: Line[] }> {
+    const holder = stage.deafProcess().line();
+    await holder.hold();
+    const readers = Array.from({ length: count }, () => process.reader());
+    await Promise.all(readers.map((reader) => reader.wait({ maxWaiters: 10_000 })));
+    return { holder, readers };
+  }
+
+  it('A row of more readers than one call lets in is let in without a poll', async () => {
+    const options = { pollMs: 120_000, waitMs: 300_000, leaseMs: 120_000, storeTimeoutMs: 30_000 };
+    const locks = createLocks({ store: stage.store, ...options });
+    let [waiting, inside] = [0, 0];
+    locks.on('waiting', () => {
+      waiting += 1;
+    });
+    const writer = startJob(locks, undefined);
+    const hold = await writer.in(() => lock.acquire('key'));
+    const readers = Array.from({ length: 300 }, () => startJob(locks, undefined));
+    for (const reader of readers) {
+      void reader.in(async () => {
+        await lock.acquire('key', { mode: 'read' });
+        inside += 1;
+      });
+    }
+    await until(() => waiting === 300);
+    await hold.release();
+    await until(() => inside === 300);
+    await Promise.all([writer, ...readers].map((job) => job.end()));
+    await locks.close();
+  });
+
+  it('Nobody comes in before the readers of a row that goes on', async () => {
+    const { holder, readers } = await row(await stage.process(), 300);
+    await holder.release();
+    expect(await stage.deafProcess().line().status({ queue: false })).toBe('refused');
+    const { holds } = await stage.order();
+    expect(holds).toEqual(expect.arrayContaining(holdIds(readers.slice(0, 256))));
+  });
+
+  it('The reply to a release names some of very many claims, those that lapse first among them', async () => {
+    const process = await stage.process();
+    const { holder, readers } = await row(process, 500);
+    await holder.release();
+    const holds = new Set((await stage.order()).holds);
+    const waiting = readers.filter(({ holdId }) => !holds.has(holdId));
+    await (waiting[0] as Line).ask();
+    const { holds: all } = await stage.inspect();
+    const { claims } = await process.line().try();
+    expect([all.length, claims.length]).toEqual([500, 320]);
+    expect(claims.slice(0, 64).map(({ holdId }) => holdId)).toEqual(all.slice(0, 64).map(({ holdId }) => holdId));
+  });
+
+  it('Of very many holders some are listed', async () => {
+    const process = stage.deafProcess();
+    const readers = Array.from({ length: 1_100 }, () => process.reader());
+    await Promise.all(readers.map((reader) => reader.hold()));
+    const writer = await process.line().wait();
+    expect((await stage.inspect()).holds).toHaveLength(1_000);
+    expect((await stage.store.edges?.wait(writer.request))?.holds).toHaveLength(1_000);
+  });
+
+  it('A newcomer does not overtake a live waiter behind more dead ones than one call looks at', async () => {
+    const process = await stage.process();
+    const holder = process.line();
+    await holder.hold();
+    await process.line().wait();
+    await stage.pool.query(
+      `INSERT INTO reenlock.processes VALUES ('${key}', 'dead', (SELECT live_until_ms FROM reenlock.processes), 'suspended', false)`,
+    );
+    await stage.pool.query(
+      `INSERT INTO reenlock.waiters
+        SELECT '${key}', 'owner' || i, 'hold' || i, 'dead', 'write', ${longMs}, 0, i, i FROM generate_series(1, 4200) AS i`,
+    );
+    await stage.pool.query(`UPDATE reenlock.locks SET waiters = waiters + 4200`);
+    await holder.release();
+    expect(await process.line().status({ queue: false })).toBe('refused');
+  });
+});
