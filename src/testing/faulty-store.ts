@@ -1,6 +1,5 @@
 import type { Clock } from '../core/base/clock.ts';
 import { pause } from '../core/base/clock.ts';
-import type { MaybePromise } from '../core/base/maybe-promise.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -61,19 +60,19 @@ export class FaultyStore implements LockStore {
     this.#faults.clear();
   }
 
-  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply> {
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     return this.#call('acquire', () => this.#memory.acquire(request, terms));
   }
 
-  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply> {
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     return this.#call('renew', () => this.#memory.renew(request, terms));
   }
 
-  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     return this.#call('release', () => this.#memory.release(request, terms));
   }
 
-  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply> {
+  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
     return this.#call('transfer', () => this.#memory.transfer(from, to, terms));
   }
 
@@ -98,12 +97,12 @@ export class FaultyStore implements LockStore {
     return this.#memory;
   }
 
-  #call<T>(operation: StoreOperation, call: () => MaybePromise<T>): MaybePromise<T> {
+  #call<T>(operation: StoreOperation, call: () => Promise<T>): Promise<T> {
     const fault = this.#faults.get(operation)?.shift();
     return fault === undefined ? call() : this.#fail(fault, call);
   }
 
-  async #fail<T>(fault: StoreFault, call: () => MaybePromise<T>): Promise<T> {
+  async #fail<T>(fault: StoreFault, call: () => Promise<T>): Promise<T> {
     if (fault instanceof Error) throw fault;
     if (fault === 'lost-call') return never();
     const reply = await call();

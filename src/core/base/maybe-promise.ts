@@ -5,16 +5,6 @@ export function isPromise<T>(value: MaybePromise<T>): value is PromiseLike<T> {
   return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
-/** Wraps a promise of the application: a foreign `then` may return nothing, or call back twice. */
-export function toNative<T>(value: MaybePromise<T>): MaybePromise<T> {
-  return isPromise(value) ? Promise.resolve(value) : value;
-}
-
-/** Continues with a value: synchronously, unless it is a promise. */
-export function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
-  return isPromise(value) ? value.then(next) : next(value);
-}
-
 /** Continues with what `call` returns or throws: synchronously, unless it is a promise. As with `then`, calls one of both. */
 export function settle<T, R>(
   call: () => MaybePromise<T>,
@@ -27,6 +17,5 @@ export function settle<T, R>(
   } catch (error) {
     return onError(error);
   }
-  // A foreign promise may call back from inside its own code.
-  return isPromise(value) ? Promise.resolve(value).then(onValue, onError) : onValue(value);
+  return isPromise(value) ? value.then(onValue, onError) : onValue(value);
 }

@@ -1,5 +1,4 @@
 import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
-import { isPromise, type MaybePromise } from '../base/maybe-promise.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode, LockStoreError } from '../model/errors.ts';
 
@@ -35,27 +34,22 @@ export class CallDeadlines {
 
   /**
    * Makes a call. `onError` is called with a `LockStoreError` if it failed, or did not return in `timeoutMs`; the call may
-   * still take effect then, and the caller must undo it. `onReply` is called with the reply, however late it comes;
-   * synchronously, if the store returns no promise.
+   * still take effect then, and the caller must undo it. `onReply` is called with the reply, however late it comes.
    */
   start<T>(
     operation: string,
     sent: Instant,
     timeoutMs: number,
-    call: () => MaybePromise<T>,
+    call: () => Promise<T>,
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {
     // First: the rest can be done while the store works.
     const reply = callSafely(call);
-    if (!isPromise(reply)) {
-      onReply(reply);
-      return;
-    }
     const pending = new PendingCall(operation, sent.monoMs, sent.monoMs + timeoutMs, onError);
     this.#pending.add(pending);
     this.#arm(pending.dueMs);
-    // A foreign promise may call back from inside its own code, twice, or throw.
+    // A store of the application may return a foreign promise, which may call back from inside its own code, or twice.
     Promise.resolve(reply).then(
       (value) => {
         this.#settle(pending);
@@ -68,7 +62,7 @@ export class CallDeadlines {
   }
 
   /** As `start`, with a promise. */
-  run<T>(operation: string, sent: Instant, timeoutMs: number, call: () => MaybePromise<T>): Promise<T> {
+  run<T>(operation: string, sent: Instant, timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.start(operation, sent, timeoutMs, call, resolve, reject);
     });
@@ -123,7 +117,7 @@ export class CallDeadlines {
 }
 
 /** A store that throws has failed like one that rejects. */
-function callSafely<T>(call: () => MaybePromise<T>): MaybePromise<T> {
+function callSafely<T>(call: () => Promise<T>): Promise<T> {
   try {
     return call();
   } catch (error) {

@@ -1,5 +1,4 @@
 import { asMicrotask, type Clock, type Instant } from '../base/clock.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
 import { LockConfigError, LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
@@ -149,7 +148,7 @@ export class StoreClient {
   ): void {
     const { request } = target;
     let hasFailed = false;
-    const call = (): MaybePromise<ReleaseReply> => this.#store.release(request, terms);
+    const call = (): Promise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
       this.outage.onReply();
       if (!hasFailed) onStatus(reply.status);
@@ -173,7 +172,7 @@ export class StoreClient {
     terms: TransferTerms,
     sent?: Instant,
   ): Promise<TransferReply> {
-    const call = (): MaybePromise<TransferReply> => (this.#store as Required<LockStore>).transfer(from, to, terms);
+    const call = (): Promise<TransferReply> => (this.#store as Required<LockStore>).transfer(from, to, terms);
     return this.#run('transfer', lock, call, sent);
   }
 
@@ -234,7 +233,7 @@ export class StoreClient {
   async #run<T>(
     operation: string,
     lock: NamedLock | undefined,
-    call: () => MaybePromise<T>,
+    call: () => Promise<T>,
     sent: Instant = this.#clock.now(),
     timeoutMs: number = this.#timeoutMs,
   ): Promise<T> {
@@ -247,7 +246,7 @@ export class StoreClient {
     }
   }
 
-  #send<T>(operation: string, sent: Instant, timeoutMs: number, call: () => MaybePromise<T>): Promise<T> {
+  #send<T>(operation: string, sent: Instant, timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const onReply = (reply: T): void => {
         this.outage.onReply();
@@ -262,7 +261,7 @@ export class StoreClient {
     operation: string,
     sent: Instant,
     timeoutMs: number,
-    call: () => MaybePromise<T>,
+    call: () => Promise<T>,
     onReply: (reply: T) => void,
     onError: (error: LockStoreError) => void,
   ): void {

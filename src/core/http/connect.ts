@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
-import { settle } from '../base/maybe-promise.ts';
 import { isLockError, type LockError } from '../model/errors.ts';
 import type { RouteOf } from '../model/key.ts';
 import { problemOf } from '../model/problem.ts';
@@ -63,7 +62,7 @@ export function runGuard<Call extends readonly unknown[]>(
     if (refusal === undefined || handler === undefined) next(failureOf(error));
     else respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]), next);
   };
-  void runInRequest(req, () => settle(() => guard.enter(req, call, routeOf), entered, refused));
+  void runInRequest(req, () => guard.enter(req, call, routeOf).then(entered, refused));
 }
 
 /** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */

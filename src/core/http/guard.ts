@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { chain, type MaybePromise, settle, toNative } from '../base/maybe-promise.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { acquire } from '../lock/acquire.ts';
 import { Batch } from '../lock/batch.ts';
@@ -115,17 +114,14 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
   }
 
   /**
-   * Acquires all keys for a request, or none: synchronously, if the application's functions and the store reply
-   * synchronously. Returns undefined if the guard is skipped, and no holds if the request may go in without the lock. Fails
-   * with a `LockError`, or as the application's functions do. `routeOf` names the route for warnings.
+   * Acquires all keys for a request, or none. Resolves to undefined if the guard is skipped, and to no holds if the request
+   * may go in without the lock. Rejects with a `LockError`, or as the application's functions do. `routeOf` names the route
+   * for warnings.
    */
-  enter(req: IncomingMessage, call: Call, routeOf?: RouteOf): MaybePromise<Entered | undefined> {
+  async enter(req: IncomingMessage, call: Call, routeOf?: RouteOf): Promise<Entered | undefined> {
+    if (this.#skip !== undefined && (await this.#skip(...call))) return undefined;
     const key = this.#key;
-    const lock = (keys: LockKeys): MaybePromise<Entered> => this.#acquire(req, keys, routeOf);
-    return chain(toNative(this.#skip?.(...call)), (isSkipped) => {
-      if (isSkipped) return undefined;
-      return typeof key === 'string' ? lock(key) : chain(toNative(key(...call)), lock);
-    });
+    return this.#acquire(req, typeof key === 'string' ? key : await key(...call), routeOf);
   }
 
   /** Prepares the refusal of a request: gives the error the guard's status, and puts its headers on the response. */
@@ -137,7 +133,7 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
     return error;
   }
 
-  #acquire(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): MaybePromise<Entered> {
+  async #acquire(req: IncomingMessage, keys: LockKeys, routeOf?: RouteOf): Promise<Entered> {
     const traced = tracedRequest(req);
     // Not the scope of the async context: if a job starts a server, the job would own the locks of all requests.
     if (traced === undefined) throw noScope();
@@ -150,20 +146,19 @@ export class RequestGuard<Call extends readonly unknown[] = readonly unknown[]> 
       stopTiming?.();
       return this.#refused(traced, batch?.names ?? names, error, released);
     };
-    const entered = (holds: Entered): MaybePromise<Entered> => {
-      // This may have happened right before the grant: the handler must not begin.
-      const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
-      if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
-      stopTiming?.();
-      scope.addGuarded(holds);
-      this.#watch(traced.watch, holds);
-      return holds;
-    };
-    return settle(
-      () => batch?.acquire() ?? chain(acquire(scope, names[0] as LockName, this.#options, 'guard'), (hold) => [hold]),
-      entered,
-      (error) => refused(error, batch?.release() ?? Promise.resolve()),
-    );
+    let holds: Entered;
+    try {
+      holds = (await batch?.acquire()) ?? [await acquire(scope, names[0] as LockName, this.#options, 'guard')];
+    } catch (error) {
+      return refused(error, batch?.release() ?? Promise.resolve());
+    }
+    // This may have happened right before the grant: the handler must not begin.
+    const error = scope.hasClientLeft ? new LockAbortedError({ cause: scope.abortReason }) : lossOf(scope);
+    if (error !== undefined) return refused(error, Promise.allSettled(holds.map((hold) => hold.release())));
+    stopTiming?.();
+    scope.addGuarded(holds);
+    this.#watch(traced.watch, holds);
+    return holds;
   }
 
   /** Rejects with the error that the client will see, or resolves to no holds if the request may go in without the lock. */

@@ -37,8 +37,8 @@ export interface AcquireDetails {
 
 /**
  * Acquires for a scope: by re-entry, without a store call, if the scope holds the key already; else from the store. The
- * options were checked. Fails with `LockTimeoutError` if the key is not free in time. Returns or throws synchronously if the
- * store returns no promise.
+ * options were checked. Fails with `LockTimeoutError` if the key is not free in time. Re-entry returns without a promise: with
+ * an async context, promises are most of what it costs.
  */
 export function acquire(
   scope: Scope,
@@ -71,7 +71,7 @@ export function acquire(
   const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details?.firstCallTimeoutMs);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   runtime.acquires.acquire(acquisition);
-  return acquisition.result.now;
+  return acquisition.result.promise;
 }
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
@@ -83,7 +83,7 @@ function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise
     const call = (): void => acquires.acquire(acquisition);
     if (message.runStoreCall === undefined) call();
     else message.runStoreCall(call);
-    return acquisition.result.now;
+    return acquisition.result.promise;
   }, message);
 }
 

@@ -1,4 +1,4 @@
-import { chain, isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
+import { isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { hasCode, LockLostError } from '../model/errors.ts';
 import type { ScopedHold } from '../scope/hold.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';
@@ -17,7 +17,7 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
     hold.assertOpen();
     return [hold, hold.keep()];
   };
-  const [hold, settled] = await chain(acquired, keep);
+  const [hold, settled] = keep(isPromise(acquired) ? await acquired : acquired);
   let value: T;
   try {
     value = await routine(hold);

@@ -1,5 +1,4 @@
 import type { Link } from '../base/link.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { LockMode } from './types.ts';
 
 /**
@@ -63,7 +62,7 @@ import type { LockMode } from './types.ts';
  *     or the new one was released before, it is `lost`. If it is a write hold beside others, or a read hold beside a write
  *     hold, all of one owner, it is `shared`. Both change nothing.
  *
- * A hold request carries all that is known of it. The calls that carry the lock may return without a promise.
+ * A hold request carries all that is known of it.
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
@@ -72,11 +71,11 @@ export interface LockStore {
    * they fail at once. Without it, calls are made in any case.
    */
   readonly link?: Link | undefined;
-  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply>;
-  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply>;
-  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply>;
+  acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
+  renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
+  release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
   /** Present with the capability of that name. Both requests have the same `id` and `mode`. */
-  transfer?(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply>;
+  transfer?(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply>;
   inspect(id: string): Promise<InspectReply>;
   /** Present with the capability of that name. */
   readonly edges?: EdgeStore | undefined;

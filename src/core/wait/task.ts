@@ -2,10 +2,7 @@ import type { Instant } from '../base/clock.ts';
 import type { Granted } from '../client/granted.ts';
 import type { AcquireCall } from '../client/store-client.ts';
 
-/**
- * One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once; synchronously, if the
- * store returns no promise.
- */
+/** One acquire on its way to the store. One of `onGranted`, `onRefused` and `onFailed` is called, once. */
 export interface AcquireTask extends AcquireCall {
   readonly startedAt: Instant;
   readonly category: string | undefined;

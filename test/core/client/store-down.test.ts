@@ -262,7 +262,7 @@ it('A store whose promise throws when it is awaited has failed like any other', 
     then(): never {
       throw new Error('not connected');
     },
-  };
+  } as unknown as Promise<never>;
   await runInTrace(
     async () => {
       const hold = await lock.acquire('held');

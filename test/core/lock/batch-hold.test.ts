@@ -12,6 +12,7 @@ import {
 } from '../../../src/core/index.ts';
 import { gate } from '../../support/gate.ts';
 import { coreTests, type Job, outcomeOf, queued, type Setup } from '../../support/stores/set-up.ts';
+import { until } from '../../support/until.ts';
 
 const setUp = coreTests();
 const refused = { kind: 'rejected', error: new Error('down') } as const;
@@ -171,6 +172,7 @@ describe('The hold of a batch', () => {
     const job = setup.job();
     const batch = await batchOf(job);
     await job.end();
+    await until(() => released.length === 3);
     expect(released.map(({ key }) => key)).toEqual(['c', 'b', 'a']);
     expect(batch.isHeld()).toBe(false);
     expect(() => batch.assertHeld()).toThrow(LockNotHeldError);

@@ -1,5 +1,4 @@
 import { type Clock, type Instant, systemClock } from '../../base/clock.ts';
-import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -38,8 +37,8 @@ import { MemoryTombstones } from './tombstones.ts';
 
 /**
  * Locks in the memory of this process: the embedded default, and the reference for the other stores. It excludes
- * requests of one process from each other, never those of another process. Several `Locks` may share one. Calls that
- * acquire, renew or release return their reply at once, without a promise.
+ * requests of one process from each other, never those of another process. Several `Locks` may share one. A call takes
+ * effect before it returns.
  */
 export class MemoryStore implements LockStore {
   readonly capabilities: StoreCapabilities = {
@@ -85,18 +84,18 @@ export class MemoryStore implements LockStore {
     this.#start = this.#clock.now();
   }
 
-  acquire(request: HoldRequest, terms: AcquireTerms): MaybePromise<AcquireReply> {
+  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
     return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
 
-  renew(request: HoldRequest, terms: RenewTerms): MaybePromise<RenewReply> {
+  async renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     return renew(this.#lock(request.id), this.#nowMs(), request, terms);
   }
 
-  release(request: HoldRequest, terms: ReleaseTerms): MaybePromise<ReleaseReply> {
+  async release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     const lock = this.#lock(request.id);
     // This object was granted here, synchronously. So no other call with it is on its way, and it can be forgotten.
     const isSettled = lock.holds.get(request.holdId)?.request === request;
@@ -108,7 +107,7 @@ export class MemoryStore implements LockStore {
     return reply;
   }
 
-  transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): MaybePromise<TransferReply> {
+  async transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
     return transfer(this.#lock(from.id), this.#hostFor(to.process), from, to, terms);
   }
 

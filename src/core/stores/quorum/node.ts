@@ -1,5 +1,4 @@
 import type { Clock, Instant, Timer } from '../../base/clock.ts';
-import type { MaybePromise } from '../../base/maybe-promise.ts';
 import { LockStoreError } from '../../model/errors.ts';
 import type { AcquireReply, HoldRequest, LockStore } from '../../model/store.ts';
 
@@ -72,7 +71,7 @@ export class QuorumNode {
   }
 
   /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
-  call<T>(run: (store: LockStore) => MaybePromise<T>): Promise<CallResult<T>> {
+  call<T>(run: (store: LockStore) => Promise<T>): Promise<CallResult<T>> {
     const { link } = this.store;
     // A node that was lost is not waited for: there are others.
     if (link?.isUp === false && this.#hasReplied) {
@@ -113,7 +112,7 @@ export function originalId(holdId: string): string {
 }
 
 /** Makes a rejection of what a store throws. */
-async function callSafely<T>(run: () => MaybePromise<T>): Promise<T> {
+async function callSafely<T>(run: () => Promise<T>): Promise<T> {
   return run();
 }
 
