@@ -28,6 +28,11 @@ export interface CasStoreOptions {
   readonly prefix?: string | undefined;
   /** How long one operation may take, with all its attempts, in milliseconds. Default 1 500. */
   readonly deadlineMs?: number | undefined;
+  /**
+   * How long the last fence of a key is remembered after its last use, in milliseconds: as long as that, fences rise even if
+   * the server's clock is set back. 60 000 at least, default 3 600 000.
+   */
+  readonly recordTtlMs?: number | undefined;
 }
 
 /**
@@ -52,9 +57,11 @@ export class CasStore implements LockStore {
   readonly #listeners = new Map<string, StoreListener>();
 
   constructor(options: CasStoreOptions, clock: Clock = systemClock) {
-    const { adapter, prefix = 'reenlock:', deadlineMs = 1_500 } = checkOptions(options, rules, 'CasStore', 'adapter');
+    const given = checkOptions(options, rules, 'CasStore', 'adapter');
+    const { adapter, prefix = 'reenlock:', deadlineMs = 1_500, recordTtlMs = 3_600_000 } = given;
     this.#adapter = adapter;
-    this.#updates = new RecordUpdates(adapter, clock, prefix, deadlineMs, (messages) => {
+    const settings = { prefix, deadlineMs, recordTtlMs };
+    this.#updates = new RecordUpdates(adapter, clock, settings, (messages) => {
       for (const { process, message } of messages) this.#listeners.get(process)?.(message);
     });
   }
@@ -114,4 +121,5 @@ const rules = {
   adapter: objectWith('a CasAdapter', 'read', 'create', 'replace', 'remove'),
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
   deadlineMs: milliseconds(10),
+  recordTtlMs: milliseconds(60_000),
 };

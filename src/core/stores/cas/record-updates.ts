@@ -14,6 +14,13 @@ interface Operation {
   fail(error: LockStoreError): void;
 }
 
+/** The beginning of every key, how long an operation may take, and how long a record is kept after its last use. */
+interface UpdateSettings {
+  readonly prefix: string;
+  readonly deadlineMs: number;
+  readonly recordTtlMs: number;
+}
+
 /** How far a batch has come. */
 interface Progress {
   /** How often another process changed the record first. */
@@ -33,8 +40,7 @@ const maxPauseMs = 64;
 export class RecordUpdates {
   readonly #adapter: CasAdapter;
   readonly #clock: Clock;
-  readonly #prefix: string;
-  readonly #deadlineMs: number;
+  readonly #settings: UpdateSettings;
   readonly #onMessages: (messages: CasRecord['messages']) => void;
   /** By lock: the operations of the next batch. Has an entry as long as a batch of the lock is at work. */
   readonly #pending = new Map<string, Operation[]>();
@@ -42,14 +48,12 @@ export class RecordUpdates {
   constructor(
     adapter: CasAdapter,
     clock: Clock,
-    prefix: string,
-    deadlineMs: number,
+    settings: UpdateSettings,
     onMessages: (messages: CasRecord['messages']) => void,
   ) {
     this.#adapter = adapter;
     this.#clock = clock;
-    this.#prefix = prefix;
-    this.#deadlineMs = deadlineMs;
+    this.#settings = settings;
     this.#onMessages = onMessages;
   }
 
@@ -99,7 +103,9 @@ export class RecordUpdates {
     const progress: Progress = { conflicts: 0, isWriting: false, isOver: false };
     let timer: Timer | undefined;
     const tooLate = new Promise<never>((_, reject) => {
-      timer = this.#clock.after(this.#deadlineMs, () => reject(new Error(whyLate(progress, this.#deadlineMs))));
+      timer = this.#clock.after(this.#settings.deadlineMs, () =>
+        reject(new Error(whyLate(progress, this.#settings.deadlineMs))),
+      );
     });
     try {
       const record = await Promise.race([this.#write(id, batch, progress), tooLate]);
@@ -114,7 +120,7 @@ export class RecordUpdates {
 
   /** Resolves with the record as it is on the server now. */
   async #write(id: string, batch: readonly Operation[], progress: Progress): Promise<CasRecord> {
-    const key = this.#prefix + id;
+    const key = this.#settings.prefix + id;
     while (true) {
       const reading = await this.#adapter.read(key);
       const record = new CasRecord(id, reading);
@@ -134,7 +140,7 @@ export class RecordUpdates {
   async #put(key: string, old: string | undefined, record: CasRecord): Promise<boolean> {
     if (record.isEmpty) return old === undefined || this.#adapter.remove(key, old);
     if (!record.isChanged) return true;
-    const { text, ttlMs } = record.next;
+    const { text, ttlMs } = record.next(this.#settings.recordTtlMs);
     return old === undefined ? this.#adapter.create(key, text, ttlMs) : this.#adapter.replace(key, old, text, ttlMs);
   }
 }

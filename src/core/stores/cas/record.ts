@@ -21,9 +21,6 @@ interface Content {
   readonly gone: readonly Tombstone[];
 }
 
-/** A record is kept for an hour after all of it has expired, so that fences rise even if the clock is set back. */
-const retentionMs = 3_600_000;
-
 /** How many releases a record remembers, the newest ones. The record is read and written as a whole. */
 const maxTombstones = 128;
 
@@ -71,14 +68,14 @@ export class CasRecord {
     return this.lock.isUnused && this.#lastFence === 0 && this.#gone.size === 0;
   }
 
-  /** The text to write, and how long the server must keep it. */
-  get next(): { readonly text: string; readonly ttlMs: number } {
+  /** The text to write, and how long the server must keep it: for `recordTtlMs` after all of it has expired. */
+  next(recordTtlMs: number): { readonly text: string; readonly ttlMs: number } {
     const { holds, processes } = this.lock.image;
     let lastMs = Math.max(this.nowMs, Math.ceil(this.#lastFence / 1000));
     for (const { endMs } of holds) lastMs = Math.max(lastMs, endMs);
     for (const [, { liveUntilMs }] of processes) lastMs = Math.max(lastMs, liveUntilMs);
     for (const [, , untilMs] of this.#gone.values()) lastMs = Math.max(lastMs, untilMs);
-    const untilMs = lastMs + retentionMs;
+    const untilMs = lastMs + recordTtlMs;
     const text = `{"version":${this.#version + 1},"untilMs":${untilMs},${this.#body()}`;
     return { text, ttlMs: untilMs - this.nowMs };
   }

@@ -63,6 +63,12 @@ export interface PostgresStoreOptions {
   readonly listen?: string | object | false | undefined;
   /** How long a statement may take, in milliseconds. Then it has failed, and its connection is closed. Default 5 000. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * How long the last fence of a key is remembered after its last use, in milliseconds, and at most 600 000 longer: as long as
+   * that, fences rise even if the server's clock is set back. The process with the least counts. 60 000 at least, default
+   * 3 600 000.
+   */
+  readonly recordTtlMs?: number | undefined;
 }
 
 /**
@@ -83,12 +89,12 @@ export class PostgresStore implements LockStore {
 
   constructor(options: PostgresStoreOptions) {
     const given = checkOptions(options, rules, 'PostgresStore', 'pool');
-    const { pool, schema = defaultSchema, listen, timeoutMs = 5_000 } = given;
+    const { pool, schema = defaultSchema, listen, timeoutMs = 5_000, recordTtlMs = 3_600_000 } = given;
     const clock: Clock = systemClock;
     this.#pool = pool;
     this.#schema = schema;
     this.#statements = new PostgresStatements(pool, clock, timeoutMs);
-    const sweeper = new Sweeper(this.#statements, schema, clock);
+    const sweeper = new Sweeper(this.#statements, schema, clock, recordTtlMs);
     this.#calls = new LockCalls(this.#statements, schema, () => sweeper.afterCall());
     this.edges = new PostgresEdges(this.#statements, schema);
     const host = {
@@ -197,6 +203,7 @@ const rules = {
   schema: schemaName,
   listen: listening,
   timeoutMs: milliseconds(1),
+  recordTtlMs: milliseconds(60_000),
 };
 
 /** The names of a hold or waiter in the SQL functions. */

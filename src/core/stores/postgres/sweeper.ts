@@ -5,20 +5,25 @@ import type { PostgresStatements } from './statements.ts';
 const everyMs = 10_000;
 const maxRows = 1_000;
 
-/** Removes expired rows from the tables, every few seconds while there are calls. No caller waits for it. */
+/**
+ * Removes expired rows from the tables, every few seconds while there are calls; of a lock, once nothing was left to expire
+ * for `recordTtlMs`. No caller waits for it.
+ */
 export class Sweeper {
   readonly #statements: PostgresStatements;
   readonly #text: string;
   readonly #clock: Clock;
+  readonly #recordTtlMs: number;
   #nextMs: number;
   /** Rows that expired before this time on the server's clock are removed. */
   #sweptMs = 0;
   #isSweeping = false;
 
-  constructor(statements: PostgresStatements, schema: string, clock: Clock) {
+  constructor(statements: PostgresStatements, schema: string, clock: Clock, recordTtlMs: number) {
     this.#statements = statements;
-    this.#text = `SELECT ${schema}.sweep($1, $2, $3)::text`;
+    this.#text = `SELECT ${schema}.sweep($1, $2, $3, $4)::text`;
     this.#clock = clock;
+    this.#recordTtlMs = recordTtlMs;
     this.#nextMs = clock.now().monoMs + everyMs * clock.jitter();
   }
 
@@ -37,7 +42,7 @@ export class Sweeper {
   }
 
   async #sweep(): Promise<void> {
-    const values = (): unknown[] => [format, this.#sweptMs, maxRows];
+    const values = (): unknown[] => [format, this.#sweptMs, maxRows, this.#recordTtlMs];
     const [reply] = await this.#statements.run({ operation: 'sweep', text: this.#text, values });
     const [nowMs, hasMore] = JSON.parse(String(reply)) as [number, boolean];
     if (hasMore) return;

@@ -21,7 +21,7 @@ import type {
   Unsubscribe,
 } from '../../model/store.ts';
 import type { LockMode } from '../../model/types.ts';
-import { checkOptions, text, wholeNumber } from '../../model/validate.ts';
+import { checkOptions, milliseconds, text, wholeNumber } from '../../model/validate.ts';
 import { CallHistory } from './call-history.ts';
 import { RedisChannel } from './channel.ts';
 import { scanLocks } from './cluster/listing.ts';
@@ -31,8 +31,9 @@ import type { RedisDriver } from './drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
 import { connected } from './errors.ts';
+import { operationsFor, type RedisOperations } from './record-ttl.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
-import { acquire, forceRelease, inspect, release, renew, transfer } from './scripts.generated.ts';
+import { inspect } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
 
@@ -47,6 +48,12 @@ export interface RedisStoreOptions {
    * renewal, on connections of the store's own. If replicas are missing, nothing is granted or renewed. Default 0.
    */
   readonly waitReplicas?: number | undefined;
+  /**
+   * How long the last fence of a key is remembered after its last use, in milliseconds, and at most 100 000 longer: as long as
+   * that, fences rise even if the server's clock is set back. Use the same in all processes. 60 000 at least, default
+   * 3 600 000.
+   */
+  readonly recordTtlMs?: number | undefined;
 }
 
 const capabilities = {
@@ -71,6 +78,7 @@ export class RedisStore implements LockStore {
   readonly edges: EdgeStore;
   readonly #driver: RedisDriver;
   readonly #scripts: RedisScripts;
+  readonly #operations: RedisOperations;
   readonly #history: CallHistory;
   readonly #prefix: string;
   readonly #channels: string;
@@ -80,11 +88,13 @@ export class RedisStore implements LockStore {
   readonly #replicas: RedisReplicas | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const { client, prefix = 'reenlock:', waitReplicas = 0 } = checkOptions(options, rules, 'RedisStore', 'client');
+    const given = checkOptions(options, rules, 'RedisStore', 'client');
+    const { client, prefix = 'reenlock:', waitReplicas = 0, recordTtlMs } = given;
     const driver = driverOf(client);
     this.#driver = driver;
     this.link = driver.link;
     this.#scripts = new RedisScripts(driver);
+    this.#operations = operationsFor(recordTtlMs);
     this.#history = new CallHistory(driver);
     this.#prefix = prefix;
     if (/^[^{]*\{\}/.test(driver.keyPrefix)) {
@@ -149,7 +159,7 @@ export class RedisStore implements LockStore {
       const released = readRelease(reply);
       return this.#replicas === undefined ? released : { ...released, claims: released.claims.map(wakeUp) };
     };
-    const pending = this.#scripts.run(release, args, read);
+    const pending = this.#scripts.run(this.#operations.release, args, read);
     this.#history.releaseSent(request);
     return pending;
   }
@@ -157,7 +167,7 @@ export class RedisStore implements LockStore {
   transfer(from: HoldRequest, to: HoldRequest, { leaseMs, tombstoneMs }: TransferTerms): Promise<TransferReply> {
     const args = [...this.#args(to, leaseMs, 2), callerIds(from), tombstoneMs];
     const call = (scripts: RedisScripts): Promise<TransferReply> =>
-      scripts.run(transfer, args, (reply) => readTransfer(to.holdId, reply));
+      scripts.run(this.#operations.transfer, args, (reply) => readTransfer(to.holdId, reply));
     if (this.#replicas === undefined) return call(this.#scripts);
     return this.#replicas.confirmed('transfer', this.#record(to.id), call, ({ status }) => status === 'granted');
   }
@@ -169,7 +179,7 @@ export class RedisStore implements LockStore {
   forceRelease(id: string, fence: number): Promise<boolean> {
     // As `#args`, for no caller.
     const args = [...this.#keys(id), '- - -', `${fence} 0 w 0 0 0 0 ${this.#channels}`];
-    return this.#scripts.run(forceRelease, args, (reply) => Number(reply) === 1);
+    return this.#scripts.run(this.#operations.forceRelease, args, (reply) => Number(reply) === 1);
   }
 
   async list(request: ListRequest): Promise<ListReply> {
@@ -219,12 +229,12 @@ export class RedisStore implements LockStore {
       if (result.status === 'queued') this.#shardedSubscriptions?.listen(String(args[0]), process, 2 * livenessMs);
       return Object.assign(result, { mayArriveLater });
     };
-    return scripts.run(acquire, args, read, 2, onAnswered);
+    return scripts.run(this.#operations.acquire, args, read, 2, onAnswered);
   }
 
   #renew(scripts: RedisScripts, request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
     const args = this.#args(request, terms.leaseMs, 0);
-    return scripts.run(renew, [...args, terms.fence], readRenew);
+    return scripts.run(this.#operations.renew, [...args, terms.fence], readRenew);
   }
 
   /** The keys and the first two arguments of a script, as lua/parts/call.lua names them. */
@@ -249,6 +259,7 @@ const rules = {
   client: redisClient,
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
   waitReplicas: wholeNumber(0, 100),
+  recordTtlMs: milliseconds(60_000),
 };
 
 /** The ids that identify a hold or a waiter to the scripts. */

@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '2a521b815a9ed0dda9ac7f3e9acf0d2097b7469e',
+  sha1: 'cad658721b5e91b3fc0bf3b59e5e1569595e3c8f',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
@@ -15,8 +15,8 @@ or waitingFlag == 45 and rememberingFlag == 45 and (not lineFeed or kind == 35) 
 if isFree and not (lineFeed and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
 local releases = lineFeed and string.sub(text, 19) or ''
 local hold = fence .. '--\\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. releases
-local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
-redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + 3600000)
+local isShort = string.find(ARGV[2], '+0000000', 2, true) == 2
+redis.call('SET', KEYS[1], hold, 'PX', isShort and '3700000' or string.sub(ARGV[2], 3, 14) + 3600000)
 return fence
 end
 local isWritten = kind == 119 or kind == 87

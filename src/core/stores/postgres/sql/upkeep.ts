@@ -24,11 +24,14 @@ BEGIN
   RETURN QUERY SELECT edge FROM edges WHERE owner = the_owner AND until_ms > now_ms ORDER BY until_ms DESC LIMIT 64;
 END $$;
 
--- sweep: remove rows that expired after a time in ms, a limited number of each kind. Skips rows that are locked.
+-- sweep: remove rows that expired after a time in ms, a limited number of each kind. Skips rows that are locked. A lock is
+-- removed keep_ms after the last of it expired; its row says when an hour after that is over.
 -- Returns [the time in ms up to which all is removed, whether there is more].
-CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer, keep_ms bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
-DECLARE now_ms bigint := now_us() / 1000; old text[]; swept integer; is_full boolean;
+DECLARE
+  now_ms bigint := now_us() / 1000; shift_ms bigint := 3600000 - keep_ms;
+  old text[]; swept integer; is_full boolean;
 BEGIN
   PERFORM check_format(known_format);
   -- Without a lower bound, the scan would visit the dead rows of earlier sweeps again.
@@ -42,13 +45,17 @@ BEGIN
   ));
   GET DIAGNOSTICS swept = ROW_COUNT;
   is_full := is_full OR swept = most;
-  old := ARRAY(SELECT id FROM locks WHERE gone_ms >= from_ms AND gone_ms <= now_ms LIMIT most FOR UPDATE SKIP LOCKED);
+  old := ARRAY(SELECT id FROM locks WHERE gone_ms >= from_ms + shift_ms AND gone_ms <= now_ms + shift_ms LIMIT most FOR UPDATE SKIP LOCKED);
   DELETE FROM holds WHERE lock_id = ANY (old);
   DELETE FROM waiters WHERE lock_id = ANY (old);
   DELETE FROM processes WHERE lock_id = ANY (old);
   DELETE FROM locks WHERE id = ANY (old);
   RETURN jsonb_build_array(now_ms, is_full OR cardinality(old) = most);
 END $$;
+
+-- For processes of the revisions before 5.
+CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer) RETURNS jsonb
+LANGUAGE sql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$ SELECT sweep(known_format, from_ms, most, 3600000) $$;
 
 -- version: return the format and the revision of this schema.
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS jsonb LANGUAGE sql STABLE AS $$

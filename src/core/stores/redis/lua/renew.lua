@@ -11,12 +11,12 @@ local text = redis.call('GET', KEYS[1])
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local leaseMs, fence = tonumber(string.match(ARGV[2], '^%d+')), tonumber(ARGV[3])
 
--- Returns the new end of a hold, and keeps the record for an hour longer; nil if the lease is over or the fence is another. At
+-- Returns the new end of a hold, and keeps the record for longer than that; nil if the lease is over or the fence is another. At
 -- maxmemory, only a write after this one may need memory.
 local function extend(ends, isRaised)
   local last = tonumber(string.sub(text, 1, FENCE_DIGITS))
   if ends <= nowMs or fence ~= last and not (isRaised and fence < last) then return nil end
-  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), leaseMs + HOUR_MS))
+  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), leaseMs + RECORD_TTL_MS))
   return math.max(ends, nowMs + leaseMs)
 end
 

@@ -75,4 +75,8 @@
 --@define LIST_LIMIT 1000
 --@define PAGE_SIZE 64
 --@define RELEASES_ROOM 1500
---@define HOUR_MS 3600000
+
+-- How long a record is kept at least after its last use; and from a grant on whose lease is short. record-ttl.ts changes these
+-- two numbers for a store that has another `recordTtlMs`.
+--@define RECORD_TTL_MS 3600000
+--@define SHORT_RECORD_TTL_MS 3700000

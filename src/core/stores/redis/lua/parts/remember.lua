@@ -8,7 +8,7 @@ local function forgetOldReleases()
   end)
 end
 
--- Remembers what this release returns: in the record, which is kept for an hour at least, if there is room; else in the
+-- Remembers what this release returns: in the record, if that is kept for long enough and has room; else in the
 -- queue. Forgets what was remembered for long enough. Returns whether it is remembered.
 local function remember(status)
   local rememberMs = tonumber(amount)
@@ -22,7 +22,7 @@ local function remember(status)
   if flag == '1' and status ~= 'absent' then forgetOwnReleases() end
   if #receipts > RELEASES_ROOM then forgetOldReleases() end
   local letter = string.sub(status, 1, 1)
-  if flag ~= '2' and rememberMs <= HOUR_MS and #receipts <= RELEASES_ROOM then
+  if flag ~= '2' and rememberMs <= RECORD_TTL_MS and #receipts <= RELEASES_ROOM then
     receipts = receipts .. '\n#' .. names .. ' ' .. letter .. time[1] .. '.' .. time[2] .. ' ' .. amount
   else
     allowGrowth()

@@ -1,11 +1,11 @@
 -- At maxmemory, a write that needs memory is allowed only after another write. This one deletes nothing: in a cluster, on a
 -- server that a slot moves away from, a key that is gone can't be made again, nor looked at.
 local function allowGrowth()
-  redis.call('PEXPIRE', record, HOUR_MS)
+  redis.call('PEXPIRE', record, RECORD_TTL_MS)
 end
 
--- Writes the record, and suspends the processes that let a claim lapse. The last fence outlives the last hold by an hour, so
--- that it rises even if the clock is set back.
+-- Writes the record, and suspends the processes that let a claim lapse. The last fence outlives the last hold, so that
+-- it rises even if the clock is set back.
 local function writeRecord()
   local latest = math.max(nowMs, math.ceil(last / 1000))
   if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
@@ -18,7 +18,7 @@ local function writeRecord()
   end
   parts[#parts + 1] = receipts
   allowGrowth()
-  redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + HOUR_MS)
+  redis.call('SET', record, table.concat(parts), 'PX', latest - nowMs + RECORD_TTL_MS)
   if not waiting then return end
   for name in pairs(lapsed) do suspend(name) end
 end

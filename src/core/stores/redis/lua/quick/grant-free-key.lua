@@ -8,8 +8,7 @@ local isFree = not text
 if isFree and not (lineFeed and string.find(text, ARGV[1], LINES_COLUMN, true)) and not (ARGV[3] and ARGV[3] > fence) then
   local releases = lineFeed and string.sub(text, LINES_COLUMN) or ''
   local hold = fence .. '--\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. releases
-  -- An hour more than the lease at least.
-  local isShort = string.find(ARGV[2], '+000000', 2, true) == 2
-  redis.call('SET', KEYS[1], hold, 'PX', isShort and '4600000' or string.sub(ARGV[2], 3, 14) + HOUR_MS)
+  local isShort = string.find(ARGV[2], '+0000000', 2, true) == 2
+  redis.call('SET', KEYS[1], hold, 'PX', isShort and 'SHORT_RECORD_TTL_MS' or string.sub(ARGV[2], 3, 14) + RECORD_TTL_MS)
   return fence
 end

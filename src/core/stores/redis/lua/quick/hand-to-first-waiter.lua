@@ -40,7 +40,7 @@ if isLive then
       redis.call('SET', KEYS[1], record, 'KEEPTTL')
     else
       keepMs = math.max(keepMs, math.max(0, math.ceil(fence / 1000) - atMs) + claimMs)
-      redis.call('SET', KEYS[1], record, 'PX', keepMs + HOUR_MS)
+      redis.call('SET', KEYS[1], record, 'PX', keepMs + RECORD_TTL_MS)
     end
     if isOwn then return {'released', atMs, id, fence, ends} end
     local message = 'granted ' .. id .. ' ' .. fence .. ' ' .. ends

@@ -39,7 +39,7 @@ if isWritten and (mayJoin or waitingFlag == FLAG_OFF and rememberingFlag == FLAG
         local rest = line or #text + 1
         local alone = string.byte(wants) == WRITE_MODE and '\n?' .. member .. ' ' .. atMs + spanMs or ''
         local head = string.sub(text, 1, FENCE_DIGITS) .. 'q' .. string.sub(text, REMEMBERING_COLUMN, rest - 1)
-        -- The record's time to live has an hour to spare.
+        -- The record's time to live has time to spare.
         redis.call('SET', KEYS[1], head .. alone .. string.sub(text, rest), 'KEEPTTL')
         ahead = 0
       end

@@ -1,4 +1,4 @@
--- The caller has the only hold, its release is to be remembered for an hour at most, and nobody waits, or the first waiter is
+-- The caller has the only hold, its release is to be remembered for less than the record is, and nobody waits, or the first waiter is
 -- a live writer: most calls end here.
 local afterHold = NAMES_COLUMN + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], NAMES_COLUMN, true) == NAMES_COLUMN
@@ -15,7 +15,7 @@ if isOnly and #text >= afterHold then
   end
 end
 local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= HOUR_MS then
+if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= RECORD_TTL_MS then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, END_COLUMN, LAST_END_COLUMN))
   if string.byte(text, END_COLUMN) == RELATIVE_END then endMs = endMs + string.sub(text, 1, 13) end
   --@include quick/releases-with-own
@@ -23,7 +23,7 @@ if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= HOU
   local isRemembering = rememberingFlag == FLAG_REMEMBERING
   local isQuick = endMs > atMs and (isRemembering or rememberingFlag == FLAG_OFF)
   if isQuick and waitingFlag == FLAG_OFF and not isRemembering then
-    -- The record's time to live has an hour to spare.
+    -- The record's time to live has time to spare.
     if not redis.pcall('SET', KEYS[1], string.sub(text, 1, REMEMBERING_COLUMN) .. releases, 'KEEPTTL').err then
       if ARGV[3] then redis.call('PUBLISH', string.match(ARGV[2], '(%S+)$') .. 'freed', 'freed ' .. ARGV[3]) end
       return atMs
