@@ -66,6 +66,7 @@ export {
   LockError,
   type LockErrorCode,
   type LockErrorDetails,
+  type LockHolder,
   LockKeyError,
   LockLimitError,
   LockLostError,

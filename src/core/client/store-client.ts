@@ -181,6 +181,11 @@ export class StoreClient {
     return this.#run('inspect', name, () => this.#store.inspect(name.id));
   }
 
+  /** As `inspect`, for what an error may add. A failure is told by no event. */
+  look(id: string, timeoutMs: number): Promise<InspectReply> {
+    return this.#send('inspect', this.#clock.now(), timeoutMs, () => this.#store.inspect(id));
+  }
+
   /** Reads a lock that is nobody's. Rejects with a `LockStoreError`. */
   async ping(id: string, timeoutMs: number = this.#timeoutMs): Promise<void> {
     await this.#run('ping', undefined, () => this.#store.inspect(id), this.#clock.now(), timeoutMs);
@@ -211,8 +216,7 @@ export class StoreClient {
 
   /** Tells that something failed for which a caller waits. */
   report(operation: string, lock: NamedLock | undefined, error: Error): void {
-    const named = lock === undefined ? undefined : { key: lock.key, category: lock.category };
-    this.#events.emit('storeError', { operation, ...named, error });
+    this.#events.emit('storeError', { operation, key: lock?.key, category: lock?.category, error });
   }
 
   /**

@@ -132,8 +132,8 @@ export class Batch {
   }
 
   /** The error with the whole batch's wait, of which the last key's was a part. */
-  #timeout({ key, category, retryAfterMs }: LockTimeoutError): LockTimeoutError {
+  #timeout({ key, category, retryAfterMs, holder }: LockTimeoutError): LockTimeoutError {
     const waitedMs = this.#waitMs === 0 ? 0 : this.#waitedMs();
-    return new LockTimeoutError({ key, category, waitedMs, retryAfterMs });
+    return new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder });
   }
 }

@@ -17,7 +17,7 @@ export function emitFailure(
   if (!events.has(outcome) || (isLockError(error) && error.code === 'ERR_LOCK_CONFIG')) return;
   const event = { ...eventOf(source), waitedMs: source.waitedMs };
   if (outcome === 'refused') events.emit(outcome, { ...event, reason: reasonOf(error) });
-  else if (outcome === 'timeout') events.emit(outcome, event);
+  else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) events.emit('timeout', { ...event, holder: error.holder });
   else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) events.emit('deadlock', { ...event, cycle: error.cycle });
   else events.emit('aborted', event);
 }

@@ -1,3 +1,4 @@
+import { inspectWith } from '../base/shown.ts';
 import { problemOf } from './problem.ts';
 
 /** The stable code of each kind of lock error; docs/reference/errors.md has a heading for each. */
@@ -125,6 +126,18 @@ export class LockKeyError extends LockError {
   }
 }
 
+/** Who held a key when an acquire gave up, as far as the store said. For operators, never for clients. */
+export interface LockHolder {
+  /** A trusted caller that has it can re-enter the lock: keep it out of logs that others read. */
+  readonly owner: string;
+  /** The `instance` of the process that acquired it; undefined if the hold is detached, or if the process has no such name. */
+  readonly instance: string | undefined;
+  /** Milliseconds since the key changed hands. Of several holders, this is about one. */
+  readonly heldMs: number;
+  /** How many acquires waited, over all processes, the one that gave up included. Of more than 1,000 a store may count these. */
+  readonly waiters: number;
+}
+
 /** The key was not free within `waitMs`. */
 export class LockTimeoutError extends LockError {
   /** How long the call waited, in milliseconds. */
@@ -137,16 +150,28 @@ export class LockTimeoutError extends LockError {
    * waited. If no hold has ended yet, `leaseRemainingMs` stands for it. At most 60 000, unless the lease lasts longer.
    */
   readonly retryAfterMs: number;
+  // Private, so that JSON and copies of the error lack it.
+  readonly #holder: LockHolder | undefined;
 
-  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number }) {
+  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number; holder?: LockHolder | undefined }) {
     super(`The lock was not free within ${Math.round(details.waitedMs)} ms`, details, {
       ...shapes.timeout,
       retryAfterMs: details.retryAfterMs,
     });
     this.waitedMs = details.waitedMs;
     this.retryAfterMs = details.retryAfterMs;
+    this.#holder = details.holder;
+  }
+
+  /**
+   * Who held the key. Undefined if `waitMs` was 0, if the key became free just then, and if the store did not say so at
+   * once. `util.inspect` shows it; no message, JSON or response contains it.
+   */
+  get holder(): LockHolder | undefined {
+    return this.#holder;
   }
 }
+inspectWith(LockTimeoutError, 'holder');
 
 /** A limit was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
 export class LockLimitError extends LockError {

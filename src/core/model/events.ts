@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { DeadlockWait, LockLostError } from './errors.ts';
+import type { DeadlockWait, LockHolder, LockLostError } from './errors.ts';
 import type { LockMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
@@ -73,8 +73,8 @@ export interface LockEvents {
    * hold.
    */
   refused: LockEvent & { readonly reason: RefusalReason; readonly waitedMs: number };
-  /** An acquire gave up after `waitMs`. */
-  timeout: LockEvent & { readonly waitedMs: number };
+  /** An acquire gave up after `waitMs`. `holder` has the key, if the store said so: see `LockTimeoutError`. */
+  timeout: LockEvent & { readonly waitedMs: number; readonly holder: LockHolder | undefined };
   /**
    * An acquire ended because its signal or its job's was aborted, its client left, or its scope ended. If that happened
    * before the store was asked, no other event has its `holdId`.
@@ -89,8 +89,8 @@ export interface LockEvents {
    */
   storeError: {
     readonly operation: string;
-    readonly key?: string;
-    readonly category?: string | undefined;
+    readonly key: string | undefined;
+    readonly category: string | undefined;
     readonly error: Error;
   };
   /** The store can't be reached, and calls fail at once from now on: an outage has begun. `error` is the client's own. */

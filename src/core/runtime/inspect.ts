@@ -1,7 +1,6 @@
 import { type LockName, namePrefix, readName } from '../model/key.ts';
+import { lockInfo } from '../model/lock-info.ts';
 import { acquireRules } from '../model/options.ts';
-import { detachedProcess, instanceOf } from '../model/process-name.ts';
-import type { InspectReply } from '../model/store.ts';
 import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, type Rules, text, wholeNumber } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
@@ -68,30 +67,3 @@ const listRules: Rules<ListOptions> = {
   limit: wholeNumber(1, 1000),
   cursor: text(/^[\s\S]+$/, 'the cursor of the page before'),
 };
-
-/** A store's reply about a lock, in the words of the application. */
-function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply): LockInfo {
-  return {
-    key,
-    category: readName(id).category,
-    holds: holds.map(({ holdId, owner, process, fence, mode, endMs }) => ({
-      holdId,
-      owner,
-      instance: instanceOf(process),
-      isDetached: process === detachedProcess,
-      fence,
-      mode,
-      remainingMs: endMs - nowMs,
-      heldMs: Math.max(0, nowMs - Math.floor(fence / 1000)),
-    })),
-    waiters: waiters.map(({ holdId, owner, process, mode, priority, sinceMs }) => ({
-      holdId,
-      owner,
-      instance: instanceOf(process),
-      mode,
-      priority,
-      // It may have been queued within this millisecond, or before the store's clock was set back.
-      waitedMs: Math.max(0, nowMs - sinceMs),
-    })),
-  };
-}

@@ -1,6 +1,6 @@
 import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
-import type { LockStoreError } from '../model/errors.ts';
+import type { LockHolder, LockStoreError } from '../model/errors.ts';
 import type { AcquireReply } from '../model/store.ts';
 import { type Positioned, QueueProgress, retryAfterMs, type Turn } from './retry-after.ts';
 import type { AcquireTask } from './task.ts';
@@ -23,6 +23,12 @@ export class Waiter implements Positioned {
   }
 }
 
+/** What the store said of the holder of a key, and when it was asked. */
+export interface HolderLook {
+  readonly at: Instant;
+  readonly holder: Promise<LockHolder | undefined>;
+}
+
 /** A store's reply for a key that is not free. */
 export type NotFree = Extract<AcquireReply, { leaseRemainingMs: number }>;
 
@@ -35,6 +41,8 @@ export class WaitQueue {
   isInDoubt = false;
   /** What remained of the holder's lease at the last reply. */
   leaseRemainingMs = 0;
+  /** The last look at the holder, for waiters that gave up. */
+  holderLook: HolderLook | undefined;
   /** The hold id that was granted last: until it is renewed or released, replies name its claim again. */
   grantedId: string | undefined;
   readonly #clock: Clock;

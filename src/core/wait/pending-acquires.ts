@@ -10,7 +10,8 @@ import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
 import { EarlyGrants } from './early-grants.ts';
-import { type NotFree, Waiter, WaitQueues } from './local-queue.ts';
+import { holderOf } from './holders.ts';
+import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
 import { PollStrategy } from './polls.ts';
 import { notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
@@ -195,8 +196,8 @@ export class PendingAcquires {
     waiter.state = 'waiting';
     waiter.task.onQueued();
     this.#waiters.set(request.holdId, waiter);
-    this.#queues.join(waiter, sent, reply);
-    this.#startTimer(waiter, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
+    const queue = this.#queues.join(waiter, sent, reply);
+    this.#startTimer(waiter, queue, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
     cancellation.listen((error) => this.#fail(waiter, error));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
     const early = this.#early.take(request.holdId);
@@ -207,10 +208,10 @@ export class PendingAcquires {
   }
 
   /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
-  #startTimer(waiter: Waiter, leftMs: number): void {
+  #startTimer(waiter: Waiter, queue: WaitQueue, leftMs: number): void {
     const onDue = (): void => {
-      if (leftMs > maxTimerMs) this.#startTimer(waiter, leftMs - maxTimerMs);
-      else this.#timeOut(waiter);
+      if (leftMs > maxTimerMs) this.#startTimer(waiter, queue, leftMs - maxTimerMs);
+      else void this.#timeOut(waiter, queue);
     };
     waiter.timer = this.#access.clock.after(Math.min(leftMs, maxTimerMs), onDue, true);
   }
@@ -226,12 +227,16 @@ export class PendingAcquires {
 
   #fail(waiter: Waiter, error: Error, wasSent = true): void {
     if (waiter.state === 'gone') return;
+    this.#giveUp(waiter, wasSent);
+    this.#tell(waiter.task, error);
+  }
+
+  #giveUp(waiter: Waiter, wasSent: boolean): void {
     this.#end(waiter);
     // Whatever went wrong, the store may have queued or granted: a release undoes either.
     const { key, category, request, leaseMs } = waiter.task;
     const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
     if (wasSent) this.#releases.releaseInBackground({ key, category, request, leaseMs: mayLastMs });
-    this.#tell(waiter.task, error);
   }
 
   /** A failure of the store is told by an event, too. */
@@ -256,13 +261,23 @@ export class PendingAcquires {
     return this.#waiters.size >= this.#access.settings.maxWaiters;
   }
 
-  #timeOut(waiter: Waiter): void {
-    const { queue, task } = waiter;
+  async #timeOut(waiter: Waiter, queue: WaitQueue): Promise<void> {
+    // A process that could not ask can't say that another owner holds the key.
+    if (queue.fault !== undefined) {
+      this.#fail(waiter, queue.fault);
+      return;
+    }
+    const { task } = waiter;
     const { key, category } = task;
     const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
-    const retryAfterMs = queue?.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes)) ?? 0;
-    // A process that could not ask can't say that another owner holds the key.
-    this.#fail(waiter, queue?.fault ?? new LockTimeoutError({ key, category, waitedMs, retryAfterMs }));
+    const retryAfterMs = queue.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes));
+    this.inFlight.begin();
+    // First: it still counts as a waiter then.
+    const looking = holderOf(this.#access, queue, task);
+    this.#giveUp(waiter, true);
+    const holder = await looking;
+    this.inFlight.end();
+    task.onFailed(new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder }));
   }
 
   /** A grant that came by message, or in the reply to another call. */

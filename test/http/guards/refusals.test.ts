@@ -1,5 +1,6 @@
 import { type createLocks, getLock, type LockStore, MemoryStore } from 'reenlock';
 import type { Response } from 'supertest';
+import { defaultInstance } from '../../../src/core/model/process-name.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { type App, describeFrameworks, type Framework, type GuardOptions } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';
@@ -237,7 +238,7 @@ async function refused(framework: Framework, guard: GuardOptions, setting?: Sett
 }
 
 function expectNothingTold(text: string): void {
-  for (const secret of [secretKey, owner, connection, '4711', 'pa55word', '10.0.0.7'])
+  for (const secret of [secretKey, owner, defaultInstance(), connection, '4711', 'pa55word', '10.0.0.7'])
     expect(text).not.toContain(secret);
 }
 

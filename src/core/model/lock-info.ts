@@ -1,0 +1,31 @@
+import { type LockName, readName } from './key.ts';
+import { detachedProcess, instanceOf } from './process-name.ts';
+import type { InspectReply } from './store.ts';
+import type { LockInfo } from './types.ts';
+
+/** A store's reply about a lock, in the words of the application. */
+export function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply): LockInfo {
+  return {
+    key,
+    category: readName(id).category,
+    holds: holds.map(({ holdId, owner, process, fence, mode, endMs }) => ({
+      holdId,
+      owner,
+      instance: instanceOf(process),
+      isDetached: process === detachedProcess,
+      fence,
+      mode,
+      remainingMs: endMs - nowMs,
+      heldMs: Math.max(0, nowMs - Math.floor(fence / 1000)),
+    })),
+    waiters: waiters.map(({ holdId, owner, process, mode, priority, sinceMs }) => ({
+      holdId,
+      owner,
+      instance: instanceOf(process),
+      mode,
+      priority,
+      // It may have been queued within this millisecond, or before the store's clock was set back.
+      waitedMs: Math.max(0, nowMs - sinceMs),
+    })),
+  };
+}
