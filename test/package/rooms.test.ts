@@ -24,7 +24,12 @@ const faults: readonly (readonly [what: string, file: string, source: string, ru
   ['one adapter in another', 'src/koa/other.ts', value('../node/index.ts'), 'adapters-do-not-know-each-other'],
   ['an adapter in the metrics', 'src/otel/other.ts', value('../express/index.ts'), 'adapters-do-not-know-each-other'],
   ['a store in the metrics', 'src/prometheus/store.ts', value('../core/redis.ts'), 'adapters-do-not-know-each-other'],
-  ['a driver in another store', 'src/core/stores/cas/ioredis.ts', type('../redis/drivers/ioredis.ts'), 'face-of-redis'],
+  [
+    'a driver in another store',
+    'src/core/stores/cas/ioredis.ts',
+    type('../redis/drivers/ioredis/single-driver.ts'),
+    'face-of-redis',
+  ],
   ['a store in an adapter', 'src/koa/store.ts', value('../core/redis.ts'), 'adapters-do-not-know-each-other'],
   [
     'the inside of the core in an adapter',

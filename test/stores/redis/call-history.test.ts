@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
 import { CallHistory } from '../../../src/core/stores/redis/call-history.ts';
-import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis.ts';
+import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis/single-driver.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';

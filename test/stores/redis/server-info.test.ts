@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
 import { driverOf, type RedisClient } from '../../../src/core/stores/redis/drivers/driver-of.ts';
-import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis.ts';
+import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis/single-driver.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { ServerUptime } from '../../../src/core/stores/redis/server-info.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';

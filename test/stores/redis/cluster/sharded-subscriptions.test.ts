@@ -7,7 +7,7 @@ import { Cluster as Cluster5 } from 'ioredis5';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { ShardedSubscriptions } from '../../../../src/core/stores/redis/cluster/sharded-subscriptions.ts';
 import { slotOf } from '../../../../src/core/stores/redis/cluster/slots.ts';
-import { IoredisClusterDriver } from '../../../../src/core/stores/redis/drivers/ioredis-cluster.ts';
+import { IoredisClusterDriver } from '../../../../src/core/stores/redis/drivers/ioredis/cluster-driver.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';

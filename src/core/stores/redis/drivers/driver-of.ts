@@ -1,10 +1,10 @@
 import type { Cluster, Redis } from 'ioredis';
 import { describe, type Rule } from '../../../model/validate.ts';
 import type { RedisDriver } from './driver.ts';
-import { IoredisDriver } from './ioredis.ts';
-import { IoredisClusterDriver } from './ioredis-cluster.ts';
-import { NodeRedisDriver } from './node-redis.ts';
-import type { NodeRedisClient } from './node-redis-calls.ts';
+import { IoredisClusterDriver } from './ioredis/cluster-driver.ts';
+import { IoredisDriver } from './ioredis/single-driver.ts';
+import type { NodeRedisClient } from './node-redis/calls.ts';
+import { NodeRedisDriver } from './node-redis/single-driver.ts';
 
 /**
  * A client of ioredis or iovalkey: of one server, behind Sentinel, or of a cluster. Or a client of node-redis for one

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
-import type { Link, LinkWatch } from '../../../base/link.ts';
-import { retryMs, watchConnection } from './connection-times.ts';
-import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from './driver.ts';
-import { IoredisSender, ioredisCodeOf, ioredisLink } from './ioredis-calls.ts';
-import { IoredisConnection } from './ioredis-connection.ts';
-import { IoredisSubscriber, subscriberOptions } from './ioredis-subscriber.ts';
+import type { Link, LinkWatch } from '../../../../base/link.ts';
+import { retryMs, watchConnection } from '../connection-times.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
+import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
+import { IoredisConnection } from './connection.ts';
+import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
 /** A client of ioredis for one primary, standalone or behind Sentinel. */

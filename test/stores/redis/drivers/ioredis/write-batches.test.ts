@@ -1,8 +1,8 @@
 import { setImmediate as afterRound } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
-import { useRedis } from '../../../support/redis/redis-stage.ts';
+import { RedisStore } from '../../../../../src/core/stores/redis/redis-store.ts';
+import { watchLeaks } from '../../../../support/processes/leaks.ts';
+import { useRedis } from '../../../../support/redis/redis-stage.ts';
 
 watchLeaks();
 

@@ -1,6 +1,6 @@
-import { retryMs } from './connection-times.ts';
-import type { RedisSubscriber, SubscriberListener } from './driver.ts';
-import type { NodeRedisClient } from './node-redis-calls.ts';
+import { retryMs } from '../connection-times.ts';
+import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
+import type { NodeRedisClient } from './calls.ts';
 
 /**
  * A connection of node-redis for subscriptions. The client subscribes again by itself before it says that it is ready. Its

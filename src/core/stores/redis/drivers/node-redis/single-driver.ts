@@ -1,10 +1,10 @@
-import type { Link, LinkWatch } from '../../../base/link.ts';
-import { ClientLink } from './client-link.ts';
-import { watchConnection } from './connection-times.ts';
-import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from './driver.ts';
-import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './node-redis-calls.ts';
-import { NodeRedisConnection } from './node-redis-connection.ts';
-import { NodeRedisSubscriber } from './node-redis-subscriber.ts';
+import type { Link, LinkWatch } from '../../../../base/link.ts';
+import { ClientLink } from '../client-link.ts';
+import { watchConnection } from '../connection-times.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
+import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './calls.ts';
+import { NodeRedisConnection } from './connection.ts';
+import { NodeRedisSubscriber } from './subscriber.ts';
 
 /** A client of node-redis for one primary. */
 export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {

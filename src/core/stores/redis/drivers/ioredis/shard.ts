@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { RedisShard, ShardListener } from './driver.ts';
-import { subscriberOptions } from './ioredis-subscriber.ts';
+import type { RedisShard, ShardListener } from '../driver.ts';
+import { subscriberOptions } from './subscriber.ts';
 
 /** A connection of ioredis to one primary of a cluster, for the channels of its slots. */
 export class IoredisShard implements RedisShard {

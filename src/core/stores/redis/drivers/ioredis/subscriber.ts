@@ -1,5 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import type { RedisSubscriber, SubscriberListener } from './driver.ts';
+import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 
 /** The options of a connection for subscriptions, in place of those of the client that it duplicates. */
 export const subscriberOptions: RedisOptions = {

@@ -1,6 +1,6 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import type { RedisConnection } from './driver.ts';
-import { IoredisSender } from './ioredis-calls.ts';
+import type { RedisConnection } from '../driver.ts';
+import { IoredisSender } from './calls.ts';
 
 const replyTimeoutMs = 2_000;
 

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
-import { ClientLink } from './client-link.ts';
-import type { RedisCommand, RedisReplies, RedisSender } from './driver.ts';
+import { ClientLink } from '../client-link.ts';
+import type { RedisCommand, RedisReplies, RedisSender } from '../driver.ts';
 
 /** Sends on a client, or on a client's connection to a node. */
 export class IoredisSender<C extends Redis | Cluster = Redis> implements RedisSender {

@@ -1,5 +1,5 @@
-import type { ConnectionEvents } from './client-link.ts';
-import type { RedisCommand, RedisReplies, RedisSender } from './driver.ts';
+import type { ConnectionEvents } from '../client-link.ts';
+import type { RedisCommand, RedisReplies, RedisSender } from '../driver.ts';
 
 /** What is used of a client of node-redis. Its own types depend on the modules and types that it was created with. */
 export interface NodeRedisClient extends ConnectionEvents {

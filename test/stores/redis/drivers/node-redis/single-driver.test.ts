@@ -1,14 +1,14 @@
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import type { RedisClient } from 'reenlock/redis';
 import { CasStore, RedisCas } from 'reenlock/redis';
-import { LockConfigError } from '../../../../src/core/model/errors.ts';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
-import { longMs } from '../../../../src/testing/contract/harness.ts';
-import { watchLeaks } from '../../../support/processes/leaks.ts';
-import { TcpProxy } from '../../../support/processes/tcp-proxy.ts';
-import { type AppClient, clientLibraries } from '../../../support/redis/clients.ts';
-import { useRedis } from '../../../support/redis/redis-stage.ts';
-import { until } from '../../../support/until.ts';
+import { LockConfigError } from '../../../../../src/core/model/errors.ts';
+import { RedisStore } from '../../../../../src/core/stores/redis/redis-store.ts';
+import { longMs } from '../../../../../src/testing/contract/harness.ts';
+import { watchLeaks } from '../../../../support/processes/leaks.ts';
+import { TcpProxy } from '../../../../support/processes/tcp-proxy.ts';
+import { type AppClient, clientLibraries } from '../../../../support/redis/clients.ts';
+import { useRedis } from '../../../../support/redis/redis-stage.ts';
+import { until } from '../../../../support/until.ts';
 
 watchLeaks();
 

@@ -1,6 +1,6 @@
-import { systemClock } from '../../../base/clock.ts';
-import type { RedisCommand, RedisConnection } from './driver.ts';
-import { type NodeRedisClient, NodeRedisSender } from './node-redis-calls.ts';
+import { systemClock } from '../../../../base/clock.ts';
+import type { RedisCommand, RedisConnection } from '../driver.ts';
+import { type NodeRedisClient, NodeRedisSender } from './calls.ts';
 
 const replyTimeoutMs = 2_000;
 

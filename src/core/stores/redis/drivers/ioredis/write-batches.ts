@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { afterRound, afterTurn } from '../../../base/clock.ts';
+import { afterRound, afterTurn } from '../../../../base/clock.ts';
 
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
 const callsPerWrite = 8;

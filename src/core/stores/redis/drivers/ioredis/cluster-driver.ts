@@ -1,8 +1,8 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { systemClock } from '../../../base/clock.ts';
-import type { Link, LinkWatch } from '../../../base/link.ts';
-import { slotOf } from '../cluster/slots.ts';
-import { retryMs, watchConnection } from './connection-times.ts';
+import { systemClock } from '../../../../base/clock.ts';
+import type { Link, LinkWatch } from '../../../../base/link.ts';
+import { slotOf } from '../../cluster/slots.ts';
+import { retryMs, watchConnection } from '../connection-times.ts';
 import type {
   RedisClusterDriver,
   RedisCommand,
@@ -13,11 +13,11 @@ import type {
   RedisSubscriber,
   ShardListener,
   SubscriberListener,
-} from './driver.ts';
-import { IoredisSender, ioredisCodeOf, ioredisLink } from './ioredis-calls.ts';
-import { IoredisConnection } from './ioredis-connection.ts';
-import { IoredisShard } from './ioredis-shard.ts';
-import { IoredisSubscriber, subscriberOptions } from './ioredis-subscriber.ts';
+} from '../driver.ts';
+import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
+import { IoredisConnection } from './connection.ts';
+import { IoredisShard } from './shard.ts';
+import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 
 /** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
 export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
