@@ -12,6 +12,8 @@ const maxUnanswered = 10_000;
 /** What a release ends: a hold or a place in the queue, and how long its lease can last. */
 export interface ReleaseTarget extends CallTarget {
   readonly leaseMs: number;
+  /** Whether no acquire of its hold id can reach the store later, and nobody needs the status: then nothing is remembered. */
+  readonly isSettled?: boolean;
 }
 
 /** Releases holds and queue entries, and tries again until the store has answered or nothing can be left there. */
@@ -70,7 +72,8 @@ export class Releases {
   }
 
   #send(target: ReleaseTarget, sent: Instant, callbacks: ReleaseCallbacks): void {
-    this.#access.client.release(target, { tombstoneMs: this.tombstoneMs(target.leaseMs) }, sent, callbacks);
+    const tombstoneMs = target.isSettled ? 0 : this.tombstoneMs(target.leaseMs);
+    this.#access.client.release(target, { tombstoneMs }, sent, callbacks);
   }
 
   async #retry(

@@ -1,5 +1,6 @@
 import { type Clock, type Instant, lastedMs, outsideRequests, type Timer } from '../base/clock.ts';
 import type { ReplyTimestamp } from '../client/granted.ts';
+import type { ReleaseTarget } from '../client/releases.ts';
 import type { LockHolder, LockStoreError } from '../model/errors.ts';
 import type { AcquireReply } from '../model/store.ts';
 import { type Positioned, QueueProgress, retryAfterMs, type Turn } from './retry-after.ts';
@@ -14,12 +15,20 @@ export class Waiter implements Positioned {
   /** Its queue, once a reply said that it is queued. */
   queue: WaitQueue | undefined = undefined;
   turn: Turn | undefined = undefined;
+  /** Whether each of its acquires was answered, and no copy of one can reach the store later. */
+  isSettled = false;
   /** Ends the wait in time. */
   timer: Timer | undefined = undefined;
 
   constructor(task: AcquireTask, mayWait: boolean) {
     this.task = task;
     this.mayWait = mayWait;
+  }
+
+  /** What to release when it gives up: whatever went wrong, the store may have queued or granted. */
+  leftAfter(livenessMs: number): ReleaseTarget {
+    const { key, category, request, leaseMs } = this.task;
+    return { key, category, request, leaseMs: Math.max(leaseMs, livenessMs), isSettled: this.isSettled };
   }
 }
 

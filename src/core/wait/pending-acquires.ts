@@ -136,6 +136,7 @@ export class PendingAcquires {
     const { task, mayWait } = waiter;
     const { id } = task.request;
     const onReply = (reply: AcquireReply, asOf = sent): void => {
+      waiter.isSettled = reply.status === 'queued' && reply.mayArriveLater === false;
       if (waiter.state !== 'pending') return;
       const asQueued = mayWait ? this.#strategy.asQueued?.(reply, this.#queues.get(id)) : undefined;
       this.#onFirstReply(waiter, asOf, asQueued ?? reply);
@@ -233,10 +234,7 @@ export class PendingAcquires {
 
   #giveUp(waiter: Waiter, wasSent: boolean): void {
     this.#end(waiter);
-    // Whatever went wrong, the store may have queued or granted: a release undoes either.
-    const { key, category, request, leaseMs } = waiter.task;
-    const mayLastMs = Math.max(leaseMs, this.#access.client.livenessMs);
-    if (wasSent) this.#releases.releaseInBackground({ key, category, request, leaseMs: mayLastMs });
+    if (wasSent) this.#releases.releaseInBackground(waiter.leftAfter(this.#access.client.livenessMs));
   }
 
   /** A failure of the store is told by an event, too. */

@@ -58,9 +58,11 @@ export class PollStrategy implements WaitStrategy {
 
   #call(queue: WaitQueue, waiter: Waiter, newest?: Waiter): Promise<PollResult> {
     const { task } = waiter;
+    waiter.isSettled = false;
     const time = { sent: this.#access.clock.now(), timeoutMs: this.#access.settings.pollMs };
     return new Promise((resolve) => {
       const onReply = (reply: AcquireReply): void => {
+        waiter.isSettled = reply.mayArriveLater === false;
         const granted =
           reply.status === 'granted'
             ? grantedByReply(reply, time.sent, this.#access.clock.now(), task.leaseMs)

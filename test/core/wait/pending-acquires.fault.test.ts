@@ -1,5 +1,7 @@
 import { LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../../src/core/index.ts';
-import { coreTests, outcomeOf, queued, taken } from '../../support/stores/set-up.ts';
+import type { ReleaseTerms } from '../../../src/core/model/store.ts';
+import type { StoreCall } from '../../support/stores/fake-store.ts';
+import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
@@ -237,6 +239,55 @@ it.each([
   const { holdId } = setup.store.calls.findLast(({ operation }) => operation === 'acquire') ?? {};
   const releases = setup.store.calls.filter(({ operation }) => operation === 'release');
   expect(releases.map((call) => call.holdId)).toEqual(mayArriveLater ? [holdId] : []);
+});
+
+describe('A waiter that gives up', () => {
+  /** As a store that knows which copies of an acquire may still reach it. */
+  function replying(setup: Setup, mayArriveLater: boolean): void {
+    const acquire = setup.store.acquire.bind(setup.store);
+    jest.spyOn(setup.store, 'acquire').mockImplementation(async (request, terms) => ({
+      ...(await acquire(request, terms)),
+      mayArriveLater,
+    }));
+  }
+
+  /** How long the store was asked to remember the waiter that gave up. */
+  async function rememberedMs(setup: Setup, meanwhile: () => unknown = () => undefined): Promise<number> {
+    await taken(setup.sibling());
+    const stop = new AbortController();
+    await queued(setup, { signal: stop.signal });
+    await meanwhile();
+    stop.abort();
+    await setup.clock.settle();
+    const release = setup.store.calls.findLast(({ operation }) => operation === 'release') as StoreCall;
+    return (release.terms as ReleaseTerms).tombstoneMs;
+  }
+
+  it('It is forgotten at once if no acquire of its can arrive any more', async () => {
+    const setup = setUp();
+    replying(setup, false);
+    expect(await rememberedMs(setup)).toBe(0);
+  });
+
+  it('It is remembered if a copy of its acquire may arrive later', async () => {
+    const setup = setUp();
+    replying(setup, true);
+    expect(await rememberedMs(setup)).toBeGreaterThan(0);
+  });
+
+  it('It is remembered if the store can not tell', async () => {
+    expect(await rememberedMs(setUp())).toBeGreaterThan(0);
+  });
+
+  it('It is remembered while a poll for it has no reply', async () => {
+    const setup = setUp();
+    replying(setup, false);
+    const poll = async (): Promise<void> => {
+      setup.store.next('acquire', { kind: 'lostReply' });
+      await setup.clock.advance(1_250);
+    };
+    expect(await rememberedMs(setup, poll)).toBeGreaterThan(0);
+  });
 });
 
 describe('Messages that get lost', () => {

@@ -73,6 +73,12 @@ describe('MemoryStore', () => {
     expect((await waiter.ask()).status).toBe('cancelled');
   });
 
+  it('An acquire that queues is over when it returns: no copy of it can arrive later', async () => {
+    const process = stage.deafProcess();
+    await process.line().hold();
+    expect(await process.line().ask()).toMatchObject({ status: 'queued', mayArriveLater: false });
+  });
+
   it('A wall clock that steps moves neither leases nor fences', async () => {
     const process = stage.deafProcess();
     const line = process.line();

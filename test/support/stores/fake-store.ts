@@ -154,7 +154,11 @@ export class FakeStore implements LockStore {
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     this.#ids.add(request.id);
-    return this.#call('acquire', request.holdId, terms, async () => this.#memory.acquire(request, terms));
+    // The store in memory knows nothing of faults: a copy may arrive later.
+    return this.#call('acquire', request.holdId, terms, async () => {
+      const { mayArriveLater: _, ...reply } = await this.#memory.acquire(request, terms);
+      return reply;
+    });
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {

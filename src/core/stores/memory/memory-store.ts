@@ -88,6 +88,8 @@ export class MemoryStore implements LockStore {
     const lock = this.#lock(request.id);
     const reply = acquire(lock, this.#hostFor(request.process), request, terms);
     this.#keep(request.id, lock);
+    // Each call is over when it returns.
+    if (reply.status === 'queued') return { ...reply, mayArriveLater: false };
     return terms.minFence === undefined ? reply : this.#raised(lock, reply, terms.minFence);
   }
 

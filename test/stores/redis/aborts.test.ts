@@ -1,0 +1,33 @@
+import { createLocks, lock, runInTrace } from 'reenlock';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { useRedis } from '../../support/redis/redis-stage.ts';
+import { until } from '../../support/until.ts';
+
+watchLeaks();
+
+describe('Many waiters that give up at once', () => {
+  const stage = useRedis();
+  const record = 'reenlock:{key}:lock';
+
+  it('They leave nothing on the server', async () => {
+    const locks = createLocks({ store: stage.store });
+    const holder = stage.deafProcess().line(undefined, { id: 'key' });
+    await holder.hold();
+    const before = await stage.client.strlen(record);
+    let waiting = 0;
+    locks.on('waiting', () => {
+      waiting += 1;
+    });
+    const stop = new AbortController();
+    const given = Array.from({ length: 200 }, () =>
+      runInTrace(() => lock.acquire('key', { signal: stop.signal }).catch(() => undefined), { locks }),
+    );
+    await until(() => waiting === given.length);
+    stop.abort();
+    await Promise.all(given);
+    await locks.close();
+    expect(await stage.client.exists('reenlock:{key}:queue')).toBe(0);
+    expect(await stage.client.strlen(record)).toBe(before);
+    await holder.release();
+  });
+});
