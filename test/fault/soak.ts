@@ -79,9 +79,12 @@ export class Soak {
   async #trouble(): Promise<void> {
     const all = [...this.#backend.faults, ...this.#ofProcesses()].map((fault) => ({ fault, at: this.#random() }));
     const shuffled = all.sort((a, b) => a.at - b.at).map(({ fault }) => fault);
-    const chosen = shuffled.filter(({ kind }, n) => shuffled.findIndex((other) => other.kind === kind) === n);
+    const ofEachKind = shuffled.filter(({ kind }, n) => shuffled.findIndex((other) => other.kind === kind) === n);
+    const some = ofEachKind.slice(0, 1 + Math.floor(3 * this.#random() ** 2));
+    // What changes data asks the server, which must not be stopped by then.
+    const chosen = [...some.filter(({ kind }) => kind === 'data'), ...some.filter(({ kind }) => kind !== 'data')];
     const ends: { readonly kind: Fault['kind']; readonly end: () => unknown }[] = [];
-    for (const { kind, name, begin } of chosen.slice(0, 1 + Math.floor(3 * this.#random() ** 2))) {
+    for (const { kind, name, begin } of chosen) {
       this.#counts[name] = (this.#counts[name] ?? 0) + 1;
       const end = await begin();
       if (end !== undefined) ends.push({ kind, end });
