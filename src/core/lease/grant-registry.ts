@@ -219,7 +219,11 @@ export class GrantRegistry {
 
   #emitLost(grant: Grant, error: LockLostError): void {
     const { events, clock } = this.#access;
-    events.emit('lost', { ...eventOf(grant), heldMs: wholeMs(clock.now(), grant.grantedAt), error });
+    if (!events.has('lost')) return;
+    const { key, category, traceId, request } = grant;
+    const { mode, owner, holdId } = request;
+    const heldMs = wholeMs(clock.now(), grant.grantedAt);
+    events.emit('lost', { key, category, mode, owner, traceId, holdId, heldMs, error });
   }
 
   #forget(grant: Grant): void {

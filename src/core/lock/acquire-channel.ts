@@ -1,10 +1,15 @@
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { LockMode } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
-import type { Outcome } from './outcome.ts';
 
 /** Which API asked for a lock: `acquire` or `run`, a guard, a try, or a batch. */
 export type AcquireCaller = 'code' | 'guard' | 'try' | 'batch';
+
+/** How an acquire ended, as traces name it, and events if it was not granted. */
+export type Outcome = 'granted' | Failure;
+
+/** How an acquire ended that was not granted. */
+export type Failure = 'refused' | 'timeout' | 'aborted' | 'deadlock';
 
 /** What subscribers of the channel are given. The fields from `outcome` on are set before `asyncStart`. */
 export interface AcquireMessage {

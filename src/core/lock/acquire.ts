@@ -4,7 +4,6 @@ import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
-import { eventOf } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
 import {
   type AcquireSettings,
@@ -21,8 +20,8 @@ import { firstHold, type ScopedHold } from '../scope/hold.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
-import { type AcquireCaller, type AcquireMessage, acquireChannel } from './acquire-channel.ts';
-import { emitFailure, type Failure, type Outcome, outcomeOf } from './outcome.ts';
+import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
+import { tellFailed, tellGranted } from './outcome.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';
@@ -63,7 +62,7 @@ export function acquire(
     if (asked.mode === 'read') assertModes(runtime.client.capabilities, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
-    emitFailure(runtime.events, new Acquisition(scope, name, asked, isForGuard), outcomeOf(error), error);
+    tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
     throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
@@ -75,9 +74,11 @@ export function acquire(
 }
 
 function acquireTraced(acquisition: Acquisition, caller: AcquireCaller): Promise<ScopedHold> {
-  const { locks, acquires } = acquisition.work.runtime;
-  const { waitMs } = acquisition;
-  const message: AcquireMessage = { locks: locks as Locks, ...eventOf(acquisition), caller, waitMs };
+  const { key, category, traceId, waitMs, request, work } = acquisition;
+  const { mode, owner, holdId } = request;
+  const { acquires } = work.runtime;
+  const locks = work.runtime.locks as Locks;
+  const message: AcquireMessage = { locks, key, category, mode, owner, traceId, holdId, caller, waitMs };
   acquisition.message = message;
   return acquireChannel.tracePromise(async () => {
     const call = (): void => acquires.acquire(acquisition);
@@ -150,9 +151,8 @@ class Acquisition implements AcquireTask {
   }
 
   onGranted(granted: Granted): void {
-    const first = grantedHold(this, granted);
-    this.#report('granted');
-    if (this.message !== undefined) this.message.fence = granted.fence;
+    const first = firstHold(this.work, this, granted);
+    tellGranted(this.work.runtime.events, this, granted);
     const lost = this.joined && lossOf(this.work, this.joined);
     if (lost === undefined) this.result.resolve(first);
     else {
@@ -167,19 +167,12 @@ class Acquisition implements AcquireTask {
   }
 
   onFailed(error: Error): void {
-    this.#fail(error, outcomeOf(error));
+    this.#fail(error);
   }
 
-  #fail(error: Error, outcome: Failure): void {
-    this.#report(outcome);
+  #fail(error: Error, outcome?: Failure): void {
     this.result.reject(error);
-    emitFailure(this.work.runtime.events, this, outcome, error);
-  }
-
-  #report(outcome: Outcome): void {
-    if (this.message === undefined) return;
-    this.message.outcome = outcome;
-    this.message.waitedMs = this.waitedMs;
+    tellFailed(this.work.runtime.events, this, error, outcome);
   }
 }
 
@@ -214,23 +207,6 @@ export function requestOf(scope: Scope, { id }: LockName, settings: AcquireSetti
     mode: settings.mode,
     priority: settings.priority,
   };
-}
-
-/** The hold that an acquire gets, with the events about it. */
-function grantedHold(acquisition: Acquisition, granted: Granted): ScopedHold {
-  const { work: scope, request, traceId } = acquisition;
-  const { events } = scope.runtime;
-  const first = firstHold(scope, acquisition, granted);
-  const { grant } = first;
-  if (events.has('granted')) {
-    const { key, category, fence } = grant;
-    const { mode, owner, holdId } = request;
-    const { waitedMs } = acquisition;
-    events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
-  }
-  const { otherHolds = 0 } = granted;
-  if (otherHolds > 0) events.emit('entered', { ...eventOf(grant), fence: grant.fence, otherHolds });
-  return first;
 }
 
 function assertModes(capabilities: StoreCapabilities, name: LockName): void {

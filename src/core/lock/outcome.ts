@@ -1,29 +1,62 @@
+import type { Granted } from '../client/granted.ts';
 import { hasCode, isLockError } from '../model/errors.ts';
 import { type EventSource, type Events, eventOf, type RefusalReason } from '../model/events.ts';
+import type { AcquireMessage, Failure, Outcome } from './acquire-channel.ts';
 
-/** How an acquire ended, as events and traces name it. */
-export type Outcome = 'granted' | Failure;
-
-/** How an acquire ended that was not granted. */
-export type Failure = 'refused' | 'timeout' | 'aborted' | 'deadlock';
-
-/** Emits the one event that ends an acquire without a grant. A mistake in the options is no outcome of an acquire. */
-export function emitFailure(
-  events: Events,
-  source: EventSource & { readonly waitedMs: number },
-  outcome: Failure,
-  error: unknown,
-): void {
-  if (!events.has(outcome) || (isLockError(error) && error.code === 'ERR_LOCK_CONFIG')) return;
-  const event = { ...eventOf(source), waitedMs: source.waitedMs };
-  if (outcome === 'refused') events.emit(outcome, { ...event, reason: reasonOf(error) });
-  else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) events.emit('timeout', { ...event, holder: error.holder });
-  else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) events.emit('deadlock', { ...event, cycle: error.cycle });
-  else events.emit('aborted', event);
+/** An acquire that has ended, as its event and its message on the tracing channel tell of it. */
+interface EndedAcquire extends EventSource {
+  /** In whole milliseconds. */
+  readonly waitedMs: number;
+  /** If the channel has subscribers. */
+  readonly message: AcquireMessage | undefined;
 }
 
-/** The outcome of an acquire that failed. */
-export function outcomeOf(error: unknown): Failure {
+/** Tells that an acquire was granted. */
+export function tellGranted(events: Events, acquire: EndedAcquire, { fence, otherHolds = 0 }: Granted): void {
+  const { message } = acquire;
+  const hasListener = events.has('granted');
+  if (hasListener || message !== undefined) {
+    const { key, category, traceId, waitedMs, request } = acquire;
+    const { mode, owner, holdId } = request;
+    if (message !== undefined) setEnd(message, 'granted', waitedMs).fence = fence;
+    if (hasListener) events.emit('granted', { key, category, mode, owner, traceId, holdId, fence, waitedMs });
+  }
+  if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds });
+}
+
+/** Tells that an acquire failed, with the one event that ends it. A mistake in the options is no outcome of an acquire. */
+export function tellFailed(
+  events: Events,
+  acquire: EndedAcquire,
+  error: unknown,
+  outcome: Failure = outcomeOf(error),
+): void {
+  const { message } = acquire;
+  const hasListener = events.has(outcome) && !(isLockError(error) && error.code === 'ERR_LOCK_CONFIG');
+  if (!hasListener && message === undefined) return;
+  const { key, category, traceId, waitedMs, request } = acquire;
+  const { mode, owner, holdId } = request;
+  if (message !== undefined) setEnd(message, outcome, waitedMs);
+  if (!hasListener) return;
+  if (outcome === 'refused') {
+    const reason = reasonOf(error);
+    events.emit('refused', { key, category, mode, owner, traceId, holdId, waitedMs, reason });
+  } else if (hasCode(error, 'ERR_LOCK_TIMEOUT')) {
+    const { holder } = error;
+    events.emit('timeout', { key, category, mode, owner, traceId, holdId, waitedMs, holder });
+  } else if (hasCode(error, 'ERR_LOCK_DEADLOCK')) {
+    const { cycle } = error;
+    events.emit('deadlock', { key, category, mode, owner, traceId, holdId, waitedMs, cycle });
+  } else events.emit('aborted', { key, category, mode, owner, traceId, holdId, waitedMs });
+}
+
+function setEnd(message: AcquireMessage, outcome: Outcome, waitedMs: number): AcquireMessage {
+  message.outcome = outcome;
+  message.waitedMs = waitedMs;
+  return message;
+}
+
+function outcomeOf(error: unknown): Failure {
   if (hasCode(error, 'ERR_LOCK_TIMEOUT')) return 'timeout';
   if (hasCode(error, 'ERR_LOCK_DEADLOCK')) return 'deadlock';
   // A scope that is over aborts the acquires in it.

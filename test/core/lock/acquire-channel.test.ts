@@ -44,6 +44,26 @@ describe('The channel reenlock:acquire', () => {
     expect(messages).toMatchObject([{ outcome: 'timeout', waitedMs: 100, wasQueued: true, error }]);
   });
 
+  it.each<['granted' | 'timeout' | 'refused', (setup: Setup) => Promise<unknown>]>([
+    ['granted', (setup) => taken(setup)],
+    ['timeout', (setup) => taken(setup).then(() => waitOut(setup))],
+    ['refused', (setup) => taken(setup).then(() => queued(setup, { waitMs: 0 }))],
+  ])('The channel and the event of an acquire that ended in %s tell the same wait', async (outcome, play) => {
+    const setup = setUp();
+    const messages = subscribe();
+    const events = setup.events(outcome);
+    // Each look at the clock is a millisecond later than the one before.
+    const now = setup.clock.now.bind(setup.clock);
+    let looks = 0;
+    jest.spyOn(setup.clock, 'now').mockImplementation(() => {
+      const { monoMs, wallMs } = now();
+      looks += 1;
+      return { monoMs: monoMs + looks, wallMs: wallMs + looks };
+    });
+    await play(setup);
+    expect(messages.at(-1)).toMatchObject({ outcome, waitedMs: events.at(-1)?.waitedMs });
+  });
+
   it('The channel names the caller: a try and a batch', async () => {
     const setup = setUp();
     const messages = subscribe();
