@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { userInfo } from 'node:os';
-import { createLocks } from '../core/index.ts';
+import { createLocks, type Locks } from '../core/index.ts';
 import type { BoardArguments } from './arguments.ts';
 import { createBoardServer } from './server.ts';
 import { openStore } from './store.ts';
@@ -10,11 +10,18 @@ import { openStore } from './store.ts';
 /** Shows the board of a store until SIGINT or SIGTERM. Rejects if the store or the port can't be had. */
 export async function runBoard(asked: BoardArguments): Promise<void> {
   const opened = openStore(asked);
-  const locks = createLocks({ store: opened.store });
   try {
     await opened.connect().catch((error: unknown) => {
       throw new Error(`Expected a server at ${shownUrl(asked.url)}, got ${reasonOf(error)}`);
     });
+    await showBoard(createLocks({ store: opened.store }), asked);
+  } finally {
+    await opened.close();
+  }
+}
+
+async function showBoard(locks: Locks, asked: BoardArguments): Promise<void> {
+  try {
     const user = { name: userInfo().username, mayForceRelease: asked.allowRelease };
     const { server, token } = createBoardServer(locks, user);
     const port = await listen(server, asked.port);
@@ -26,7 +33,6 @@ export async function runBoard(asked: BoardArguments): Promise<void> {
     server.closeAllConnections();
   } finally {
     await locks.close({ drainMs: 0 });
-    await opened.close();
   }
 }
 

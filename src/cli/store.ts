@@ -21,7 +21,7 @@ export function openStore({ url, prefix }: BoardArguments): OpenStore {
 type RedisClient = RedisStoreOptions['client'] & {
   connect(): Promise<void>;
   disconnect(): void;
-  on(event: 'error', listener: () => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
 };
 
 function openRedis(url: URL, prefix: string | undefined): OpenStore {
@@ -30,12 +30,17 @@ function openRedis(url: URL, prefix: string | undefined): OpenStore {
   // The first connection is made once: the command says at once that it fails. Later ones are made again.
   const retryStrategy = (): number | null => (isConnected ? reconnectMs : null);
   const client = new Redis(url.href, { lazyConnect: true, retryStrategy });
-  // Each call reports its failure.
-  client.on('error', () => {});
+  // Calls report their failures; but `connect` only says that the connection is closed.
+  let reason: Error | undefined;
+  client.on('error', (error) => {
+    reason = error;
+  });
   return {
     store: new RedisStore(prefix === undefined ? { client } : { client, prefix }),
     async connect() {
-      await client.connect();
+      await client.connect().catch((error: Error) => {
+        throw reason ?? error;
+      });
       isConnected = true;
     },
     close: async () => client.disconnect(),
@@ -50,6 +55,7 @@ type PostgresPool = PostgresStoreOptions['pool'] & {
 function openPostgres(url: URL): OpenStore {
   const { Pool } = installed<{ Pool: new (options: object) => PostgresPool }>('pg');
   const pool = new Pool({ connectionString: url.href });
+  // Calls report their failures.
   pool.on('error', () => {});
   return {
     store: new PostgresStore({ pool }),

@@ -6,11 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
+import { Pool } from 'pg';
 import type { Browser } from 'playwright-core';
-import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
+import { createLocks, type LockStore, type Locks, lock, runInTrace } from 'reenlock';
+import { PostgresStore } from 'reenlock/postgres';
 import { RedisStore } from 'reenlock/redis';
 import { createConsumer, packPackage } from '../package/packed.ts';
 import { installMs, launchBrowser } from '../support/http/browser.ts';
+import { startPostgres } from '../support/postgres/server.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';
 
@@ -90,7 +93,15 @@ async function forceRelease(address: URL, cookie: string, locks: Locks): Promise
 /** While somebody holds `order:42` in the store at the server. */
 async function whileHeld<T>(work: (locks: Locks) => Promise<T>): Promise<T> {
   const client = new Redis(redis.url);
-  const locks = createLocks({ store: new RedisStore({ client }) });
+  try {
+    return await whileHeldIn(new RedisStore({ client }), work);
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function whileHeldIn<T>(store: LockStore, work: (locks: Locks) => Promise<T>): Promise<T> {
+  const locks = createLocks({ store });
   try {
     return await runInTrace(
       async () => {
@@ -101,7 +112,6 @@ async function whileHeld<T>(work: (locks: Locks) => Promise<T>): Promise<T> {
     );
   } finally {
     await locks.close({ drainMs: 0 });
-    client.disconnect();
   }
 }
 
@@ -156,9 +166,21 @@ describe('reenlock board', () => {
     ['a wrong URL', ['board', 'http://x:secret@y'], 2, /Expected a URL as redis:.*got one that begins with http:/],
     ['an unknown option', ['board', 'redis://x', '--fast'], 2, /Unknown option '--fast'/],
     ['a bad port', ['board', 'redis://x', '--port', 'many'], 2, /Expected `--port` to be a number .* got `many`/],
-    ['no server', ['board', 'redis://u:secret@127.0.0.1:1'], 1, /Expected a server at redis:\/\/127.0.0.1:1, got /],
+    [
+      'no server',
+      ['board', 'redis://u:secret@127.0.0.1:1'],
+      1,
+      /Expected a server at redis:\/\/127.0.0.1:1, got ECONNREFUSED\n$/,
+    ],
+    [
+      'no PostgreSQL',
+      ['board', 'postgres://u:secret@127.0.0.1:1/shop'],
+      1,
+      /at postgres:\/\/127.0.0.1:1\/shop, got ECONNREFUSED\n$/,
+    ],
+    ['a password that the server does not take', ['board', 'redis://u:secret@REDIS'], 1, /got WRONGPASS/],
   ])('It says what is wrong, and no password: %s', async (_, args, code, message) => {
-    const result = await run(...args);
+    const result = await run(...args.map((arg) => arg.replace('REDIS', new URL(redis.url).host)));
     expect(result).toMatchObject({ code, stdout: '' });
     expect(result.stderr).toMatch(message);
     expect(result.stderr).not.toContain('secret');
@@ -189,6 +211,24 @@ describe('reenlock board', () => {
     await once(child, 'close');
     other.remove();
     expect(stderr).toBe('reenlock: Expected `ioredis` to be installed, got none: npm install ioredis\n');
+  });
+
+  it('The board shows and releases the locks of a PostgreSQL database', async () => {
+    const postgres = await startPostgres();
+    const pool = new Pool({ connectionString: postgres.url });
+    const store = new PostgresStore({ pool });
+    await store.migrate();
+    try {
+      await whileHeldIn(store, async (locks) => {
+        const { address } = await startBoard(postgres.url, '--allow-release');
+        expect(await forceRelease(address, await openBoard(address), locks)).toBe(200);
+        expect((await locks.inspect('order:42')).holds).toEqual([]);
+      });
+      await Promise.all(running.splice(0).map(stop));
+    } finally {
+      await pool.end();
+      await postgres.stop();
+    }
   });
 
   describe('in a browser', () => {

@@ -66,7 +66,7 @@ export function packPackage(): Packed {
 export function createConsumer({ unpacked }: Packed): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'reenlock-consumer-'));
   cpSync(unpacked, join(folder, 'node_modules/reenlock'), { recursive: true });
-  for (const peer of ['express', 'koa', '@koa/router', 'ioredis', 'iovalkey', 'redis', 'cls-rtracer', '@types']) {
+  for (const peer of ['express', 'koa', '@koa/router', 'ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types']) {
     const link = join(folder, 'node_modules', peer);
     mkdirSync(dirname(link), { recursive: true });
     symlinkSync(join(root, 'node_modules', peer), link);
