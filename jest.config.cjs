@@ -1,3 +1,10 @@
+/** The options of swc for modules that `jsc` says how to read. */
+const swc = (jsc = {}) => [
+  '@swc/jest',
+  { swcrc: false, jsc: { target: 'es2022', ...jsc }, module: { type: 'commonjs' } },
+];
+const parser = { syntax: 'typescript', decorators: true };
+
 /** @type {import('jest').Config} */
 module.exports = {
   testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
@@ -10,19 +17,12 @@ module.exports = {
     '<rootDir>/test/package/consumers/',
   ],
   transform: {
-    '\\.ts$': [
-      '@swc/jest',
-      {
-        swcrc: false,
-        jsc: {
-          target: 'es2022',
-          parser: { syntax: 'typescript', decorators: true },
-          transform: { decoratorVersion: '2022-03' },
-        },
-        module: { type: 'commonjs' },
-      },
-    ],
+    '/test/nest/.+\\.ts$': swc({ parser, transform: { legacyDecorator: true, decoratorMetadata: true } }),
+    '\\.ts$': swc({ parser, transform: { decoratorVersion: '2022-03' } }),
+    // Nest is published as modules alone, which jest can't require.
+    '/@nestjs/.+\\.js$': swc(),
   },
+  transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
   moduleNameMapper: {
     '^reenlock$': '<rootDir>/src/core/index.ts',
     '^reenlock/redis$': '<rootDir>/src/core/redis.ts',
@@ -32,6 +32,7 @@ module.exports = {
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',
     '^reenlock/hono$': '<rootDir>/src/hono/index.ts',
     '^reenlock/fastify$': '<rootDir>/src/fastify/index.ts',
+    '^reenlock/nest$': '<rootDir>/src/nest/index.ts',
     '^reenlock/testing$': '<rootDir>/src/testing/index.ts',
     '^reenlock/testing/contract$': '<rootDir>/src/testing/contract/index.ts',
     '^reenlock/prometheus$': '<rootDir>/src/prometheus/index.ts',

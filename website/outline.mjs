@@ -17,7 +17,7 @@ export const outline = [
     ],
   ],
   ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas', 'custom']],
-  ['Frameworks', 'frameworks', ['choose', 'express', 'koa']],
+  ['Frameworks', 'frameworks', ['choose', 'express', 'koa', 'nest']],
   ['Observe', 'observe', ['board', 'inspect', 'metrics', 'traces', 'logs', 'health']],
   ['Test', 'test', ['testing']],
   ['Migrate', 'migrate', ['redlock', 'redis-semaphore', 'redisson', 'async-mutex']],

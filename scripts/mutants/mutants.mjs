@@ -31,8 +31,8 @@ const rooms = [
   ],
   [/^src[/](prometheus|testing)[/]/, ({ 1: room }) => [[`test/${room}`]]],
   [
-    /^src[/]core[/]http[/]|^src[/](node|express|koa|fastify|hono)[/]/,
-    [['test/http', 'test/express', 'test/koa', 'test/fastify', 'test/hono']],
+    /^src[/]core[/]http[/]|^src[/](node|express|koa|fastify|hono|nest)[/]/,
+    [['test/http', 'test/express', 'test/koa', 'test/fastify', 'test/hono', 'test/nest']],
   ],
   [
     /^src[/]core[/](\w+)[/]/,

@@ -1,12 +1,15 @@
 import { watchLeaks } from '../support/processes/leaks.ts';
-import { Workshop } from './workshop.ts';
+import { nestPage, Workshop } from './workshop.ts';
 
 watchLeaks();
 
-it('The code of the guide to @Locked compiles under experimentalDecorators, too', () => {
+it.each([
+  ['the guide to @Locked', 'docs/guides/decorators.md'],
+  ['the page about Nest', nestPage],
+])('The code of %s compiles under experimentalDecorators', (_, page) => {
   const workshop = new Workshop();
   try {
-    expect(workshop.add('docs/guides/decorators.md').length).toBeGreaterThan(0);
+    expect(workshop.add(page).length).toBeGreaterThan(0);
     expect(workshop.mistakes('--experimentalDecorators')).toEqual([]);
   } finally {
     workshop.remove();

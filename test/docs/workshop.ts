@@ -11,6 +11,9 @@ export interface Module extends Block {
   readonly output: string | undefined;
 }
 
+/** Nest knows legacy decorators only. */
+export const nestPage = 'docs/frameworks/nest.md';
+
 /** Documents' TypeScript as modules in a folder of this repository, to compile, and to run with the package as it is published. */
 export class Workshop {
   readonly #folder: string;
@@ -60,7 +63,7 @@ export class Workshop {
       join(this.#built as string, relative(this.#folder, path)).replace(/ts$/, 'js');
     for (const path of this.#modules()) {
       mkdirSync(dirname(built(path)), { recursive: true });
-      writeFileSync(built(path), transformSync(readFileSync(path, 'utf8'), toModules).code);
+      writeFileSync(built(path), transformSync(readFileSync(path, 'utf8'), toModules(path)).code);
     }
     return built;
   }
@@ -112,14 +115,17 @@ function withAlias({ code, marks }: Block): string {
   return alias === undefined ? code : code.replaceAll(`from '${name}'`, `from '${alias}'`);
 }
 
-const toModules: Options = {
-  jsc: {
-    target: 'es2022',
-    parser: { syntax: 'typescript', decorators: true },
-    transform: { decoratorVersion: '2022-03' },
-  },
-  module: { type: 'es6' },
-};
+function toModules(path: string): Options {
+  const isLegacy = path.includes(folderOf(nestPage));
+  return {
+    jsc: {
+      target: 'es2022',
+      parser: { syntax: 'typescript', decorators: true },
+      transform: isLegacy ? { legacyDecorator: true, decoratorMetadata: true } : { decoratorVersion: '2022-03' },
+    },
+    module: { type: 'es6' },
+  };
+}
 
 function folderOf(document: string): string {
   return document.replace(/\W/g, '-');

@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import Redis from 'ioredis';
 import { createLocks, runInTrace } from 'reenlock';
 import { RedisStore } from 'reenlock/redis';
-import { type Script, type ScriptResult, startScript } from '../support/processes/processes.ts';
+import {
+  type Script,
+  type ScriptOptions,
+  type ScriptResult,
+  startScript,
+  tsx,
+} from '../support/processes/processes.ts';
 
 const examples = join(__dirname, '../../examples');
 
@@ -33,7 +39,9 @@ export class Example {
   }
 
   static async start(name: string, env: Readonly<Record<string, string>> = {}): Promise<Example> {
-    const example = new Example(startScript(exampleFile(name), { env: { REDIS_URL: '', PORT: '0', ...env } }));
+    const { env: own, ...options } = compiling(name);
+    const script = startScript(exampleFile(name), { ...options, env: { REDIS_URL: '', PORT: '0', ...own, ...env } });
+    const example = new Example(script);
     const line = await example.line(/^Listening on (.*)$/);
     example.#url = line.replace('Listening on ', '');
     return example;
@@ -79,6 +87,12 @@ export class Example {
       this.#arrivals.emit('line');
     }
   }
+}
+
+/** What compiles an example: Nest's decorators need options of their own. */
+function compiling(name: string): ScriptOptions {
+  if (!name.startsWith('nest-')) return {};
+  return { env: { TSX_TSCONFIG_PATH: 'tsconfig.nest.json' }, execArgv: tsx };
 }
 
 /** Ships one unit of an order. */

@@ -19,7 +19,7 @@ watchLeaks();
 
 type Parts = Parameters<typeof createExpressApp>;
 
-const frameworks = ['express-orders', 'koa-orders', 'fastify-orders', 'hono-orders', 'node-orders'];
+const frameworks = ['express-orders', 'koa-orders', 'fastify-orders', 'hono-orders', 'node-orders', 'nest-orders'];
 const servers = frameworks.map((name) => `${name}/server.ts`);
 
 describe.each(servers)('%s', (file) => {

@@ -6,6 +6,7 @@ import * as express from 'reenlock/express';
 import * as fastify from 'reenlock/fastify';
 import * as hono from 'reenlock/hono';
 import * as koa from 'reenlock/koa';
+import * as nest from 'reenlock/nest';
 import * as node from 'reenlock/node';
 import * as otel from 'reenlock/otel';
 import * as postgres from 'reenlock/postgres';
@@ -35,6 +36,7 @@ describe('the surface of the package', () => {
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/fastify', fastify, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/hono', hono, 'closeServer lockBoard lockOn sendProblem traceContext'],
+    ['reenlock/nest', nest, 'LOCKS LockOn LocksModule lockBoard traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
     ['reenlock/testing/contract', contract, 'describeStoreContract'],
     ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
@@ -53,6 +55,7 @@ describe('the surface of the package', () => {
       './koa',
       './hono',
       './fastify',
+      './nest',
       './testing',
       './testing/contract',
       './prometheus',
@@ -80,6 +83,8 @@ describe('the surface of the package', () => {
 
   it('The package needs cls-rtracer, has optional clients and frameworks, and brings no dependency', () => {
     expect(manifest.peerDependencies).toEqual({
+      '@nestjs/common': '^11 || ^12',
+      '@nestjs/core': '^11 || ^12',
       '@opentelemetry/api': '^1.9',
       'cls-rtracer': '^2.6.4',
       express: '^4.18 || ^5',
@@ -91,9 +96,12 @@ describe('the surface of the package', () => {
       pg: '^8',
       'prom-client': '^15',
       redis: '^5.8 || ^6',
+      rxjs: '^7.1',
     });
     const optional = { optional: true };
     expect(manifest.peerDependenciesMeta).toEqual({
+      '@nestjs/common': optional,
+      '@nestjs/core': optional,
       '@opentelemetry/api': optional,
       express: optional,
       fastify: optional,
@@ -104,6 +112,7 @@ describe('the surface of the package', () => {
       pg: optional,
       'prom-client': optional,
       redis: optional,
+      rxjs: optional,
     });
     expect(manifest).not.toHaveProperty('dependencies');
     expect(manifest).not.toHaveProperty('optionalDependencies');
@@ -189,6 +198,8 @@ describe('the published package', () => {
       ['ESM, on Koa', 'esm-ts', 'out/main.mjs'],
       ['CommonJS, on Express', 'cjs-ts', 'out/main.js'],
       ['a user of node-redis and iovalkey', 'redis-clients', 'out/main.mjs'],
+      ['CommonJS, on Nest with platform-express and platform-fastify', 'nest', 'out/main.js'],
+      ['ESM, on plain Node, Fastify and Hono', 'others', 'out/main.mjs'],
     ])('The published package compiles and guards a route in TypeScript as %s', (_, folder, file) => {
       compile(folder);
       expect(run(join(folder, file))).toBe('ok\n');

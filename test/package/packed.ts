@@ -62,11 +62,16 @@ export function packPackage(): Packed {
   return { tarball: join(folder, 'package.tgz'), files, unpacked: join(folder, 'node_modules/reenlock') };
 }
 
+const peers = [
+  ...['express', 'koa', '@koa/router', 'fastify', 'hono', '@hono', '@nestjs', 'rxjs', 'reflect-metadata'],
+  ...['ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types'],
+];
+
 /** A new folder where `reenlock` and its peers can be imported, and nothing else. */
 export function createConsumer({ unpacked }: Packed): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'reenlock-consumer-'));
   cpSync(unpacked, join(folder, 'node_modules/reenlock'), { recursive: true });
-  for (const peer of ['express', 'koa', '@koa/router', 'ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types']) {
+  for (const peer of peers) {
     const link = join(folder, 'node_modules', peer);
     mkdirSync(dirname(link), { recursive: true });
     symlinkSync(join(root, 'node_modules', peer), link);

@@ -30,6 +30,33 @@ const faults: readonly (readonly [what: string, file: string, source: string, ru
     type('../redis/drivers/ioredis/single-driver.ts'),
     'face-of-redis',
   ],
+  [
+    'another adapter in that of Nest',
+    'src/nest/other.ts',
+    value('../node/index.ts'),
+    'adapters-do-not-know-each-other',
+  ],
+  [
+    'the guard of Nest in another adapter',
+    'src/express/nest.ts',
+    value('../nest/lock-on.ts'),
+    'adapters-do-not-know-each-other',
+  ],
+  [
+    'a store in the adapter of Fastify',
+    'src/fastify/store.ts',
+    value('../core/redis.ts'),
+    'adapters-do-not-know-each-other',
+  ],
+  [
+    'the lock room in the adapter of Hono',
+    'src/hono/inside.ts',
+    value('../core/lock/acquire.ts'),
+    'adapters-do-not-know-each-other',
+  ],
+  ['Nest in the core', 'src/core/http/nest.ts', type('@nestjs/common'), 'core-knows-no-framework'],
+  ['Fastify in the core', 'src/core/http/fastify.ts', type('fastify'), 'core-knows-no-framework'],
+  ['Hono in the core', 'src/core/http/hono.ts', type('hono'), 'core-knows-no-framework'],
   ['a store in an adapter', 'src/koa/store.ts', value('../core/redis.ts'), 'adapters-do-not-know-each-other'],
   [
     'the inside of the core in an adapter',

@@ -118,7 +118,7 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
   });
 
   it.each(hangups)(
-    `[abort-05] A handler that returns without an answer ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
+    `[abort-05] A handler that returns without an answer ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'} (%s)`,
     async (how) => {
       const clock = new ManualClock();
       const contest = await Contest.start(framework, (_, stage) => clientLeaves(stage), {
@@ -127,14 +127,14 @@ describeFrameworks('A client that hangs up while its handler runs', (framework) 
       contest.go();
       await contest.first.hangUp(how);
       await contest.stage.until('first hears');
-      if (!framework.awaitsHandlers) {
+      if (!framework.endsResponses) {
         await contest.expectStillHeld();
         await clock.advance(29_999);
         await contest.expectHeld();
         await clock.advance(1);
       }
       await contest.expectHandedOn();
-      expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
+      expect(contest.stage.count('lost first k')).toBe(framework.endsResponses ? 0 : 1);
     },
   );
 

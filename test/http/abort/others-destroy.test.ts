@@ -123,13 +123,13 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
   });
 
-  it(`[others-destroy-03] A handler that destroys a connection that was used before releases the lock ${framework.awaitsHandlers ? 'at its end' : 'after abortGraceMs'}`, async () => {
+  it(`[others-destroy-03] A handler that destroys a connection that was used before releases the lock ${framework.endsResponses ? 'at its end' : 'after abortGraceMs'}`, async () => {
     const stage = await start({ abortGraceMs });
     const client = await stage.connect();
     client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
     await stage.until('itself in');
     await stage.free('k');
-    const lost = framework.awaitsHandlers ? [] : ['lost itself k'];
+    const lost = framework.endsResponses ? [] : ['lost itself k'];
     expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
   });
 

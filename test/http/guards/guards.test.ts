@@ -3,6 +3,7 @@ import * as express from 'reenlock/express';
 import * as fastify from 'reenlock/fastify';
 import * as hono from 'reenlock/hono';
 import * as koa from 'reenlock/koa';
+import * as nest from 'reenlock/nest';
 import * as node from 'reenlock/node';
 import { gate } from '../../support/gate.ts';
 import { type Call, describeFrameworks, type GuardOptions, type Handler } from '../../support/http/frameworks.ts';
@@ -11,7 +12,7 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
 
-const adapters = { node, express, koa, fastify, hono };
+const adapters = { node, express, koa, fastify, hono, nest: { lockOn: nest.LockOn } };
 
 describeFrameworks('a guard', (framework) => {
   const { lockOn } = framework;

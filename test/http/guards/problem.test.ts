@@ -198,7 +198,8 @@ describeFrameworks('a guard’s refusal', (framework) => {
       const { adapter } = framework;
       if (adapter === 'fastify')
         expect(JSON.parse(text)).toMatchObject({ statusCode: status, ...(message && { message }) });
-      else if (adapter === 'hono') expect(JSON.parse(text)).toMatchObject({ detail: message ?? withheld[status] });
+      else if (adapter === 'hono' || adapter === 'nest')
+        expect(JSON.parse(text)).toMatchObject({ detail: message ?? withheld[status] });
       else if (adapter !== 'express') expect(text).toBe(message ?? STATUS_CODES[status]);
       else if (environment === 'production') expect(text).toContain(`<pre>${STATUS_CODES[status]}</pre>`);
       // In development Express answers with the stack.
@@ -267,8 +268,8 @@ describeFrameworks('a guard’s refusal', (framework) => {
     expect(logged).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CLOSED', key: 'k' })]);
   });
 
-  // Fastify and Hono have written the headers before the end.
-  if (framework.adapter !== 'fastify' && framework.adapter !== 'hono') {
+  // Fastify, Hono and Nest have written the headers before the end.
+  if (!['fastify', 'hono', 'nest'].includes(framework.adapter)) {
     it('A refusal keeps the connection usable if its length is removed, as compression does', async () => {
       const compress = framework.middleware(({ res }, next) => {
         const end = res.end.bind(res);

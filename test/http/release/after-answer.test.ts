@@ -121,7 +121,8 @@ describeFrameworks('A request that was answered before traceContext saw it', (fr
             if (call.req.url === '/before') return next();
             call.detach();
             await new Promise((resolve) => call.res.once('close', resolve).end('early'));
-            await next();
+            // In Nest, what comes next fails with the guard.
+            await Promise.resolve(next()).catch(() => {});
             stage.note('next has returned');
           });
           app

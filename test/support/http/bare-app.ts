@@ -15,6 +15,7 @@ export const bare: Framework = {
   adapter: 'node',
   style: 'callback',
   awaitsHandlers: false,
+  endsResponses: false,
   answersRejections: true,
   traceContext,
   lockOn: (key, options = {}) =>

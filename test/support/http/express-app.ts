@@ -19,6 +19,7 @@ function framework(name: string, create: typeof express, answersRejections: bool
     adapter: 'express',
     style: 'callback',
     awaitsHandlers: false,
+    endsResponses: false,
     answersRejections,
     traceContext,
     lockOn: (key, options = {}) =>

@@ -13,6 +13,7 @@ export const fastify5: Framework = {
   adapter: 'fastify',
   style: 'callback',
   awaitsHandlers: false,
+  endsResponses: false,
   answersRejections: true,
   traceContext: traceContext as Framework['traceContext'],
   lockOn: (key, options = {}) =>

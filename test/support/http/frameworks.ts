@@ -8,6 +8,7 @@ import { express4, express5 } from './express-app.ts';
 import { fastify5 } from './fastify-app.ts';
 import { hono4 } from './hono-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
+import { nestExpress, nestFastify } from './nest-app.ts';
 
 /** One request, as a handler sees it on every framework. */
 export interface Call {
@@ -44,11 +45,13 @@ export interface GuardOptions extends Omit<ExpressGuardOptions, 'skip' | 'handle
 export interface Framework {
   readonly name: string;
   /** Its subpath of the package. */
-  readonly adapter: 'node' | 'express' | 'koa' | 'fastify' | 'hono';
+  readonly adapter: 'node' | 'express' | 'koa' | 'fastify' | 'hono' | 'nest';
   /** How middleware goes on: it calls `next`, or it awaits what `next` returns. */
   readonly style: 'callback' | 'promise';
   /** Whether a handler's promise is a part of the request's work. */
   readonly awaitsHandlers: boolean;
+  /** Whether the framework ends the response of a handler that has settled. */
+  readonly endsResponses: boolean;
   /** Whether a handler's rejection is answered. Express 4 never sees it. */
   readonly answersRejections: boolean;
   traceContext(options?: TraceContextOptions): Middleware;
@@ -77,10 +80,10 @@ export interface App {
 }
 
 /** The newest major versions, and with `FRAMEWORKS=all` the older ones. */
-export const frameworks: readonly Framework[] = majors([bare, express5, koa3, fastify5, hono4], () => [
-  express4(),
-  koa2(),
-]);
+export const frameworks: readonly Framework[] = majors(
+  [bare, express5, koa3, fastify5, hono4, nestExpress, nestFastify],
+  () => [express4(), koa2()],
+);
 
 /** Runs one body of tests on every framework. */
 export function describeFrameworks(name: string, body: (framework: Framework) => void): void {
@@ -91,7 +94,7 @@ export function describeFrameworks(name: string, body: (framework: Framework) =>
 export function describeStyles(name: string, body: (framework: Framework) => void): void {
   describeEach(
     name,
-    majors([express5, koa3], () => [bare, fastify5, hono4, express4(), koa2()]),
+    majors([express5, koa3], () => [bare, fastify5, hono4, nestExpress, nestFastify, express4(), koa2()]),
     body,
   );
 }

@@ -16,6 +16,7 @@ export const hono4: Framework = {
   adapter: 'hono',
   style: 'promise',
   awaitsHandlers: true,
+  endsResponses: true,
   answersRejections: true,
   traceContext: traceContext as Framework['traceContext'],
   lockOn: (key, options = {}) =>

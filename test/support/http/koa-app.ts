@@ -21,6 +21,7 @@ function framework(name: string, Application: typeof Koa): Framework {
     adapter: 'koa',
     style: 'promise',
     awaitsHandlers: true,
+    endsResponses: true,
     answersRejections: true,
     traceContext,
     lockOn: (key, options = {}) =>

@@ -1,0 +1,83 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { type CallHandler, type ExecutionContext, UseInterceptors } from '@nestjs/common';
+import { isObservable, type Observable, of } from 'rxjs';
+import { passGuard } from '../core/http/awaited.ts';
+import { type Exposing, exposeHolds } from '../core/http/exposed-holds.ts';
+import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
+import { runInRequest } from '../core/http/traced-request.ts';
+import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
+import { rawOf } from './raw.ts';
+
+/** What a request of both platforms has, as a key function sees it. For more, name the platform's own type in the function. */
+export interface KeyRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** The holds of a request, for its handler: `@Req() { lock }: LockedRequest`. */
+export interface LockedRequest {
+  /** The newest hold that a guard acquired for this request. */
+  readonly lock?: Hold;
+  /** All holds that guards acquired for this request, by key. */
+  readonly locks?: ReadonlyMap<string, Hold>;
+}
+
+/** Returns the key to lock for a request, or several keys: they are acquired in a fixed order, all or none. */
+export type KeyFunction<R = KeyRequest> = (request: R, context: ExecutionContext) => LockKeys | PromiseLike<LockKeys>;
+
+/** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
+export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
+  /** Returns true to let a request in without the lock. */
+  readonly skip?: ((request: R, context: ExecutionContext) => boolean | PromiseLike<boolean>) | undefined;
+  /**
+   * Returns the result of a refused request in place of its route's, or throws. The status is that of the route, unless the
+   * handler sets another on the response.
+   */
+  readonly handler?: ((error: LockError, request: R, context: ExecutionContext) => unknown) | undefined;
+}
+
+/**
+ * Guards a route, or all routes of a controller: the handler, its pipes and later interceptors run while the request holds
+ * the lock, which is released when the response has ended. Nest's own guards run before, without the lock. A request that
+ * does not get the lock in time gets a 423 with Retry-After. Needs `LocksModule`. Throws `LockConfigError` for bad options, and
+ * for a constant key that was meant as a template. Calls that are no HTTP requests (GraphQL, microservices, gateways)
+ * fail with a `LockConfigError`.
+ */
+export function LockOn<R = KeyRequest>(
+  key: string | KeyFunction<R>,
+  options?: GuardOptions<NoInfer<R>>,
+): MethodDecorator & ClassDecorator {
+  const guard = new RequestGuard<readonly [R, ExecutionContext]>(key, options);
+  return UseInterceptors({ intercept: (context, next) => enter(guard, context, next) });
+}
+
+async function enter<R>(
+  guard: RequestGuard<readonly [R, ExecutionContext]>,
+  context: ExecutionContext,
+  next: CallHandler<unknown>,
+): Promise<Observable<unknown>> {
+  const type: string = context.getType();
+  if (type !== 'http') {
+    throw new LockConfigError(
+      `Expected \`@LockOn\` to guard an HTTP route, got a call of the type '${type}': lock in the method with \`lock.run\`, outside of an HTTP request in \`runInTrace\``,
+    );
+  }
+  const [request, response] = context.getArgs<[R & Exposing, ServerResponse]>();
+  const req = rawOf<IncomingMessage>(request);
+  const result: unknown = await runInRequest(req, () =>
+    passGuard<readonly [R, ExecutionContext], unknown>(guard, {
+      req,
+      res: rawOf(response),
+      call: [request, context],
+      next: async () => next.handle(),
+      expose: (holds) => exposeHolds(request, holds),
+      routeOf: () => `${context.getClass().name}.${context.getHandler().name}`,
+    }),
+  );
+  // A handler of refusals returns a plain value.
+  return isObservable(result) ? result : of(result);
+}

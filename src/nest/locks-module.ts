@@ -1,0 +1,103 @@
+import {
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  type FactoryProvider,
+  Inject,
+  type ModuleMetadata,
+  type NestModule,
+} from '@nestjs/common';
+import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
+import { type Middleware, traceContext } from '../core/http/connect.ts';
+import { closeServer } from '../core/http/response/close-server.ts';
+import type { TraceContextOptions } from '../core/http/traced-request.ts';
+import { LockConfigError, type Locks } from '../core/index.ts';
+import { describe } from '../core/model/validate.ts';
+import { LockErrorFilter } from './error-filter.ts';
+
+/** The token of the application's `Locks`: `@Inject(LOCKS) locks: Locks`, or `app.get<Locks>(LOCKS)`. */
+export const LOCKS: unique symbol = Symbol('reenlock.locks');
+
+/** Of the module's own options. */
+const OPTIONS = Symbol('reenlock.options');
+
+/** The options of `LocksModule`: those of `traceContext`, with the `Locks` of the application. */
+export interface LocksModuleOptions extends TraceContextOptions {
+  readonly locks: Locks;
+}
+
+/** What `LocksModule.forRootAsync` takes: a factory of the options, and what it needs. */
+export interface LocksModuleAsyncOptions
+  extends Pick<ModuleMetadata, 'imports'>,
+    Pick<FactoryProvider<LocksModuleOptions>, 'inject' | 'useFactory'> {}
+
+/**
+ * Gives each request its trace id and its scope, responds to lock errors, and closes the locks with the application. A global
+ * module: import it once, in the root module.
+ *
+ * - Its middleware runs before that of all modules. What `app.use` mounts before `app.init` runs earlier: to lock there,
+ *   mount `traceContext` there as well, first.
+ * - Lock errors get problem documents with their status and `Retry-After`. Filters of routes and controllers come before it.
+ * - `app.close()` lets holders finish for the `drainMs` of the `Locks`, and refuses waiters. That happens in
+ *   `beforeApplicationShutdown`: close the client of the store later, in `onApplicationShutdown`.
+ */
+export class LocksModule implements NestModule, BeforeApplicationShutdown {
+  readonly #locks: Locks;
+  readonly #host: HttpAdapterHost;
+  readonly #trace: Middleware;
+
+  /** Called by Nest. Throws `LockConfigError` for bad options. */
+  constructor(options: LocksModuleOptions, locks: Locks, host: HttpAdapterHost) {
+    this.#locks = locks;
+    this.#host = host;
+    this.#trace = traceContext({ ...options, locks });
+  }
+
+  /** With the options at hand. */
+  static forRoot(options: LocksModuleOptions): DynamicModule {
+    return LocksModule.forRootAsync({ useFactory: () => options });
+  }
+
+  /** With options that a factory makes from other providers, such as the application's configuration. */
+  static forRootAsync({ imports = [], inject = [], useFactory }: LocksModuleAsyncOptions): DynamicModule {
+    return {
+      module: LocksModule,
+      global: true,
+      imports,
+      providers: [
+        { provide: OPTIONS, inject, useFactory },
+        { provide: LOCKS, inject: [OPTIONS], useFactory: locksOf },
+        { provide: APP_FILTER, inject: [HttpAdapterHost], useFactory: (host) => new LockErrorFilter(host) },
+      ],
+      exports: [LOCKS],
+    };
+  }
+
+  /** Called by Nest. On the adapter, not on routes: a request without a route has its trace id, too. */
+  configure(): void {
+    this.#host.httpAdapter.use(this.#trace);
+  }
+
+  /** Called by Nest. */
+  async beforeApplicationShutdown(): Promise<void> {
+    const server: unknown = this.#host.httpAdapter?.getHttpServer();
+    // An application without a server has none, and an HTTP/2 server ends its sessions in another way.
+    if (isHttpServer(server)) await closeServer(server, this.#locks);
+    else await this.#locks.close();
+  }
+}
+// As decorators, which need no compiler's option here.
+Inject(OPTIONS)(LocksModule, undefined, 0);
+Inject(LOCKS)(LocksModule, undefined, 1);
+Inject(HttpAdapterHost)(LocksModule, undefined, 2);
+
+function locksOf(options: LocksModuleOptions | undefined): Locks {
+  const locks: Locks | undefined = options?.locks;
+  if (typeof locks?.close === 'function') return locks;
+  throw new LockConfigError(
+    `Expected the options of \`LocksModule\` to have \`locks\`, got ${describe(locks)}: pass what \`createLocks\` returns`,
+  );
+}
+
+function isHttpServer(server: unknown): server is Parameters<typeof closeServer>[0] {
+  return typeof server === 'object' && server !== null && 'closeIdleConnections' in server;
+}
