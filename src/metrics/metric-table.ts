@@ -48,6 +48,7 @@ export const help = {
   acquires: 'How long acquires took that were no local re-entry',
   holds: 'How long locks were held',
   storeErrors: 'Store calls that failed',
+  storeDown: 'Whether the store can not be reached: 1 in an outage, else 0',
   failedOpen: 'Requests that a guard let in without the lock, because the store failed',
   refusedHeaders: 'Trace headers that were not adopted',
 } as const;

@@ -13,6 +13,7 @@ export interface LockObserver {
   onAcquire(seconds: number, labels: DurationLabels): void;
   onHold(seconds: number, labels: DurationLabels): void;
   onStoreError(labels: { readonly operation: string; readonly outcome: string }): void;
+  onStoreDown(isDown: boolean): void;
   onFailedOpen(): void;
   onHeaderRefused(labels: { readonly reason: string }): void;
 }
@@ -41,9 +42,12 @@ export function observeLocks(locks: Locks, names: LockNames, observer: LockObser
       const { outcome = 'unknown' } = error as { outcome?: string };
       observer.onStoreError({ operation, outcome });
     }),
+    locks.on('storeDown', () => observer.onStoreDown(true)),
+    locks.on('storeUp', () => observer.onStoreDown(false)),
     locks.on('failedOpen', () => observer.onFailedOpen()),
     locks.on('headerRefused', ({ reason }) => observer.onHeaderRefused({ reason })),
   ];
+  observer.onStoreDown(false);
   return () => {
     for (const unsubscribe of unsubscribes) unsubscribe();
   };

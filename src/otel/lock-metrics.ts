@@ -19,6 +19,7 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
   const acquires = histogram('acquire.duration', help.acquires, acquireBuckets);
   const holds = histogram('hold.duration', help.holds, holdBuckets);
   const storeErrors = counter('store.errors', help.storeErrors, '{call}');
+  const storeDown = meter.createGauge('reenlock.store.down', { description: help.storeDown, unit: '1' });
   const failedOpen = counter('guard.failed_open', help.failedOpen, '{request}');
   const refusedHeaders = counter('trace_header.refused', help.refusedHeaders, '{header}');
 
@@ -26,6 +27,7 @@ export function recordLockMetrics(meter: Meter, locks: Locks, names: LockNames):
     onAcquire: (seconds, labels) => acquires.record(seconds, { ...labels }),
     onHold: (seconds, labels) => holds.record(seconds, { ...labels }),
     onStoreError: (labels) => storeErrors.add(1, labels),
+    onStoreDown: (isDown) => storeDown.record(Number(isDown)),
     onFailedOpen: () => failedOpen.add(1),
     onHeaderRefused: (labels) => refusedHeaders.add(1, labels),
   });

@@ -33,7 +33,7 @@ const rules: Rules<LockMetricsOptions> = {
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
   const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus');
-  const { Histogram, Counter, register } = client;
+  const { Histogram, Counter, Gauge, register } = client;
   const checked = checkOptions(options, rules, 'collectLockMetrics');
   const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;
   const names = new LockNames(lockName);
@@ -61,6 +61,11 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     help: help.storeErrors,
     labelNames: ['operation', 'outcome'],
   });
+  const storeDown = new Gauge({
+    ...metric,
+    name: `${prefix}store_down`,
+    help: help.storeDown,
+  });
   const failedOpen = new Counter({
     ...metric,
     name: `${prefix}guard_failed_open_total`,
@@ -77,10 +82,11 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
     onAcquire: (seconds, labels) => acquires.observe({ ...labels }, seconds),
     onHold: (seconds, labels) => holds.observe({ ...labels }, seconds),
     onStoreError: (labels) => storeErrors.inc(labels),
+    onStoreDown: (isDown) => storeDown.set(Number(isDown)),
     onFailedOpen: () => failedOpen.inc(),
     onHeaderRefused: (labels) => refusedHeaders.inc(labels),
   });
-  const all = [acquires, holds, ...gauges, storeErrors, failedOpen, refusedHeaders];
+  const all = [acquires, holds, ...gauges, storeErrors, storeDown, failedOpen, refusedHeaders];
   return function stop() {
     stopObserving();
     for (const each of all) registry.removeSingleMetric((each as unknown as { readonly name: string }).name);

@@ -216,6 +216,8 @@ describe('reenlock board', () => {
   it('The board shows and releases the locks of a PostgreSQL database', async () => {
     const postgres = await startPostgres();
     const pool = new Pool({ connectionString: postgres.url });
+    // The server may end connections that the pool has not closed yet.
+    pool.on('error', () => {});
     const store = new PostgresStore({ pool });
     await store.migrate();
     try {

@@ -306,6 +306,7 @@ describe('instrumentLocks', () => {
       'reenlock.acquire.duration s {"lock":"default","mode":"write","outcome":"refused"} 1',
       'reenlock.hold.duration s {"lock":"orders","mode":"write","outcome":"released"} 2',
       'reenlock.store.errors {call} {"operation":"acquire","outcome":"unknown"} 1',
+      'reenlock.store.down 1 {} 0',
       'reenlock.holds {hold} {"lock":"orders"} 0',
       'reenlock.waiters {acquire} {"lock":"orders"} 0',
       'reenlock.hold.age.max s {"lock":"orders"} 0',

@@ -47,8 +47,22 @@ describe('collectLockMetrics', () => {
       'reenlock_hold_duration_seconds_sum{lock="orders",mode="write",outcome="released"} 0.5',
       'reenlock_hold_duration_seconds_count{lock="orders",mode="write",outcome="released"} 2',
       'reenlock_store_errors_total{operation="acquire",outcome="unknown"} 1',
+      'reenlock_store_down 0',
       'reenlock_guard_failed_open_total 0',
     ]);
+  });
+
+  it('collectLockMetrics reports that the store is down, from the first call that finds no server until one is answered', async () => {
+    collectLockMetrics(locks, { registry });
+    const isDown = async () => (await lines()).filter((line) => line.startsWith('reenlock_store_down'));
+    expect(await isDown()).toEqual(['reenlock_store_down 0']);
+    const noServer = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+    // A failed acquire is released, since it may have been granted.
+    for (const operation of ['acquire', 'release'] as const) locks.failNext(operation, noServer);
+    await runInTrace(() => lock.run('k', () => 1), { locks }).catch(() => {});
+    expect(await isDown()).toEqual(['reenlock_store_down 1']);
+    await runInTrace(() => lock.run('k', () => 1), { locks });
+    expect(await isDown()).toEqual(['reenlock_store_down 0']);
   });
 
   it('collectLockMetrics takes its metrics out of the registry again, so that they can be collected anew', async () => {
