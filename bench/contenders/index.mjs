@@ -8,6 +8,7 @@
  *   close()
  *   asOwner(run)                 optional: calls `run(owner)` as an owner of its own; the default makes up a name
  *   lockAll, unlockAll           optional: the same for several keys; for the scenario `batch`
+ *   cycle(key)                   optional: acquires and releases; for the scenarios `listeners` and `run`
  *   isDeadlock(error)            optional: for the scenario `deadlock`
  *
  * `server` is the server whose processor time counts. `needs` are modules that may be missing: a contender is left out if
@@ -25,7 +26,21 @@ const contenders = {
   'advisory lock': { file: 'advisory-lock', server: 'postgres' },
   reenlock: { file: 'reenlock', server: 'redis', needs: ['reenlock'] },
   'reenlock one by one': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { isOneByOne: true } },
-  'reenlock, listeners on': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { hasListeners: true } },
+  'reenlock, listeners on': {
+    file: 'reenlock',
+    server: 'redis',
+    needs: ['reenlock'],
+    options: { subscriber: 'listeners' },
+  },
+  'reenlock, run': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { hasRun: true } },
+  'the checks alone': { file: 'the-checks-alone', server: 'redis' },
+  'reenlock in memory': inMemory(),
+  'reenlock in memory, run': inMemory({ hasRun: true }),
+  'reenlock in memory, listeners removed': inMemory({ subscriber: 'removed' }),
+  'reenlock in memory, all listeners': inMemory({ subscriber: 'listeners' }),
+  'reenlock in memory, channel': inMemory({ subscriber: 'channel' }),
+  'reenlock in memory, prometheus': inMemory({ subscriber: 'prometheus' }),
+  'reenlock in memory, otel': inMemory({ subscriber: 'otel' }),
   'reenlock on PostgreSQL': {
     file: 'reenlock',
     server: 'postgres',
@@ -33,6 +48,11 @@ const contenders = {
     options: { store: 'postgres' },
   },
 };
+
+/** Nothing of it runs on a server. */
+function inMemory(options) {
+  return { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { store: 'memory', ...options } };
+}
 
 /** The server whose processor time a contender uses: `redis` or `postgres`. */
 export function serverOf(name) {

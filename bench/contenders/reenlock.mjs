@@ -1,8 +1,10 @@
 import { openReenlock } from '../lib/open-reenlock.mjs';
+import { subscribers } from '../lib/subscribers.mjs';
 
 /** This package at its defaults, except for the wait. Each owner is a scope of its own. See `openReenlock` for `options`. */
-export function create({ isOneByOne = false, hasListeners = false, ...options }) {
+export function create({ isOneByOne = false, hasRun = false, subscriber, ...options }) {
   let opened;
+  let stop;
   const several = {
     lockAll: (keys) => opened.lock.acquireAll(keys),
     unlockAll: (batch) => batch.release(),
@@ -20,12 +22,23 @@ export function create({ isOneByOne = false, hasListeners = false, ...options })
   return {
     async setup(ports) {
       opened = await openReenlock(ports, options, { waitMs: 600_000 });
-      if (hasListeners) for (const event of ['granted', 'released']) opened.locks.on(event, () => {});
+      stop = await subscribers[subscriber]?.(opened, options.from);
     },
     asOwner: (run) => opened.runInTrace(run, { locks: opened.locks }),
     lock: (key) => opened.lock.acquire(key),
     unlock: (hold) => hold.release(),
+    cycle: hasRun
+      ? (key) => opened.lock.run(key, nothing)
+      : async (key) => {
+          const hold = await opened.lock.acquire(key);
+          await hold.release();
+        },
     ...(isOneByOne ? oneByOne : several),
-    close: () => opened.close(),
+    async close() {
+      stop?.();
+      await opened.close();
+    },
   };
 }
+
+function nothing() {}

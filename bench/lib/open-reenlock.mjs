@@ -6,7 +6,7 @@ import { connect } from './connect.mjs';
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
  *
- * `store` is `redis` or `postgres`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `store` is `redis`, `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
  * `settings` go to `createLocks`.
  */
 export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
@@ -25,6 +25,10 @@ export async function openReenlock(ports, { store: kind = 'redis', from }, setti
 }
 
 const stores = {
+  async memory(_, from) {
+    const { MemoryStore } = await loadReenlock('core/index', from);
+    return { store: new MemoryStore(), end: async () => {} };
+  },
   async redis({ redis }, from) {
     const { RedisStore } = await loadReenlock('core/redis', from);
     const client = await connect(redis);
@@ -45,6 +49,8 @@ const subpaths = {
   'core/redis': 'reenlock/redis',
   'core/postgres': 'reenlock/postgres',
   'express/index': 'reenlock/express',
+  'prometheus/index': 'reenlock/prometheus',
+  'otel/index': 'reenlock/otel',
 };
 
 /** Loads a public module of this package, or of the build in another checkout's folder. */

@@ -7,8 +7,10 @@ import { guardPath } from './guard-path.mjs';
 import { handOff } from './hand-off.mjs';
 import { hotKey, hotKeyFar } from './hot-key.mjs';
 import { hotKeyProcesses } from './hot-key-processes.mjs';
+import { listeners } from './listeners.mjs';
 import { oneAtATime } from './one-at-a-time.mjs';
 import { reEntry } from './re-entry.mjs';
+import { run, runInMemory } from './run.mjs';
 import { wide } from './wide.mjs';
 
 /**
@@ -30,6 +32,9 @@ export const scenarios = [
   wide,
   batch,
   reEntry,
+  run,
+  runInMemory,
+  listeners,
   hotKey,
   hotKeyFar,
   hotKeyProcesses,
