@@ -4,7 +4,7 @@ import type { Contract } from '../stage.ts';
 /** C9, C10: release, cancel and renewal. */
 export function describeEnding({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe('C9 A release removes the hold or the queue entry of its hold id', () => {
-    itQueues('and says which it was', async () => {
+    itQueues('The reply to a release says which of both it was', async () => {
       const process = stage.deafProcess();
       const holder = process.line();
       const { nowMs } = await holder.ask();
@@ -37,7 +37,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await stage.order()).holds).toEqual([next.holdId]);
     });
 
-    itQueues('an expired release still hands on', async () => {
+    itQueues('The release of a hold whose lease is over still hands on', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const waiter = await process.line().wait();
       await begin();
@@ -45,7 +45,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect(await holder.release()).toMatchObject({ status: 'expired', claims: [{ holdId: waiter.holdId }] });
     });
 
-    itQueues('a release that knows nothing of the key still frees an expired hold and hands on', async () => {
+    itQueues('A release of an unknown hold id still frees an expired hold and hands on', async () => {
       const { begin } = await stage.shortTurn();
       const process = await stage.process();
       const waiter = await process.line().wait();
@@ -62,7 +62,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       for (const _ of [1, 2, 3]) expect((await line.copy.release(longMs)).status).toBe('released');
     });
 
-    itQueues('with a tombstone, a repeat gets the same reply: cancelled', async () => {
+    itQueues('With a tombstone, a repeated release of a waiter gets the same reply: cancelled', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();
@@ -167,7 +167,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await process.line().try()).status).toBe('refused');
     });
 
-    itQueues('turns a claim into a lease, once and for all', async () => {
+    itQueues('A renewal turns a claim into a lease, once and for all', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -199,18 +199,21 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await stage.inspect()).holds).toMatchObject([{ endMs, fence }]);
     });
 
-    itQueues('of a hold id that is unknown, only queued, or released is `lost`, and makes nothing', async () => {
-      const process = stage.deafProcess();
-      expect(await process.line().renew(1)).toEqual({ status: 'lost' });
-      const holder = process.line();
-      const { fence } = await holder.hold();
-      const waiter = await process.line().wait();
-      expect(await waiter.renew(fence)).toEqual({ status: 'lost' });
-      await waiter.release();
-      await holder.release();
-      expect(await holder.renew(fence)).toEqual({ status: 'lost' });
-      expect(await stage.order()).toEqual({ holds: [], waiters: [] });
-    });
+    itQueues(
+      'A renewal of a hold id that is unknown, only queued, or released is `lost`, and makes nothing',
+      async () => {
+        const process = stage.deafProcess();
+        expect(await process.line().renew(1)).toEqual({ status: 'lost' });
+        const holder = process.line();
+        const { fence } = await holder.hold();
+        const waiter = await process.line().wait();
+        expect(await waiter.renew(fence)).toEqual({ status: 'lost' });
+        await waiter.release();
+        await holder.release();
+        expect(await holder.renew(fence)).toEqual({ status: 'lost' });
+        expect(await stage.order()).toEqual({ holds: [], waiters: [] });
+      },
+    );
 
     it('A renewal after the lease returns `lost`, even if nobody has taken the key, and does not re-create the hold', async () => {
       const process = stage.deafProcess();
@@ -222,7 +225,7 @@ export function describeEnding({ harness, stage, describe, it, itQueues, expect 
       expect((await process.line().try()).status).toBe('granted');
     });
 
-    itQueues('of a claim that lapsed is `lost`', async () => {
+    itQueues('A renewal of a claim that lapsed is `lost`', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

@@ -10,7 +10,7 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
       expect(await stage.inspect()).toEqual({ nowMs: expect.any(Number), holds: [], waiters: [] });
     });
 
-    itQueues('tells holds and waiters, with owners and processes, in order', async () => {
+    itQueues('`inspect` returns holds and waiters, with owners and processes, in order', async () => {
       const process = stage.deafProcess();
       const holds = [process.line('holder'), process.line('holder')] as const;
       const grants = [await holds[0].hold(), await holds[1].hold({ leaseMs: 2 * longMs })] as const;
@@ -24,7 +24,7 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
       );
     });
 
-    itQueues("tells since when each waits, on the store's clock, whatever its priority", async () => {
+    itQueues("`inspect` says since when each waits, on the store's clock, whatever its priority", async () => {
       const process = stage.deafProcess();
       const { nowMs } = await process.line().ask();
       for (const priority of [3, 0, -3]) await process.line(undefined, { priority }).wait();
@@ -33,7 +33,7 @@ export function describeFailing({ harness, stage, describe, it, itQueues, expect
       expect(times).toEqual([...times].sort((a, b) => a - b));
     });
 
-    itQueues('changes nothing: no hold, no order, no liveness, no grant', async () => {
+    itQueues('`inspect` changes nothing: no hold, no order, no liveness, no grant', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const { begin } = await stage.shortTurn();
       const gone = await two.line().wait({ livenessMs: shortMs });

@@ -19,7 +19,7 @@ export function describeFences({ harness, stage, describe, it, itQueues, expect 
       for (let turn = 1; turn < fences.length; turn++) expect(fences[turn]).toBeGreaterThan(fences[turn - 1]!);
     });
 
-    itQueues('by hand-off', async () => {
+    itQueues('The fence rises with a hand-off', async () => {
       const process = await stage.process();
       let last = process.line();
       let { fence } = await last.hold();
@@ -40,7 +40,7 @@ export function describeFences({ harness, stage, describe, it, itQueues, expect 
       expect((await process.line('owner').hold()).fence).toBeGreaterThan(fence);
     });
 
-    itQueues('when a claim lapsed', async () => {
+    itQueues('The fence rises when a claim has lapsed', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();

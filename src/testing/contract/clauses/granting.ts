@@ -41,14 +41,17 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
   });
 
   describe('C2 While the lease of one owner lasts, no other owner is granted the key', () => {
-    itQueues('neither with nor without the queue, nor in another process', async () => {
-      const process = stage.deafProcess();
-      const holder = process.line();
-      await holder.hold();
-      expect((await process.line().try()).status).toBe('refused');
-      expect((await stage.deafProcess().line().ask()).status).toBe('queued');
-      expect((await stage.order()).holds).toEqual([holder.holdId]);
-    });
+    itQueues(
+      'Another owner is not granted the key, neither with nor without the queue, nor in another process',
+      async () => {
+        const process = stage.deafProcess();
+        const holder = process.line();
+        await holder.hold();
+        expect((await process.line().try()).status).toBe('refused');
+        expect((await stage.deafProcess().line().ask()).status).toBe('queued');
+        expect((await stage.order()).holds).toEqual([holder.holdId]);
+      },
+    );
 
     it("nor while only one of the owner's holds is left", async () => {
       const process = stage.deafProcess();
@@ -87,7 +90,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.inspect()).holds).toHaveLength(3);
     });
 
-    itQueues('past everybody who waits, and nobody else is moved', async () => {
+    itQueues('The holding owner is granted past all waiters, and none of these is moved', async () => {
       const process = await stage.process();
       const holder = process.line('owner');
       const { fence } = await holder.hold();
@@ -107,7 +110,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.inspect()).holds[0]).toMatchObject({ holdId: outer.holdId, endMs });
     });
 
-    itQueues('while it holds a claim that it has not renewed yet', async () => {
+    itQueues('The owner of a claim that is not renewed yet is granted at once', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -145,7 +148,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.inspect()).holds).toHaveLength(2);
     });
 
-    itQueues('a repeated acquire of a waiter keeps its one place', async () => {
+    itQueues('A repeated acquire of a waiter keeps its one place', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const [first, second] = [await process.line().wait(), await process.line().wait()];
@@ -153,7 +156,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.order()).waiters).toEqual([first.holdId, second.holdId]);
     });
 
-    itQueues('a repeated acquire of a claim returns the claim, and does not prolong it', async () => {
+    itQueues('A repeated acquire of a claim returns the claim, and does not prolong it', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -173,7 +176,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.order()).holds).toEqual([outer.holdId]);
     });
 
-    itQueues('a repeated release hands off once: the next holder stays', async () => {
+    itQueues('A repeated release hands off once: the next holder stays', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -190,7 +193,7 @@ export function describeGranting({ harness, stage, describe, it, itQueues, expec
       expect((await stage.inspect()).holds).toHaveLength(1);
     });
 
-    itQueues('a repeated force release leaves the next holder alone', async () => {
+    itQueues('A repeated force release leaves the next holder alone', async () => {
       const process = await stage.process();
       const { fence } = await process.line().hold();
       const waiter = await process.line().wait();

@@ -4,7 +4,7 @@ import { type Contract, key } from '../stage.ts';
 /** C7, C14, C15: how the key is handed on. */
 export function describeHandOff({ harness, stage, describe, it, itQueues, expect }: Contract): void {
   describe("C7 The release of an owner's last hold makes the next waiter the holder", () => {
-    itQueues('in the same step, with a greater fence and a claim of `claimMs`', async () => {
+    itQueues('The next waiter is granted in the same step, with a greater fence and a claim of `claimMs`', async () => {
       const process = await stage.process();
       const holder = process.line();
       const { fence } = await holder.hold();
@@ -15,31 +15,37 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(holds[0]!.fence).toBeGreaterThan(fence);
     });
 
-    itQueues('in the reply, where the releasing process is its own, and not in the stream', async () => {
-      const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      const waiter = await process.line().wait();
-      const { status, claims } = await holder.release();
-      expect(status).toBe('released');
-      expect(claims).toEqual([expect.objectContaining({ holdId: waiter.holdId, isClaim: true })]);
-      expect(await process.heard()).toEqual([]);
-    });
+    itQueues(
+      'The waiter hears of its grant in the reply if the releasing process is its own, and not in the stream',
+      async () => {
+        const process = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        const waiter = await process.line().wait();
+        const { status, claims } = await holder.release();
+        expect(status).toBe('released');
+        expect(claims).toEqual([expect.objectContaining({ holdId: waiter.holdId, isClaim: true })]);
+        expect(await process.heard()).toEqual([]);
+      },
+    );
 
-    itQueues('in the stream of its process, where that is another, and not in the reply', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      const waiter = await two.line().wait();
-      expect((await holder.release()).claims).toEqual([]);
-      const [hold] = (await stage.inspect()).holds;
-      const { owner, process: _, mode: __, ...grant } = hold!;
-      expect(owner).toBe(waiter.request.owner);
-      expect(await two.heard()).toEqual([{ kind: 'granted', grant }]);
-      expect(await one.heard()).toEqual([]);
-    });
+    itQueues(
+      'The waiter hears of its grant in the stream of its process if that is another, and not in the reply',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        const waiter = await two.line().wait();
+        expect((await holder.release()).claims).toEqual([]);
+        const [hold] = (await stage.inspect()).holds;
+        const { owner, process: _, mode: __, ...grant } = hold!;
+        expect(owner).toBe(waiter.request.owner);
+        expect(await two.heard()).toEqual([{ kind: 'granted', grant }]);
+        expect(await one.heard()).toEqual([]);
+      },
+    );
 
-    itQueues('never from inside the call', async () => {
+    itQueues('The waiter never hears of its grant from inside the call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -50,7 +56,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       await two.granted(waiter);
     });
 
-    itQueues('only when the last hold of the owner is gone', async () => {
+    itQueues('The key is handed off only when the last hold of the owner is gone', async () => {
       const process = await stage.process();
       const lines = [process.line('owner'), process.line('owner')] as const;
       for (const line of lines) await line.hold();
@@ -59,7 +65,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect((await lines[1].release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    itQueues('to one waiter: the others hear nothing', async () => {
+    itQueues('The key is handed to one waiter: the others hear nothing', async () => {
       const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -70,7 +76,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(await three.heard()).toEqual([]);
     });
 
-    itQueues('also when a claim is released unused', async () => {
+    itQueues('A claim that is released unused is handed on, too', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -79,7 +85,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect((await first.release()).claims).toMatchObject([{ holdId: second.holdId }]);
     });
 
-    itQueues('a cancelled waiter leaves the holder alone', async () => {
+    itQueues('A cancelled waiter leaves the holder alone', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -90,7 +96,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
   });
 
   describe('C14 Waiters of the owner that was just granted are granted with it', () => {
-    itQueues('with one fence, whatever stands between them', async () => {
+    itQueues('Waiters of one owner are granted with one fence, whatever stands between them', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -103,31 +109,37 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect((await stage.order()).waiters).toEqual([other.holdId]);
     });
 
-    itQueues('also where one of them gave up, and another came after that', async () => {
-      const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      const lines = [];
-      for (let count = 0; count < 3; count++) lines.push(await process.line('owner').wait());
-      await lines.shift()?.release();
-      lines.push(await process.line('owner').wait());
-      await holder.release();
-      expect(await stage.order()).toEqual({ holds: lines.map(({ holdId }) => holdId), waiters: [] });
-    });
+    itQueues(
+      'Waiters of one owner are granted together, also if one of them gave up, and another came after that',
+      async () => {
+        const process = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        const lines = [];
+        for (let count = 0; count < 3; count++) lines.push(await process.line('owner').wait());
+        await lines.shift()?.release();
+        lines.push(await process.line('owner').wait());
+        await holder.release();
+        expect(await stage.order()).toEqual({ holds: lines.map(({ holdId }) => holdId), waiters: [] });
+      },
+    );
 
-    itQueues('each in the stream of its own process, with its own claim', async () => {
-      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      const first = await two.line('owner', { claimMs: 5_000 }).wait();
-      const second = await three.line('owner', { claimMs: 7_000 }).wait();
-      await holder.release();
-      const [a, b] = [await two.granted(first), await three.granted(second)];
-      expect(b.fence).toBe(a.fence);
-      expect(b.endMs - a.endMs).toBe(2_000);
-    });
+    itQueues(
+      'Waiters of one owner each hear of it in the stream of their own process, with a claim of their own',
+      async () => {
+        const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        const first = await two.line('owner', { claimMs: 5_000 }).wait();
+        const second = await three.line('owner', { claimMs: 7_000 }).wait();
+        await holder.release();
+        const [a, b] = [await two.granted(first), await three.granted(second)];
+        expect(b.fence).toBe(a.fence);
+        expect(b.endMs - a.endMs).toBe(2_000);
+      },
+    );
 
-    itQueues('and the key is free for others when all of them are released', async () => {
+    itQueues('The key is free for others when all holds of the owner are released', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -138,7 +150,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect((await mine[1].release()).claims).toMatchObject([{ holdId: other.holdId }]);
     });
 
-    itQueues('a waiter that gave up is not granted with them', async () => {
+    itQueues('A waiter that gave up is not granted with the others of its owner', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -150,7 +162,7 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
   });
 
   describe('C15 A force release', () => {
-    itQueues('does nothing when the fence is not the one named, or when nobody holds', async () => {
+    itQueues('A force release does nothing if the fence is not the one named, or if nobody holds the key', async () => {
       const process = await stage.process();
       expect(await stage.store.forceRelease(key, 1)).toBe(false);
       const holder = process.line();
@@ -163,20 +175,23 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       expect(await process.heard()).toEqual([]);
     });
 
-    itQueues('takes every hold of the owner, tells their processes, and grants the next waiter', async () => {
-      const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
-      const holds = [one.line('owner'), two.line('owner')] as const;
-      const { fence } = await holds[0].hold();
-      await holds[1].hold();
-      const waiter = await three.line().wait();
-      expect(await stage.store.forceRelease(key, fence)).toBe(true);
-      expect(await one.heard()).toEqual([{ kind: 'lost', holdId: holds[0].holdId }]);
-      expect(await two.heard()).toEqual([{ kind: 'lost', holdId: holds[1].holdId }]);
-      expect((await three.granted(waiter)).fence).toBeGreaterThan(fence);
-      expect((await stage.order()).holds).toEqual([waiter.holdId]);
-    });
+    itQueues(
+      'A force release takes every hold of the owner, tells their processes, and grants the next waiter',
+      async () => {
+        const [one, two, three] = [await stage.process(), await stage.process(), await stage.process()];
+        const holds = [one.line('owner'), two.line('owner')] as const;
+        const { fence } = await holds[0].hold();
+        await holds[1].hold();
+        const waiter = await three.line().wait();
+        expect(await stage.store.forceRelease(key, fence)).toBe(true);
+        expect(await one.heard()).toEqual([{ kind: 'lost', holdId: holds[0].holdId }]);
+        expect(await two.heard()).toEqual([{ kind: 'lost', holdId: holds[1].holdId }]);
+        expect((await three.granted(waiter)).fence).toBeGreaterThan(fence);
+        expect((await stage.order()).holds).toEqual([waiter.holdId]);
+      },
+    );
 
-    itQueues("grants a waiter of the taken holder's process in the stream", async () => {
+    itQueues("A force release grants a waiter of the taken holder's process in the stream", async () => {
       const process = await stage.process();
       const holder = process.line();
       const { fence } = await holder.hold();

@@ -9,23 +9,26 @@ export function describeLiveness(contract: Contract): void {
 
 function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that let a claim lapse', () => {
-    itQueues('is passed over with its other waiters until it polls, and keeps their places', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      await two.line(undefined, { claimMs: shortMs }).wait();
-      const second = await two.line().wait();
-      const [next, last] = [await one.line().wait(), await one.line().wait()];
-      await holder.release();
-      await harness.elapse(shortMs);
-      expect(await next.ask()).toMatchObject({ status: 'granted', grant: { isClaim: true } });
-      expect((await stage.order()).waiters).toEqual([second.holdId, last.holdId]);
-      expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
-      await next.release();
-      expect((await stage.order()).holds).toEqual([second.holdId]);
-    });
+    itQueues(
+      'A process that let a claim lapse is passed over with its other waiters until it polls, and keeps their places',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        await two.line(undefined, { claimMs: shortMs }).wait();
+        const second = await two.line().wait();
+        const [next, last] = [await one.line().wait(), await one.line().wait()];
+        await holder.release();
+        await harness.elapse(shortMs);
+        expect(await next.ask()).toMatchObject({ status: 'granted', grant: { isClaim: true } });
+        expect((await stage.order()).waiters).toEqual([second.holdId, last.holdId]);
+        expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
+        await next.release();
+        expect((await stage.order()).holds).toEqual([second.holdId]);
+      },
+    );
 
-    itQueues('is passed over at each hand-off until then', async () => {
+    itQueues('A process that let a claim lapse is passed over at each hand-off until it polls', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -40,7 +43,7 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
     });
 
     itQueues(
-      'is not passed over any more once it asked for another hold, though others of its owner hold on',
+      'A process that let a claim lapse is not passed over any more once it asked for another hold, though others of its owner hold on',
       async () => {
         const [one, two] = [await stage.process(), await stage.process()];
         const holder = one.line();
@@ -57,22 +60,25 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       },
     );
 
-    itQueues('is not passed over any more once it polled, though others of its owner hold on', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      const other = await one.line('shared').wait();
-      await two.line('shared', { claimMs: shortMs }).wait();
-      const second = await two.line().wait();
-      const next = await one.line().wait();
-      await holder.release();
-      await harness.elapse(shortMs);
-      expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
-      await other.release();
-      expect(await stage.order()).toEqual({ holds: [second.holdId], waiters: [next.holdId] });
-    });
+    itQueues(
+      'A process that let a claim lapse is not passed over any more once it polled, though others of its owner hold on',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        const other = await one.line('shared').wait();
+        await two.line('shared', { claimMs: shortMs }).wait();
+        const second = await two.line().wait();
+        const next = await one.line().wait();
+        await holder.release();
+        await harness.elapse(shortMs);
+        expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false });
+        await other.release();
+        expect(await stage.order()).toEqual({ holds: [second.holdId], waiters: [next.holdId] });
+      },
+    );
 
-    itQueues('is not one whose lease ended: that has its turn', async () => {
+    itQueues('A process whose lease ended has let no claim lapse: it has its turn', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = two.line('owner');
       await holder.hold();
@@ -85,18 +91,21 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId] });
     });
 
-    itQueues('costs those behind it one claim, not one for each of its waiters', async () => {
-      const [one, two] = [await stage.process(), await stage.process()];
-      const holder = one.line();
-      await holder.hold();
-      for (let count = 0; count < 5; count++) await two.line(undefined, { claimMs: shortMs }).wait();
-      const next = await one.line().wait();
-      await holder.release();
-      await harness.elapse(shortMs);
-      expect((await next.ask()).status).toBe('granted');
-    });
+    itQueues(
+      'A process that let a claim lapse costs those behind it one claim, not one for each of its waiters',
+      async () => {
+        const [one, two] = [await stage.process(), await stage.process()];
+        const holder = one.line();
+        await holder.hold();
+        for (let count = 0; count < 5; count++) await two.line(undefined, { claimMs: shortMs }).wait();
+        const next = await one.line().wait();
+        await holder.release();
+        await harness.elapse(shortMs);
+        expect((await next.ask()).status).toBe('granted');
+      },
+    );
 
-    itQueues('is not passed over by its own call', async () => {
+    itQueues('A process that let a claim lapse is not passed over by its own call', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -111,20 +120,23 @@ function describeLapsed({ harness, stage, describe, itQueues, expect }: Contract
 
 function describeSilent({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that has not polled for `livenessMs`', () => {
-    itQueues('loses its entries at the next hand-off, and its claim to the key', async () => {
-      const process = await stage.process();
-      const gone = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      for (let count = 0; count < 3; count++) await gone.line().wait({ livenessMs: shortMs });
-      const next = await process.line().wait();
-      await harness.elapse(goneMs);
-      await holder.release();
-      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [] });
-      expect(await gone.heard()).toEqual([]);
-    });
+    itQueues(
+      'A process that has not polled loses its entries at the next hand-off, and its claim to the key',
+      async () => {
+        const process = await stage.process();
+        const gone = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        for (let count = 0; count < 3; count++) await gone.line().wait({ livenessMs: shortMs });
+        const next = await process.line().wait();
+        await harness.elapse(goneMs);
+        await holder.release();
+        expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [] });
+        expect(await gone.heard()).toEqual([]);
+      },
+    );
 
-    itQueues('loses its entry where nobody else waits, too', async () => {
+    itQueues('A process that has not polled loses its entry if nobody else waits, too', async () => {
       const holder = stage.deafProcess().line();
       await holder.hold();
       const gone = await stage.process();
@@ -135,7 +147,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
       expect(await gone.heard()).toEqual([]);
     });
 
-    itQueues('is queued anew at the tail when it comes back', async () => {
+    itQueues('A process that comes back is queued anew at the tail', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -147,7 +159,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [last.holdId, gone.holdId] });
     });
 
-    itQueues('stays live with everything that it waits for by one poll', async () => {
+    itQueues('A process stays live with everything that it waits for by one poll', async () => {
       const process = await stage.process();
       const other = await stage.process();
       const holder = process.line();
@@ -161,7 +173,7 @@ function describeSilent({ harness, stage, describe, itQueues, expect }: Contract
       expect((await stage.order()).holds).toEqual([lines[0].holdId]);
     });
 
-    itQueues('is never made live for less long by a later poll', async () => {
+    itQueues('A later poll never makes a process live for less long', async () => {
       const process = await stage.process();
       const other = await stage.process();
       const holder = process.line();

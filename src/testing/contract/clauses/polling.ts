@@ -4,7 +4,7 @@ import { type Contract, key } from '../stage.ts';
 /** C8: the acquire as the poll. */
 export function describePolling({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C8 An acquire is also the poll', () => {
-    itQueues('it finds a grant whose message was lost', async () => {
+    itQueues('A poll finds a grant whose message was lost', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -15,7 +15,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(await waiter.ask()).toMatchObject({ status: 'granted', grant: sent });
     });
 
-    itQueues('it answers `cancelled` to a waiter that gave up meanwhile', async () => {
+    itQueues('A poll for a waiter that gave up meanwhile returns `cancelled`', async () => {
       const process = await stage.process();
       await process.line().hold();
       const waiter = await process.line().wait();
@@ -24,7 +24,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect((await stage.order()).waiters).toEqual([]);
     });
 
-    itQueues('it frees an expired hold and is granted itself, as a hand-off', async () => {
+    itQueues('A poll frees an expired hold and is granted itself, as a hand-off', async () => {
       const { process, holder, begin } = await stage.shortTurn();
       const waiter = await stage.deafProcess().line().wait();
       await begin();
@@ -35,7 +35,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(grant.fence).toBeGreaterThan(fence);
     });
 
-    itQueues('it frees an expired hold and hands off to the first waiter, in another process too', async () => {
+    itQueues('A poll frees an expired hold and hands off to the first waiter, in another process too', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const { begin } = await stage.shortTurn();
       const first = await one.line().wait();
@@ -46,7 +46,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(await one.granted(first)).toMatchObject({ isClaim: true });
     });
 
-    itQueues('a claim that lapsed is queued anew, at the tail', async () => {
+    itQueues('A claim that lapsed is queued anew, at the tail', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -58,7 +58,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [late.holdId] });
     });
 
-    itQueues('any reply names the other claims that the process has open', async () => {
+    itQueues('Any reply names the other claims that the process has open', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -75,7 +75,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect((await foreign.ask()).claims).toEqual([]);
     });
 
-    itQueues('a reply about a hold id that was given up names them too', async () => {
+    itQueues('A reply about a hold id that was given up names the open claims of the process, too', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -87,20 +87,23 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect(await holder.ask()).toMatchObject({ status: 'cancelled', claims });
     });
 
-    itQueues('it says whether the store has lost the newest waiter of its process, if it names that one', async () => {
-      const process = await stage.process();
-      await process.line().hold();
-      const [oldest, newest] = [await process.line().wait(), await process.line().wait()];
-      const isLost = async (): Promise<boolean> => {
-        const reply = await oldest.ask({ newest: newest.request });
-        return reply.status === 'queued' && reply.isNewestLost === true;
-      };
-      expect(await isLost()).toBe(false);
-      await newest.release(longMs);
-      expect(await isLost()).toBe(true);
-    });
+    itQueues(
+      'A poll that names the newest waiter of its process is told whether the store has lost that one',
+      async () => {
+        const process = await stage.process();
+        await process.line().hold();
+        const [oldest, newest] = [await process.line().wait(), await process.line().wait()];
+        const isLost = async (): Promise<boolean> => {
+          const reply = await oldest.ask({ newest: newest.request });
+          return reply.status === 'queued' && reply.isNewestLost === true;
+        };
+        expect(await isLost()).toBe(false);
+        await newest.release(longMs);
+        expect(await isLost()).toBe(true);
+      },
+    );
 
-    itQueues('a claim that was renewed is not named any more', async () => {
+    itQueues('A claim that was renewed is not named any more', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -110,7 +113,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect((await process.line().try()).claims).toEqual([]);
     });
 
-    itQueues('a claim that lapsed is not named any more', async () => {
+    itQueues('A claim that lapsed is not named any more', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -121,7 +124,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
       expect((await process.line().try()).claims).toMatchObject([{ holdId: stays.holdId }]);
     });
 
-    itQueues('a waiter whose owner was granted elsewhere meanwhile is granted with the same fence', async () => {
+    itQueues('A waiter whose owner was granted elsewhere meanwhile is granted with the same fence', async () => {
       const { begin } = await stage.shortTurn();
       const waiter = await stage.deafProcess().line('owner').wait();
       await begin();
@@ -135,7 +138,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
 
   for (const loss of harness.losses) {
     describe(`C8 After ${loss.name}`, () => {
-      itQueues('the key goes to who polls first, and the others queue in the order of their polls', async () => {
+      itQueues('The key goes to the first that polls, and the others queue in the order of their polls', async () => {
         const process = stage.deafProcess();
         const holder = process.line();
         const { fence } = await holder.hold();
@@ -152,7 +155,7 @@ export function describePolling({ harness, stage, describe, itQueues, expect }: 
         expect((await holder.release()).status).toBe('absent');
       });
 
-      itQueues('a waiter that was queued anew is handed the key on release, and told of it', async () => {
+      itQueues('A waiter that was queued anew is handed the key on release, and told of it', async () => {
         const process = await stage.process();
         await process.line().hold();
         const lines = [await process.line().wait(), await process.line().wait()] as const;

@@ -8,7 +8,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
 
   describe('C5 A key that is not free', () => {
     itQueues(
-      'is queued for, once: the reply says whether the store knew of it, and when the lease is over',
+      'An acquire of a key that is not free is queued once: the reply says whether the store knew of it, and when the lease is over',
       async () => {
         const process = stage.deafProcess();
         const { endMs } = await process.line().hold();
@@ -59,7 +59,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       for (const line of lines) await line.wait();
     }
 
-    itQueues('across processes, one release at a time', async () => {
+    itQueues('Waiters of several processes are served first in, first out, one release at a time', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const lines = [one, two, two, one, two].map((process) => process.line());
       const holder = one.line();
@@ -75,7 +75,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect(await stage.order()).toEqual({ holds: [], waiters: [] });
     });
 
-    itQueues('calls sent together are served in the order in which they were sent', async () => {
+    itQueues('Calls that were sent together are served in the order in which they were sent', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -84,7 +84,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect((await stage.order()).waiters).toEqual(lines.map(({ holdId }) => holdId));
     });
 
-    itQueues('polling does not change the order', async () => {
+    itQueues('Polling does not change the order', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -96,7 +96,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect(await stage.order()).toEqual({ holds: [lines[0].holdId], waiters: [lines[1].holdId, lines[2].holdId] });
     });
 
-    itQueues('one who gives up in the middle is not missed', async () => {
+    itQueues('The order stays if a waiter in the middle gives up', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -108,7 +108,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
     });
 
     for (const queue of [true, false]) {
-      itQueues(`a newcomer does not overtake when the lease of the holder is over (queue: ${queue})`, async () => {
+      itQueues(`A newcomer does not overtake when the lease of the holder is over (queue: ${queue})`, async () => {
         const { begin } = await stage.shortTurn();
         const process = await stage.process();
         const waiter = await process.line().wait();
@@ -121,7 +121,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       });
     }
 
-    itQueues('the old holder, back after its lease, does not overtake either', async () => {
+    itQueues('The old holder, back after its lease, does not overtake the waiters', async () => {
       const { holder, begin } = await stage.shortTurn();
       const waiter = await (await stage.process()).line().wait();
       await begin();
@@ -132,22 +132,25 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
   });
 
   describe('C28 Who is not granted is told how many wait before it', () => {
-    itQueues('when it is queued, whenever it polls, and when it is refused', async () => {
-      const process = stage.deafProcess();
-      const holder = process.line('holder');
-      await holder.hold();
-      const lines = [process.line(), process.line(), process.line()] as const;
-      for (const [position, line] of lines.entries())
-        expect(await line.ask()).toMatchObject({ status: 'queued', position });
-      expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 2 });
-      expect(await process.line().try()).toMatchObject({ status: 'refused', position: 3 });
-      expect(await lines[1].try()).toMatchObject({ status: 'refused', position: 1 });
-      await lines[0].release();
-      expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 1 });
-      expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', position: 2 });
-    });
+    itQueues(
+      'An acquire is told how many wait before it when it is queued, whenever it polls, and when it is refused',
+      async () => {
+        const process = stage.deafProcess();
+        const holder = process.line('holder');
+        await holder.hold();
+        const lines = [process.line(), process.line(), process.line()] as const;
+        for (const [position, line] of lines.entries())
+          expect(await line.ask()).toMatchObject({ status: 'queued', position });
+        expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 2 });
+        expect(await process.line().try()).toMatchObject({ status: 'refused', position: 3 });
+        expect(await lines[1].try()).toMatchObject({ status: 'refused', position: 1 });
+        await lines[0].release();
+        expect(await lines[2].ask()).toMatchObject({ status: 'queued', position: 1 });
+        expect(await process.line().ask({ maxWaiters: 2 })).toMatchObject({ status: 'full', position: 2 });
+      },
+    );
 
-    itQueues('and a waiter with a higher priority has fewer', async () => {
+    itQueues('A waiter with a higher priority has fewer before it', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const [first, second] = [await process.line().wait(), process.line(undefined, { priority: 1 })];
@@ -155,7 +158,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect(await first.ask()).toMatchObject({ status: 'queued', position: 1 });
     });
 
-    itQueues('in the order of the queue, whichever process it is of', async () => {
+    itQueues('Waiters are counted in the order of the queue, whichever process they are of', async () => {
       const [one, two] = [stage.deafProcess(), stage.deafProcess()];
       await one.line().hold();
       const lines = [one, two, one, two].map((process) => process.line());
@@ -165,7 +168,7 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
   });
 
   describe('C16 A queue of `maxWaiters` takes no more', () => {
-    itQueues('the next one is told `full` and leaves nothing', async () => {
+    itQueues('One waiter too many is told `full` and leaves nothing', async () => {
       const process = stage.deafProcess();
       const { endMs } = await process.line().hold();
       const waiters = [process.line(), process.line()];
@@ -176,14 +179,14 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect((await stage.order()).waiters).toEqual(waiters.map(({ holdId }) => holdId));
     });
 
-    itQueues('who waits already stays, and may poll', async () => {
+    itQueues('A waiter of a full queue stays, and may poll', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const waiter = await process.line().wait();
       expect(await waiter.ask({ maxWaiters: 1 })).toMatchObject({ status: 'queued', isNew: false });
     });
 
-    itQueues('a place that was left is taken again', async () => {
+    itQueues('A place that was left in a full queue is taken again', async () => {
       const process = stage.deafProcess();
       await process.line().hold();
       const first = await process.line().wait({ maxWaiters: 1 });
@@ -192,14 +195,14 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
       expect((await process.line().ask({ maxWaiters: 1 })).status).toBe('queued');
     });
 
-    itQueues('re-entry needs no place', async () => {
+    itQueues('Re-entry needs no place in a full queue', async () => {
       const process = stage.deafProcess();
       await process.line('owner').hold();
       await process.line().wait({ maxWaiters: 1 });
       expect((await process.line('owner').ask({ maxWaiters: 1 })).status).toBe('granted');
     });
 
-    itQueues('the limit is of one key', async () => {
+    itQueues('The limit of waiters is of one key', async () => {
       const process = stage.deafProcess();
       for (const id of [key, 'order:43']) {
         await process.line(undefined, { id }).hold();

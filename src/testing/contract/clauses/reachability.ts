@@ -9,7 +9,7 @@ export function describeReachability(contract: Contract): void {
 
 function describeUnreachable({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that is unreachable', () => {
-    itQueues('is passed over; the next live waiter is granted', async () => {
+    itQueues('A process that is unreachable is passed over; the next live waiter is granted', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -19,21 +19,24 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [dead.holdId] });
     });
 
-    itQueues('is passed over whole: with everything that it waits for, and at once', async () => {
-      const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      const dead = stage.deafProcess();
-      const lines = [await dead.line().wait(), await dead.line().wait()] as const;
-      const next = await process.line().wait();
-      await holder.release();
-      expect(await stage.order()).toEqual({
-        holds: [next.holdId],
-        waiters: lines.map(({ holdId }) => holdId),
-      });
-    });
+    itQueues(
+      'A process that is unreachable is passed over whole: with everything that it waits for, and at once',
+      async () => {
+        const process = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        const dead = stage.deafProcess();
+        const lines = [await dead.line().wait(), await dead.line().wait()] as const;
+        const next = await process.line().wait();
+        await holder.release();
+        expect(await stage.order()).toEqual({
+          holds: [next.holdId],
+          waiters: lines.map(({ holdId }) => holdId),
+        });
+      },
+    );
 
-    itQueues('is passed over until it polls, not until it can be reached', async () => {
+    itQueues('A process that was unreachable is passed over until it polls, not until it can be reached', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -47,7 +50,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiter.holdId] });
     });
 
-    itQueues('keeps its place, and has its turn once it polled', async () => {
+    itQueues('A process that was passed over keeps its place, and has its turn once it polled', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -63,7 +66,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await stage.order()).waiters).toEqual([lines[2].holdId]);
     });
 
-    itQueues('is not passed over twice in a row once it polled, though it is unreachable still', async () => {
+    itQueues('A process is not passed over twice in a row once it polled, though it is unreachable still', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -82,20 +85,23 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [waiters[1].holdId] });
     });
 
-    itQueues('has its turn with all of its readers in a row, though it is unreachable still', async () => {
-      const process = await stage.process();
-      const [holder, next] = [process.line(), process.line()];
-      await holder.hold();
-      const deaf = stage.deafProcess();
-      const readers = [await deaf.reader().wait(), await deaf.reader().wait()] as const;
-      await next.wait();
-      await holder.release();
-      await readers[0].ask();
-      await next.release();
-      expect(await stage.order()).toEqual({ holds: readers.map(({ holdId }) => holdId), waiters: [] });
-    });
+    itQueues(
+      'A process that polled has its turn with all of its readers in a row, though it is unreachable still',
+      async () => {
+        const process = await stage.process();
+        const [holder, next] = [process.line(), process.line()];
+        await holder.hold();
+        const deaf = stage.deafProcess();
+        const readers = [await deaf.reader().wait(), await deaf.reader().wait()] as const;
+        await next.wait();
+        await holder.release();
+        await readers[0].ask();
+        await next.release();
+        expect(await stage.order()).toEqual({ holds: readers.map(({ holdId }) => holdId), waiters: [] });
+      },
+    );
 
-    itQueues('is live for no less long by the poll after that', async () => {
+    itQueues('The poll after a turn does not make its process live for less long', async () => {
       const process = await stage.process();
       const [holder, next] = [process.line(), process.line()];
       await holder.hold();
@@ -108,7 +114,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await stage.order()).holds).toEqual([waiter.holdId]);
     });
 
-    itQueues('has its turn once it asked for another hold, too', async () => {
+    itQueues('A process that was passed over has its turn once it asked for another hold, too', async () => {
       const process = await stage.process();
       const lines = [process.line(), process.line(), process.line()] as const;
       await lines[0].hold();
@@ -122,7 +128,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await stage.order()).holds).toEqual([waiters[0]?.holdId]);
     });
 
-    itQueues('has its turn once it polled after a claim that it let lapse', async () => {
+    itQueues('A process that is unreachable has its turn once it polled after a claim that it let lapse', async () => {
       const [one, two] = [await stage.process(), await stage.process()];
       const holder = one.line();
       await holder.hold();
@@ -138,25 +144,28 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [next.holdId] });
     });
 
-    itQueues('is passed over again when it was granted in between, by its own poll', async () => {
-      const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      const deaf = stage.deafProcess();
-      const first = await deaf.line().wait();
-      await process.line(undefined, { claimMs: shortMs }).wait();
-      const second = await deaf.line().wait();
-      const next = await (await stage.process()).line().wait();
-      await holder.release();
-      // Queued; on a busy machine the claim is over by now, and this is the call that is granted.
-      await first.ask();
-      await harness.elapse(shortMs);
-      const { fence } = await first.hold();
-      await stage.store.forceRelease(key, fence);
-      expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [second.holdId] });
-    });
+    itQueues(
+      'A process that is unreachable is passed over again if it was granted in between, by its own poll',
+      async () => {
+        const process = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        const deaf = stage.deafProcess();
+        const first = await deaf.line().wait();
+        await process.line(undefined, { claimMs: shortMs }).wait();
+        const second = await deaf.line().wait();
+        const next = await (await stage.process()).line().wait();
+        await holder.release();
+        // Queued; on a busy machine the claim is over by now, and this is the call that is granted.
+        await first.ask();
+        await harness.elapse(shortMs);
+        const { fence } = await first.hold();
+        await stage.store.forceRelease(key, fence);
+        expect(await stage.order()).toEqual({ holds: [next.holdId], waiters: [second.holdId] });
+      },
+    );
 
-    itQueues('is owed no turn for a claim that it let lapse while it waited for nothing else', async () => {
+    itQueues('A process that let a claim lapse while it waited for nothing else is owed no turn', async () => {
       const [process, late] = [await stage.process(), await stage.process()];
       const [holder, next] = [process.line(), process.line()];
       await holder.hold();
@@ -175,7 +184,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect(await stage.order()).toEqual({ holds: [behind.holdId], waiters: [dead.holdId] });
     });
 
-    itQueues('is granted by its own calls all the same', async () => {
+    itQueues('A process that is unreachable is granted by its own calls all the same', async () => {
       const deaf = stage.deafProcess();
       const holder = deaf.line();
       await holder.hold();
@@ -183,7 +192,7 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
       expect((await holder.release()).claims).toMatchObject([{ holdId: waiter.holdId }]);
     });
 
-    itQueues('leaves the key free for a newcomer where nobody else waits', async () => {
+    itQueues('A process that is unreachable leaves the key free for a newcomer if nobody else waits', async () => {
       const process = await stage.process();
       const holder = process.line();
       await holder.hold();
@@ -199,31 +208,37 @@ function describeUnreachable({ harness, stage, describe, itQueues, expect }: Con
 /** Where nobody can tell, a dead process is found out by the claim that it does not take up. */
 function describeWithoutReachability({ harness, stage, describe, itQueues, expect }: Contract): void {
   describe('C12 A process that is unreachable, where the store can not tell', () => {
-    itQueues('is granted in its turn, and finds the grant when it polls', async () => {
-      const process = await stage.process();
-      const holder = process.line();
-      await holder.hold();
-      const deaf = await stage.deafProcess().line().wait();
-      const next = await process.line().wait();
-      await holder.release();
-      expect(await stage.order()).toEqual({ holds: [deaf.holdId], waiters: [next.holdId] });
-      expect(await deaf.hold()).toMatchObject({ isClaim: true });
-    });
+    itQueues(
+      'If the store can not tell, an unreachable process is granted in its turn, and finds the grant when it polls',
+      async () => {
+        const process = await stage.process();
+        const holder = process.line();
+        await holder.hold();
+        const deaf = await stage.deafProcess().line().wait();
+        const next = await process.line().wait();
+        await holder.release();
+        expect(await stage.order()).toEqual({ holds: [deaf.holdId], waiters: [next.holdId] });
+        expect(await deaf.hold()).toMatchObject({ isClaim: true });
+      },
+    );
 
-    itQueues('costs those behind it one claim, and is passed over from then on', async () => {
-      const process = await stage.process();
-      const lines = [process.line(), process.line(), process.line()] as const;
-      await lines[0].hold();
-      const dead = stage.deafProcess();
-      await dead.line(undefined, { claimMs: shortMs }).wait();
-      const behind = await dead.line().wait();
-      await lines[1].wait();
-      await lines[2].wait();
-      await lines[0].release();
-      await harness.elapse(shortMs);
-      expect((await lines[1].ask()).status).toBe('granted');
-      await lines[1].release();
-      expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [behind.holdId] });
-    });
+    itQueues(
+      'If the store can not tell, an unreachable process costs those behind it one claim, and is passed over from then on',
+      async () => {
+        const process = await stage.process();
+        const lines = [process.line(), process.line(), process.line()] as const;
+        await lines[0].hold();
+        const dead = stage.deafProcess();
+        await dead.line(undefined, { claimMs: shortMs }).wait();
+        const behind = await dead.line().wait();
+        await lines[1].wait();
+        await lines[2].wait();
+        await lines[0].release();
+        await harness.elapse(shortMs);
+        expect((await lines[1].ask()).status).toBe('granted');
+        await lines[1].release();
+        expect(await stage.order()).toEqual({ holds: [lines[2].holdId], waiters: [behind.holdId] });
+      },
+    );
   });
 }
