@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
@@ -138,7 +138,7 @@ describe('the published package', () => {
       'README.md',
       'SECURITY.md',
       'package.json',
-      'docs/observe/board.png',
+      'docs/observe/board.webp',
       'docs/ops/alerts.yml',
       'docs/ops/grafana-dashboard.json',
       ...pages(),
@@ -154,6 +154,15 @@ describe('the published package', () => {
         ['core/index', 'core/redis', 'core/postgres', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`),
       ),
     );
+  });
+
+  it('The published package has the size that the README names, within 5 %', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const [, download = '', onDisk = ''] =
+      /It is a download of (\d+) kB, and takes ([\d.]+) MB on disk/.exec(readme) ?? [];
+    const unpacked = packed.files.reduce((bytes, file) => bytes + statSync(join(packed.unpacked, file)).size, 0);
+    const sizes = [statSync(packed.tarball).size / (Number(download) * 1e3), unpacked / (Number(onDisk) * 1e6)];
+    for (const ofNamed of sizes) expect(Math.abs(ofNamed - 1)).toBeLessThan(0.05);
   });
 
   it('The published package has its modules and types in pairs', () => {
