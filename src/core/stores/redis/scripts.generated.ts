@@ -3,7 +3,7 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'cad658721b5e91b3fc0bf3b59e5e1569595e3c8f',
+  sha1: '4b02ce606bbfeefccfc25ce04921c01a47625f88',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
@@ -405,8 +405,8 @@ for _, hold in ipairs(holds) do
 if hold.isClaim then list(hold.names, hold.ends) end
 end
 for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
-if readers == 0 or countReaders(2e13) == 0 then return reply end
-for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
+if readers == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 16)) do list(hold.names, hold.ends) end
 return reply
 end
 local function keepLive()
@@ -489,7 +489,7 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '2776aa9ff1835a39dd07bfbc39f6b8fbe4b381f9',
+  sha1: '59d8b26ceabff794dc2256772ab6c710dc6f7f79',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
@@ -832,8 +832,8 @@ for _, hold in ipairs(holds) do
 if hold.isClaim then list(hold.names, hold.ends) end
 end
 for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
-if readers == 0 or countReaders(2e13) == 0 then return reply end
-for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
+if readers == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 16)) do list(hold.names, hold.ends) end
 return reply
 end
 if not hasHolds() or last ~= tonumber(amount) then return 0 end
@@ -894,7 +894,7 @@ return {nowMs, holds, waiters}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '1f4c222461fc4ac506de6f44abc1c572913fb57b',
+  sha1: '252f0487ce621f3c33d2dfce72082f0701b3aac2',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
@@ -1327,8 +1327,8 @@ for _, hold in ipairs(holds) do
 if hold.isClaim then list(hold.names, hold.ends) end
 end
 for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
-if readers == 0 or countReaders(2e13) == 0 then return reply end
-for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
+if readers == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 16)) do list(hold.names, hold.ends) end
 return reply
 end
 local function remove()
@@ -1352,9 +1352,10 @@ local function forgetOwnReleases()
 receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
 local function forgetOldReleases()
-receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+)%.(%d+) (%d+)', function(...)
-return untilMs(...) <= nowMs and '' or nil
-end)
+local line = '\\n#%S+ %S+ %S+ %a(%d+)%.(%d+) (%d+)'
+local second, us, ms = string.match(receipts, '^' .. line)
+if untilMs(second, us, ms) > nowMs then return end
+receipts = string.gsub(receipts, line, function(...) return untilMs(...) <= nowMs and '' or nil end)
 end
 local function remember(status)
 local rememberMs = tonumber(amount)
@@ -1460,7 +1461,7 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'abaa331a0516018ff5c093136a827e84f133e9b1',
+  sha1: 'aefa8eb89430b969a09db613d767e613f872f74d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
@@ -1803,8 +1804,8 @@ for _, hold in ipairs(holds) do
 if hold.isClaim then list(hold.names, hold.ends) end
 end
 for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
-if readers == 0 or countReaders(2e13) == 0 then return reply end
-for _, hold in ipairs(readersIn(2e13, nil, 64)) do list(hold.names, hold.ends) end
+if readers == 0 then return reply end
+for _, hold in ipairs(readersIn(2e13, nil, 16)) do list(hold.names, hold.ends) end
 return reply
 end
 local function remove()
@@ -1828,9 +1829,10 @@ local function forgetOwnReleases()
 receipts = string.gsub(receipts, '\\n#(%S+)[^\\n]*', function(process) return process == caller and '' or nil end)
 end
 local function forgetOldReleases()
-receipts = string.gsub(receipts, '\\n#[^\\n]* %a(%d+)%.(%d+) (%d+)', function(...)
-return untilMs(...) <= nowMs and '' or nil
-end)
+local line = '\\n#%S+ %S+ %S+ %a(%d+)%.(%d+) (%d+)'
+local second, us, ms = string.match(receipts, '^' .. line)
+if untilMs(second, us, ms) > nowMs then return end
+receipts = string.gsub(receipts, line, function(...) return untilMs(...) <= nowMs and '' or nil end)
 end
 local function remember(status)
 local rememberMs = tonumber(amount)

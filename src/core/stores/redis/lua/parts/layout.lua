@@ -74,6 +74,7 @@
 --@define GRANT_LIMIT 256
 --@define LIST_LIMIT 1000
 --@define PAGE_SIZE 64
+--@define CLAIMS_LIMIT 16
 --@define RELEASES_ROOM 1500
 
 -- How long a record is kept at least after its last use; and from a grant on whose lease is short. record-ttl.ts changes these

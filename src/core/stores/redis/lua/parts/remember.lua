@@ -2,10 +2,12 @@ local function forgetOwnReleases()
   receipts = string.gsub(receipts, '\n#(%S+)[^\n]*', function(process) return process == caller and '' or nil end)
 end
 
+-- If the oldest is not over, mostly none is: of a burst, each release would look at all of them.
 local function forgetOldReleases()
-  receipts = string.gsub(receipts, '\n#[^\n]* %a(%d+)%.(%d+) (%d+)', function(...)
-    return untilMs(...) <= nowMs and '' or nil
-  end)
+  local line = '\n#%S+ %S+ %S+ %a(%d+)%.(%d+) (%d+)'
+  local second, us, ms = string.match(receipts, '^' .. line)
+  if untilMs(second, us, ms) > nowMs then return end
+  receipts = string.gsub(receipts, line, function(...) return untilMs(...) <= nowMs and '' or nil end)
 end
 
 -- Remembers what this release returns: in the record, if that is kept for long enough and has room; else in the

@@ -14,7 +14,7 @@ local function withClaims(reply)
     if hold.isClaim then list(hold.names, hold.ends) end
   end
   for _, hold in ipairs(granted) do list(hold.names, hold.ends) end
-  if readers == 0 or countReaders(CLAIMS_FROM) == 0 then return reply end
-  for _, hold in ipairs(readersIn(CLAIMS_FROM, nil, PAGE_SIZE)) do list(hold.names, hold.ends) end
+  if readers == 0 then return reply end
+  for _, hold in ipairs(readersIn(CLAIMS_FROM, nil, CLAIMS_LIMIT)) do list(hold.names, hold.ends) end
   return reply
 end
