@@ -23,10 +23,19 @@ export class QuorumNode {
   /** Whether an acquire of each of those requests may still reach the store, as its latest reply says. */
   readonly #mayArriveLater = new WeakMap<HoldRequest, boolean>();
 
-  constructor(store: LockStore, clock: Clock, timeoutMs: number) {
+  readonly #isNeeded: () => boolean;
+
+  /** `isNeeded` says whether the nodes that are connected are too few for a quorum. */
+  constructor(store: LockStore, clock: Clock, timeoutMs: number, isNeeded: () => boolean) {
     this.store = store;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
+    this.#isNeeded = isNeeded;
+  }
+
+  /** Whether it had a connection, and has none now. */
+  get isLost(): boolean {
+    return this.#hasReplied && this.store.link?.isUp === false;
   }
 
   /** Whether the latest call timed out: if the other nodes suffice, this one is not waited for. */
@@ -72,13 +81,10 @@ export class QuorumNode {
 
   /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
   call<T>(run: (store: LockStore) => Promise<T>): Promise<CallResult<T>> {
-    const { link } = this.store;
-    // A node that was lost is not waited for: there are others.
-    if (link?.isUp === false && this.#hasReplied) {
-      const error = new LockStoreError('The lock store has no connection', {
-        cause: link.error,
-        outcome: 'not-applied',
-      });
+    // There are others. Without them, the connection may be back within the deadline.
+    if (this.isLost && !this.#isNeeded()) {
+      const cause = this.store.link?.error;
+      const error = new LockStoreError('The lock store has no connection', { cause, outcome: 'not-applied' });
       return Promise.resolve({ kind: 'failed', error });
     }
     return new Promise((resolve) => {

@@ -46,7 +46,8 @@ export class QuorumStore implements LockStore {
 
   constructor(options: QuorumStoreOptions, clock: Clock = systemClock) {
     const { stores, nodeTimeoutMs = 250, maxLeaseMs = 300_000 } = checkOptions(options, rules, 'QuorumStore', 'stores');
-    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs));
+    const isNeeded = (): boolean => this.#quorum.hasLostQuorum;
+    const nodes = stores.map((store) => new QuorumNode(store, clock, nodeTimeoutMs, isNeeded));
     this.#quorum = new Quorum(clock, nodes, nodeTimeoutMs, maxLeaseMs);
     this.capabilities = {
       queue: false,

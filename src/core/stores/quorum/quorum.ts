@@ -33,6 +33,11 @@ export class Quorum {
     this.releases = new QuorumReleases(clock);
   }
 
+  /** Whether so many nodes have lost their connections that the others are no quorum. */
+  get hasLostQuorum(): boolean {
+    return this.nodes.filter((node) => node.isLost).length > this.maxFailures;
+  }
+
   /** Whether any node says that an acquire of a hold may still reach it. */
   mayArriveLater(request: HoldRequest): boolean {
     return this.nodes.some((node) => node.mayArriveLater(node.requestOf(request)) === true);
