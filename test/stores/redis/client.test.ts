@@ -165,7 +165,9 @@ describe("the application's client", () => {
     const client = new GlideClusterClient() as unknown as Redis;
     const create = () => (kind === 'RedisStore' ? new RedisStore({ client }) : new RedisCas({ client }));
     expect(create).toThrow(LockConfigError);
-    expect(create).toThrow('or of node-redis by `createClient`, got a `GlideClusterClient`');
+    expect(create).toThrow(
+      'or of node-redis by `createClient`, `createSentinel` or `createCluster`, got a `GlideClusterClient`',
+    );
   });
 
   it.each(['{}', 'app:{}', 'a}{}{b'])(

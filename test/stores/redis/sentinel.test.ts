@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { createLocks, getLock, type Hold, type Locks, runInTrace } from 'reenlock';
+import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-import { disconnectTimeout } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
+import { type SentinelClient, sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -19,34 +20,24 @@ function say(figures: string): void {
   if (process.env.REPORT !== undefined) process.stderr.write(`${figures}\n`);
 }
 
-describe('RedisStore behind Sentinel', () => {
+describe.each(sentinelLibraries)('RedisStore behind Sentinel, with $name', (library) => {
   let group: SentinelGroup;
-  const clients: Redis[] = [];
+  const clients: Pick<SentinelClient, 'close'>[] = [];
   const processes: Locks[] = [];
   beforeEach(async () => {
     group = await startSentinelGroup();
   });
   afterEach(async () => {
     await Promise.all(processes.splice(0).map((locks) => locks.close({ drainMs: 0 })));
-    for (const client of clients.splice(0)) client.disconnect();
+    await Promise.all(clients.splice(0).map((client) => client.close()));
     await group.stop();
   });
 
-  async function connect(): Promise<Redis> {
+  async function connect(): Promise<RedisClient> {
     const { name, sentinels } = group;
-    const client = new Redis({
-      ...{
-        name,
-        sentinels: [...sentinels],
-        retryStrategy: () => 20,
-        sentinelRetryStrategy: () => 20,
-        disconnectTimeout,
-      },
-    });
-    client.on('error', () => {});
-    clients.push(client);
-    await client.ping();
-    return client;
+    const app = await library.connect({ name, sentinels });
+    clients.push(app);
+    return app.client;
   }
 
   async function startProcess(waitReplicas = 0): Promise<Locks> {
@@ -163,7 +154,7 @@ describe('RedisStore behind Sentinel', () => {
       if (id !== undefined) await group.call(primary, 'CLIENT', 'KILL', 'ID', id);
     }
     const left = new Redis(primary.port, { password: 'secret' });
-    clients.push(left);
+    clients.push({ close: async () => left.disconnect() });
     const behind = new StoreStage();
     behind.store = new RedisStore({ client: left });
     const refusal = { code: 'ERR_LOCK_STORE', cause: { message: expect.stringMatching(/^NOREPLICAS /) } };

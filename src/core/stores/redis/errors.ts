@@ -1,5 +1,6 @@
 import { LockStoreError } from '../../model/errors.ts';
 import type { RedisDriver } from './drivers/driver.ts';
+import { NotSentError } from './drivers/not-sent-error.ts';
 
 /** What a script replies with to a record of another format, before it changes anything. */
 const otherFormat = 'RLFORMAT';
@@ -27,6 +28,7 @@ const refusalCodes = new Set([
  * `wasSentOnce`: no other copy of the refused call can have reached a server.
  */
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
+  if (cause instanceof NotSentError) return notSent(operation, cause);
   const code = driver.codeOf(cause);
   return new LockStoreError(messageOf(operation, code), {
     cause: redactCredentials(cause),
@@ -37,9 +39,13 @@ export function storeError(driver: RedisDriver, operation: string, cause: unknow
 /** Waits until a call can be sent. Rejects with a `LockStoreError` if the client has no connection. */
 export async function connected(driver: RedisDriver, operation: string): Promise<void> {
   await driver.connection.opened().catch((cause: unknown) => {
-    const message = `The lock store has no connection: ${operation} was not sent`;
-    throw new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
+    throw notSent(operation, cause);
   });
+}
+
+function notSent(operation: string, cause: unknown): LockStoreError {
+  const message = `The lock store has no connection: ${operation} was not sent`;
+  return new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
 }
 
 function messageOf(operation: string, code: string | undefined): string {

@@ -43,6 +43,7 @@ export class ClientLink implements Link {
   }
 
   readonly #onReady = (): void => {
+    if (!this.isUp) return;
     this.#unlisten();
     const listeners = [...this.#listeners];
     this.#listeners.clear();

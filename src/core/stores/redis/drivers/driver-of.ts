@@ -4,14 +4,17 @@ import type { RedisDriver } from './driver.ts';
 import { IoredisClusterDriver } from './ioredis/cluster-driver.ts';
 import { IoredisDriver } from './ioredis/single-driver.ts';
 import type { NodeRedisClient } from './node-redis/calls.ts';
+import { NodeRedisClusterDriver } from './node-redis/cluster-driver.ts';
+import type { NodeRedisCluster } from './node-redis/cluster-nodes.ts';
+import { NodeRedisSentinelDriver } from './node-redis/sentinel-driver.ts';
+import type { NodeRedisSentinel } from './node-redis/sentinel-primary.ts';
 import { NodeRedisDriver } from './node-redis/single-driver.ts';
 
 /**
- * A client of ioredis or iovalkey: of one server, behind Sentinel, or of a cluster. Or a client of node-redis for one
- * server. Only what tells them from other clients is named here, so that no application needs the types of a library that
- * it does not use.
+ * A client of ioredis, iovalkey or node-redis: for one server, behind Sentinel, or for a cluster. Only what tells them from
+ * other clients is named here, so that no application needs the types of a library that it does not use.
  */
-export type RedisClient = IoredisLike | NodeRedisLike;
+export type RedisClient = IoredisLike | NodeRedisLike | NodeRedisSentinelLike | NodeRedisClusterLike;
 
 interface IoredisLike {
   readonly isCluster: boolean;
@@ -25,9 +28,21 @@ interface NodeRedisLike {
   sendCommand(args: string[]): Promise<unknown>;
 }
 
+interface NodeRedisSentinelLike {
+  readonly isOpen: boolean;
+  getMasterNode(): object | undefined;
+  sendCommand(isReadonly: boolean, args: string[]): Promise<unknown>;
+}
+
+interface NodeRedisClusterLike {
+  readonly isOpen: boolean;
+  readonly nodeByAddress: object;
+  sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>;
+}
+
 /** The rule for an option that takes a client. A client of another kind is named in the message. */
 export const redisClient: Rule = {
-  expected: 'a client of ioredis or iovalkey, or of node-redis by `createClient`',
+  expected: 'a client of ioredis or iovalkey, or of node-redis by `createClient`, `createSentinel` or `createCluster`',
   got: (value) => {
     const type = Object(value).constructor;
     // node-redis makes a nameless class of its own for each set of modules.
@@ -35,7 +50,7 @@ export const redisClient: Rule = {
     const isClient = typeof value === 'object' && typeof name === 'string' && !/^(Object|Array)?$/.test(name);
     return isClient ? `a \`${name}\`, which is not supported` : describe(value);
   },
-  accepts: (value) => isIoredis(value) || isNodeRedis(value),
+  accepts: (value) => [isIoredis, isNodeRedis, isNodeRedisSentinel, isNodeRedisCluster].some((is) => is(value)),
 };
 
 /** All stores on a client share its driver: it decides when the calls on their common connection are written. */
@@ -51,10 +66,12 @@ export function driverOf(client: RedisClient): RedisDriver {
 }
 
 function create(client: RedisClient): RedisDriver {
-  if (!('isCluster' in client)) return new NodeRedisDriver(client as unknown as NodeRedisClient);
+  if (isNodeRedis(client)) return new NodeRedisDriver(client);
+  if (isNodeRedisSentinel(client)) return new NodeRedisSentinelDriver(client);
+  if (isNodeRedisCluster(client)) return new NodeRedisClusterDriver(client);
   // An iovalkey client is an ioredis client in all that is used here.
-  if (client.isCluster) return new IoredisClusterDriver(client as unknown as Cluster);
-  return new IoredisDriver(client as unknown as Redis);
+  const known = client as unknown as Redis | Cluster;
+  return known.isCluster ? new IoredisClusterDriver(known as Cluster) : new IoredisDriver(known as Redis);
 }
 
 function isIoredis(client: unknown): boolean {
@@ -62,8 +79,18 @@ function isIoredis(client: unknown): boolean {
   return typeof call === 'function' && typeof duplicate === 'function' && typeof status === 'string';
 }
 
-/** Of the clients of node-redis, those for Sentinel and for a cluster, and pools, have no single socket. */
-function isNodeRedis(client: unknown): boolean {
+/** A pool of node-redis has no single socket. */
+function isNodeRedis(client: unknown): client is NodeRedisClient {
   const { sendCommand, duplicate, socketEpoch } = Object(client) as Partial<NodeRedisClient>;
   return typeof sendCommand === 'function' && typeof duplicate === 'function' && typeof socketEpoch === 'number';
+}
+
+function isNodeRedisSentinel(client: unknown): client is NodeRedisSentinel {
+  const { getMasterNode, _execute } = Object(client) as { getMasterNode?: unknown; _execute?: unknown };
+  return typeof getMasterNode === 'function' && typeof _execute === 'function';
+}
+
+function isNodeRedisCluster(client: unknown): client is NodeRedisCluster {
+  const { nodeByAddress, _slots } = Object(client) as Partial<NodeRedisCluster>;
+  return nodeByAddress instanceof Map && typeof _slots?.rediscover === 'function';
 }

@@ -73,21 +73,29 @@ describe.each(libraries)('A client of $name', (library) => {
   });
 });
 
-describe('The clients of node-redis that have no single connection', () => {
-  it.each([
-    ['RedisCluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:6379' }] })],
-    ['RedisSentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 26379 }] })],
-    ['RedisClientPool', () => createClientPool({})],
-  ])('A %s is refused by its name', (name, create) => {
-    const client = create() as unknown as RedisClient;
+describe('The other clients of node-redis', () => {
+  it('A pool is refused by its name', () => {
+    const client = createClientPool({}) as unknown as RedisClient;
     for (const build of [() => new RedisStore({ client }), () => new RedisCas({ client })]) {
       expect(build).toThrow(LockConfigError);
-      expect(build).toThrow(`got a \`${name}\`, which is not supported`);
+      expect(build).toThrow('got a `RedisClientPool`, which is not supported');
     }
   });
 
-  it('A client that was not connected yet fails every call at once', async () => {
-    const store = new RedisStore({ client: createClient() });
+  it('A client of a cluster is refused by `RedisCas`, with what to use instead', () => {
+    const client = createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:6379' }] });
+    expect(() => new RedisCas({ client })).toThrow('got a Cluster: use `RedisStore` for a cluster');
+  });
+
+  it.each<[string, () => RedisClient]>([
+    ['client', () => createClient()],
+    [
+      'client for Sentinel',
+      () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] }),
+    ],
+    ['client for a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
+  ])('A %s that was not connected yet fails every call at once', async (_, create) => {
+    const store = new RedisStore({ client: create() });
     await expect(store.inspect('key')).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
   });
 });

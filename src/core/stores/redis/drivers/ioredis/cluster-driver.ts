@@ -14,6 +14,7 @@ import type {
   ShardListener,
   SubscriberListener,
 } from '../driver.ts';
+import { randomNode } from '../random-node.ts';
 import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
 import { IoredisConnection } from './connection.ts';
 import { IoredisShard } from './shard.ts';
@@ -120,8 +121,4 @@ function isSameNode(one: Redis, other: Redis): boolean {
 
 function addressOf({ options: { host, port, username, password, tls } }: Redis): RedisOptions {
   return { host, port, username, password, tls } as RedisOptions;
-}
-
-function randomNode(nodes: readonly Redis[], chance: () => number): Redis | undefined {
-  return nodes[Math.floor(chance() * nodes.length)];
 }

@@ -1,8 +1,12 @@
 import type { ConnectionEvents } from '../client-link.ts';
 import type { RedisCommand, RedisReplies, RedisSender } from '../driver.ts';
 
-/** What is used of a client of node-redis. Its own types depend on the modules and types that it was created with. */
+/**
+ * What is used of a client of node-redis for one server, or of what a client for Sentinel or a cluster has for each server.
+ * Its own types depend on the modules and types that it was created with.
+ */
 export interface NodeRedisClient extends ConnectionEvents {
+  on(event: 'ready' | 'error' | 'end' | 'sharded-channel-moved', listener: (error: Error) => void): unknown;
   readonly isOpen: boolean;
   readonly isReady: boolean;
   readonly socketEpoch: number;
@@ -15,34 +19,35 @@ export interface NodeRedisClient extends ConnectionEvents {
   sendCommand(args: readonly string[], options: { readonly typeMapping: object }): Promise<unknown>;
   subscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channels: string[], listener: (text: string, channel: string) => void): Promise<unknown>;
+  sSubscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown>;
 }
 
 /** The options that are read here, or set for connections of the store's own. */
 export interface NodeRedisOptions {
   readonly keyPrefix?: unknown;
   readonly database?: number;
+  readonly readonly?: boolean;
   readonly disableOfflineQueue?: boolean;
   readonly pingInterval?: undefined;
   readonly socket?: object & { readonly reconnectStrategy?: false | ((attempt: number) => number) };
 }
 
 /** Replies come as the store reads them, whatever types the client maps replies to. */
-const options = { typeMapping: {} };
+export const replyOptions: { readonly typeMapping: object } = { typeMapping: {} };
 
 /** Sends on a client of node-redis. The commands of one turn are written together, at the end of the event loop's round. */
 export class NodeRedisSender implements RedisSender {
+  readonly keyPrefix: string;
   protected readonly client: NodeRedisClient;
 
-  constructor(client: NodeRedisClient) {
+  constructor(client: NodeRedisClient, keyPrefix: unknown = client.options?.keyPrefix) {
     this.client = client;
-  }
-
-  get keyPrefix(): string {
-    return String(this.client.options?.keyPrefix ?? '');
+    this.keyPrefix = String(keyPrefix ?? '');
   }
 
   send(command: RedisCommand): Promise<unknown> {
-    return this.client.sendCommand(withPrefix(command, this.keyPrefix), options);
+    return this.client.sendCommand(withPrefix(command, this.keyPrefix), replyOptions);
   }
 
   sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies> {
@@ -55,15 +60,24 @@ export class NodeRedisSender implements RedisSender {
  * of its own messages begins with a word in capitals.
  */
 export function nodeRedisCodeOf(error: unknown): string | undefined {
-  return error instanceof Error ? /^[A-Z]+(?= |$)/.exec(error.message)?.[0] : undefined;
+  if (!(error instanceof Error)) return undefined;
+  // It has the last one as its cause.
+  if (error.message === 'Too many Cluster redirections') return nodeRedisCodeOf(error.cause);
+  return /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
 }
 
-/** The client does not put its key prefix before the keys of a command that it does not know. */
-function withPrefix([name, ...args]: RedisCommand, prefix: string): string[] {
+/** The words of a command. The client does not put its key prefix before the keys of a command that it does not know. */
+export function withPrefix([name, ...args]: RedisCommand, prefix: string): string[] {
   const words = [name, ...args.map(String)];
   if (prefix === '') return words;
   const [first, end] = keysOf(name, args);
   return words.map((word, place) => (place >= first && place < end ? prefix + word : word));
+}
+
+/** The first key of a command, if it has one: the client of a cluster sends the command to the server of that key. */
+export function firstKeyOf([name, ...args]: RedisCommand, words: readonly string[]): string | undefined {
+  const [first, end] = keysOf(name, args);
+  return first < end ? words[first] : undefined;
 }
 
 /** Where the keys of the commands begin and end that stores send. */

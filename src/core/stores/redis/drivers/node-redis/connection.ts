@@ -1,21 +1,23 @@
 import { systemClock } from '../../../../base/clock.ts';
 import type { RedisCommand, RedisConnection } from '../driver.ts';
 import { type NodeRedisClient, NodeRedisSender } from './calls.ts';
+import { OwnClient } from './own-client.ts';
 
 const replyTimeoutMs = 2_000;
 
-/** A connection beside a client of node-redis, in the database that the client's options name. */
+/**
+ * A connection beside a client of node-redis, in the database that the client's options name. `keyPrefix` is the one of
+ * these options unless it is given.
+ */
 export class NodeRedisConnection extends NodeRedisSender implements RedisConnection {
-  constructor(origin: NodeRedisClient) {
-    const { socket } = origin.options ?? {};
-    const connection = origin.duplicate({
-      disableOfflineQueue: true,
-      pingInterval: undefined,
-      socket: { ...socket, reconnectStrategy: false },
-    });
+  readonly #own: OwnClient;
+
+  constructor(origin: NodeRedisClient, keyPrefix?: string) {
+    const own = new OwnClient(origin, { disableOfflineQueue: true });
     // Every call rejects with the same error.
-    connection.on('error', () => {});
-    super(connection);
+    own.client.on('error', () => {});
+    super(own.client, keyPrefix);
+    this.#own = own;
   }
 
   get isUsable(): boolean {
@@ -23,7 +25,7 @@ export class NodeRedisConnection extends NodeRedisSender implements RedisConnect
   }
 
   async open(): Promise<void> {
-    await this.client.connect();
+    await this.#own.open();
   }
 
   /** node-redis has no time limit for a command that was written. The timer is cancelled by the reply. */
@@ -45,6 +47,6 @@ export class NodeRedisConnection extends NodeRedisSender implements RedisConnect
   }
 
   close(): void {
-    if (this.client.isOpen) this.client.destroy();
+    this.#own.close();
   }
 }

@@ -34,7 +34,7 @@ export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
-    return new NodeRedisSubscriber(this.client, listener);
+    return new NodeRedisSubscriber({ next: () => this.client, isCurrent: () => true }, listener);
   }
 
   createConnection(): RedisConnection {

@@ -1,71 +1,108 @@
+import { systemClock, type Timer } from '../../../../base/clock.ts';
 import { retryMs } from '../connection-times.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
-import type { NodeRedisClient } from './calls.ts';
+import { type NodeRedisClient, replyOptions } from './calls.ts';
+import { OwnClient, subscriberOptions } from './own-client.ts';
+
+/** Where the connections of a subscriber come from. */
+export interface SubscriberOrigins {
+  /** The client to duplicate now, if possible another one than the last; undefined if there is none at the moment. */
+  next(last: NodeRedisClient | undefined): NodeRedisClient | undefined;
+  /** Whether a connection that was duplicated from this one still gets the messages. */
+  isCurrent(origin: NodeRedisClient): boolean;
+}
 
 /**
- * A connection of node-redis for subscriptions. The client subscribes again by itself before it says that it is ready. Its
- * server is the client's: it can't be stranded.
+ * Connections of node-redis for subscriptions, one after another. A client of node-redis connects again to the same server
+ * only, and knows no way to do so on demand: each connection is therefore a client of its own, which never reconnects.
  */
 export class NodeRedisSubscriber implements RedisSubscriber {
-  readonly isStranded = false;
-  readonly #origin: NodeRedisClient;
+  readonly #origins: SubscriberOrigins;
   readonly #listener: SubscriberListener;
   readonly #onMessage: (text: string, channel: string) => void;
-  #connection: NodeRedisClient;
+  #origin: NodeRedisClient | undefined;
+  /** Undefined between two connections. */
+  #connection: OwnClient | undefined;
+  /** How many connections in succession could not be opened. */
+  #failures = 0;
+  /** Runs between two connections; cancelled by `close`. */
+  #timer: Timer | undefined;
 
-  constructor(origin: NodeRedisClient, listener: SubscriberListener) {
-    this.#origin = origin;
+  constructor(origins: SubscriberOrigins, listener: SubscriberListener) {
+    this.#origins = origins;
     this.#listener = listener;
     this.#onMessage = (text, channel) => listener.onMessage(channel, text);
-    this.#connection = this.#open();
+    this.#open();
   }
 
   get isReady(): boolean {
-    return this.#connection.isReady;
+    return this.#connection?.client.isReady === true;
   }
 
-  subscribe(channels: readonly string[]): Promise<unknown> {
-    return this.#connection.subscribe([...channels], this.#onMessage);
+  get isStranded(): boolean {
+    return this.#origin !== undefined && !this.#origins.isCurrent(this.#origin);
   }
 
-  unsubscribe(channels: readonly string[]): Promise<unknown> {
-    const isReady = this.isReady;
-    const ended = this.#connection.unsubscribe([...channels], this.#onMessage);
-    if (isReady) return ended;
-    // It is sent after the client has subscribed again, if that ever happens.
-    ended.catch(() => undefined);
-    return Promise.resolve();
+  async subscribe(channels: readonly string[]): Promise<unknown> {
+    return this.#opened.subscribe([...channels], this.#onMessage);
   }
 
-  ping(): Promise<unknown> {
-    return this.#connection.sendCommand(['PING'], { typeMapping: {} });
+  async unsubscribe(channels: readonly string[]): Promise<unknown> {
+    return this.isReady ? this.#opened.unsubscribe([...channels], this.#onMessage) : undefined;
   }
 
-  /** The client has no way to connect again but another client. Everything is subscribed on it when it is ready. */
+  async ping(): Promise<unknown> {
+    return this.#opened.sendCommand(['PING'], replyOptions);
+  }
+
   reconnect(): void {
     this.close();
-    this.#connection = this.#open();
+    this.#open();
   }
 
   close(): void {
-    if (this.#connection.isOpen) this.#connection.destroy();
+    this.#timer?.cancel();
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close();
   }
 
-  #open(): NodeRedisClient {
-    const { socket } = this.#origin.options ?? {};
-    const connection = this.#origin.duplicate({
-      // Channels belong to no database.
-      database: 0,
-      disableOfflineQueue: false,
-      pingInterval: undefined,
-      socket: { ...socket, reconnectStrategy: retryMs },
+  get #opened(): NodeRedisClient {
+    if (this.#connection === undefined) throw new Error('The connection for subscriptions is lost');
+    return this.#connection.client;
+  }
+
+  #open(): void {
+    const origin = this.#origins.next(this.#origin);
+    if (origin === undefined) {
+      this.#openLater();
+      return;
+    }
+    this.#origin = origin;
+    const connection = new OwnClient(origin, subscriberOptions);
+    this.#connection = connection;
+    connection.client.on('error', (error) => {
+      this.#listener.onFault(error);
+      if (!connection.client.isOpen) this.#lost(connection);
     });
-    connection.on('error', (error) => this.#listener.onFault(error));
-    connection.on('ready', () => {
-      if (this.#connection === connection) this.#listener.onReady();
+    connection.client.on('ready', () => {
+      if (this.#connection !== connection) return;
+      this.#failures = 0;
+      this.#listener.onReady();
     });
     // What it rejects with, it also tells by event.
-    connection.connect().catch(() => undefined);
-    return connection;
+    connection.open().catch(() => undefined);
+  }
+
+  #lost(connection: OwnClient): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    connection.close();
+    this.#openLater();
+  }
+
+  #openLater(): void {
+    this.#failures += 1;
+    this.#timer = systemClock.after(retryMs(this.#failures), () => this.#open());
   }
 }

@@ -1,0 +1,96 @@
+import type { NodeRedisClient } from './calls.ts';
+import { type Emitter, RelayedEvents } from './relayed-events.ts';
+
+/** What is used of a client of node-redis for a cluster. */
+export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-ready' | 'node-error'> {
+  readonly isOpen: boolean;
+  /** Undefined in a version that can be used as soon as it is open. */
+  readonly isReady?: boolean;
+  /** Undefined in a version without key prefixes. */
+  readonly _keyPrefix?: unknown;
+  readonly masters: readonly NodeRedisNode[];
+  readonly nodeByAddress: ReadonlyMap<string, NodeRedisNode>;
+  /** Empty at a slot that no primary has. */
+  readonly slots: readonly ({ readonly master: NodeRedisNode } | undefined)[];
+  /** How the client reads the slots again. */
+  readonly _slots: { rediscover(startWith: NodeRedisClient | undefined): Promise<void> };
+  nodeClient(node: NodeRedisNode): Promise<unknown>;
+  sendCommand(
+    firstKey: string | undefined,
+    isReadonly: boolean,
+    args: readonly string[],
+    options: { readonly typeMapping: object },
+  ): Promise<unknown>;
+}
+
+/** A server of a cluster. */
+export interface NodeRedisNode {
+  readonly address: string;
+  /** The connection to it; undefined if the client has none. It connects again by itself. */
+  readonly client?: NodeRedisClient | undefined;
+}
+
+/** The servers that a client of node-redis for a cluster knows, and its connections to them. */
+export class ClusterNodes {
+  /** Of the client, and of all of its connections. */
+  readonly events: RelayedEvents;
+  readonly #cluster: NodeRedisCluster;
+
+  constructor(cluster: NodeRedisCluster) {
+    this.#cluster = cluster;
+    this.events = new RelayedEvents((events) => {
+      events.pass(cluster, 'connect', 'ready');
+      events.pass(cluster, 'error', 'error');
+      // Some versions tell only of the first time that a connection is ready.
+      events.pass(cluster, 'node-ready', 'ready');
+      events.pass(cluster, 'node-error', 'error');
+      for (const { client } of cluster.nodeByAddress.values()) if (client) events.pass(client, 'ready', 'ready');
+    });
+  }
+
+  /** It is up with a connection to any primary: the others may be gone for good. */
+  get state(): 'up' | 'down' | 'ended' {
+    const { isOpen, isReady = isOpen, masters } = this.#cluster;
+    if (!isOpen) return 'ended';
+    return isReady && masters.some(({ client }) => client?.isReady) ? 'up' : 'down';
+  }
+
+  /** The connections that are open now. */
+  get connections(): readonly NodeRedisClient[] {
+    return [...this.#cluster.nodeByAddress.values()].flatMap(({ client }) => (client?.isReady ? [client] : []));
+  }
+
+  /** Whether a connection, open or not, is to a server that the client has found to be gone. */
+  isGone(connection: NodeRedisClient): boolean {
+    const nodes = [...this.#cluster.nodeByAddress.values()];
+    return nodes.length > 0 && !nodes.some(({ client }) => client === connection);
+  }
+
+  /** The addresses of all primaries. */
+  get primaries(): readonly string[] {
+    return this.#cluster.masters.map(({ address }) => address);
+  }
+
+  primaryOfSlot(slot: number): string | undefined {
+    return this.#cluster.slots[slot]?.master.address;
+  }
+
+  /** The connection to a server, if it is open. */
+  connectionTo(address: string | undefined): NodeRedisClient | undefined {
+    const client = this.#cluster.nodeByAddress.get(address ?? '')?.client;
+    return client?.isReady ? client : undefined;
+  }
+
+  /** Makes the client connect to a server, if it does so on demand. */
+  connect(address: string | undefined): void {
+    const node = this.#cluster.nodeByAddress.get(address ?? '');
+    // What it rejects with, the client also tells by event.
+    if (node !== undefined && node.client === undefined) this.#cluster.nodeClient(node).catch(() => undefined);
+  }
+
+  /** Reads the slots again, from a server that is connected if there is one. */
+  refresh(): Promise<void> {
+    const [connected] = this.connections;
+    return this.#cluster._slots.rediscover(connected ?? this.#cluster.masters[0]?.client);
+  }
+}

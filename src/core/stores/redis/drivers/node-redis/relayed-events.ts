@@ -1,0 +1,54 @@
+import { EventEmitter } from 'node:events';
+import type { ConnectionEvents } from '../client-link.ts';
+
+/** What events come from. */
+export interface Emitter<E extends string> {
+  on(event: E, listener: (event: Error) => void): unknown;
+  off(event: E, listener: (event: Error) => void): unknown;
+}
+
+/** Passes on the events of several emitters. It listens to them only while somebody listens here. */
+export class RelayedEvents implements ConnectionEvents {
+  readonly #begin: (relay: RelayedEvents) => void;
+  readonly #events = new EventEmitter();
+  readonly #undo: (() => void)[] = [];
+
+  /** `begin` is called when somebody begins to listen, and tells what is passed on. */
+  constructor(begin: (relay: RelayedEvents) => void) {
+    this.#begin = begin;
+  }
+
+  get isListened(): boolean {
+    return this.#events.eventNames().length > 0;
+  }
+
+  on(event: 'ready' | 'error', listener: (error: Error) => void): void {
+    const isFirst = !this.isListened;
+    this.#events.on(event, listener);
+    if (isFirst) this.#begin(this);
+  }
+
+  off(event: 'ready' | 'error', listener: (error: Error) => void): void {
+    this.#events.off(event, listener);
+    if (!this.isListened) for (const undo of this.#undo.splice(0)) undo();
+  }
+
+  /** Tells the listeners that the connection is ready. */
+  tellReady(): void {
+    this.#events.emit('ready');
+  }
+
+  /** Passes an event on, until nobody listens any more. */
+  pass<E extends string>(emitter: Emitter<E>, event: E, as: 'ready' | 'error'): void {
+    this.watch(emitter, event, (error) => {
+      // Without a listener, an error would be thrown.
+      if (this.#events.listenerCount(as) > 0) this.#events.emit(as, error);
+    });
+  }
+
+  /** Calls the listener for an event, until nobody listens here any more. */
+  watch<E extends string>(emitter: Emitter<E>, event: E, listener: (event: Error) => void): void {
+    emitter.on(event, listener);
+    this.#undo.push(() => emitter.off(event, listener));
+  }
+}

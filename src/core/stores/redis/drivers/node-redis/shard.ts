@@ -1,0 +1,43 @@
+import type { RedisShard, ShardListener } from '../driver.ts';
+import { type NodeRedisClient, replyOptions } from './calls.ts';
+import { OwnClient, subscriberOptions } from './own-client.ts';
+
+/** A connection of node-redis to one primary of a cluster, for the channels of its slots. */
+export class NodeRedisShard implements RedisShard {
+  readonly #own: OwnClient;
+  readonly #onMessage: (text: string, channel: string) => void;
+
+  constructor(node: NodeRedisClient, listener: ShardListener) {
+    const own = new OwnClient(node, subscriberOptions);
+    this.#own = own;
+    this.#onMessage = (text, channel) => listener.onMessage(channel, text);
+    own.client.on('sharded-channel-moved', () => listener.onMoved());
+    let isClosed = false;
+    const onClosed = (): void => {
+      if (isClosed || own.client.isOpen) return;
+      isClosed = true;
+      own.close();
+      listener.onClosed();
+    };
+    own.client.on('error', onClosed);
+    own.client.on('end', onClosed);
+    // What it rejects with, it also tells by event.
+    own.open().catch(() => undefined);
+  }
+
+  subscribe(channel: string): Promise<unknown> {
+    return this.#own.client.sSubscribe(channel, this.#onMessage);
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.#own.client.sUnsubscribe(channel);
+  }
+
+  ping(): Promise<unknown> {
+    return this.#own.client.sendCommand(['PING'], replyOptions);
+  }
+
+  close(): void {
+    this.#own.close();
+  }
+}

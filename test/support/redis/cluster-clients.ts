@@ -1,0 +1,84 @@
+import { Cluster as Cluster6 } from 'ioredis';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { createCluster as createCluster6 } from 'redis';
+import { createCluster as createCluster5 } from 'redis5';
+import type { RedisClient } from 'reenlock/redis';
+import { majors } from '../majors.ts';
+import { disconnectTimeout } from './client.ts';
+
+/** An application's client of a cluster. */
+export interface ClusterClient {
+  readonly client: RedisClient;
+  close(): void;
+}
+
+export interface ClusterClientOptions {
+  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  readonly keyPrefix?: string;
+  readonly username?: string;
+  readonly password?: string;
+  /** Whether it gives up if it finds no server at first. */
+  readonly isImpatient?: boolean;
+}
+
+/** How an application connects to a cluster, with a client library. */
+export interface ClusterLibrary {
+  readonly name: string;
+  readonly hasKeyPrefix: boolean;
+  /** Resolves when its connections are open, or when it has given up. */
+  connect(options: ClusterClientOptions): Promise<ClusterClient>;
+}
+
+function ioredis(name: string, Class: typeof Cluster6): ClusterLibrary {
+  return {
+    name,
+    hasKeyPrefix: true,
+    async connect({ nodes, keyPrefix = '', isImpatient = false, ...login }) {
+      const client = new Class([...nodes], {
+        keyPrefix,
+        redisOptions: { disconnectTimeout, ...login },
+        ...(isImpatient && { clusterRetryStrategy: () => null }),
+      });
+      // What ioredis says by event it also says to each call.
+      client.on('error', () => {});
+      if (!isImpatient) {
+        await client.ping();
+        await Promise.all(client.nodes().map((node) => node.ping()));
+      }
+      return { client, close: () => client.disconnect() };
+    },
+  };
+}
+
+function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: boolean): ClusterLibrary {
+  return {
+    name,
+    hasKeyPrefix,
+    async connect({ nodes, keyPrefix = '', isImpatient = false, ...login }) {
+      const client = create({
+        rootNodes: nodes.map((socket) => ({ socket })),
+        defaults: { ...login, socket: { reconnectStrategy: () => 20 } },
+        ...(hasKeyPrefix && { keyPrefix }),
+      });
+      client.on('error', () => {});
+      await client.connect().catch((error: unknown) => {
+        if (!isImpatient) throw error;
+      });
+      return {
+        client,
+        close: () => {
+          if (client.isOpen) client.destroy();
+        },
+      };
+    },
+  };
+}
+
+/** The client libraries that the tests on a cluster are true of. */
+export const clusterLibraries: readonly ClusterLibrary[] = majors(
+  [ioredis('ioredis 6', Cluster6), nodeRedis('node-redis 6', createCluster6, true)],
+  () => [
+    ioredis('ioredis 5', Cluster5 as unknown as typeof Cluster6),
+    nodeRedis('node-redis 5', createCluster5 as unknown as typeof createCluster6, false),
+  ],
+);

@@ -1,0 +1,70 @@
+import { Redis as Redis6 } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { createSentinel as createSentinel6 } from 'redis';
+import { createSentinel as createSentinel5 } from 'redis5';
+import type { RedisClient } from 'reenlock/redis';
+import { majors } from '../majors.ts';
+import { disconnectTimeout } from './client.ts';
+
+/** An application's client of the primary behind Sentinel. */
+export interface SentinelClient {
+  readonly client: RedisClient;
+  close(): Promise<void>;
+}
+
+export interface SentinelClientOptions {
+  readonly name: string;
+  readonly sentinels: readonly { readonly host: string; readonly port: number }[];
+  readonly keyPrefix?: string;
+  readonly username?: string;
+  readonly password?: string;
+}
+
+/** How an application connects to a primary through Sentinel, with a client library. */
+export interface SentinelLibrary {
+  readonly name: string;
+  readonly hasKeyPrefix: boolean;
+  /** Resolves when it is connected. */
+  connect(options: SentinelClientOptions): Promise<SentinelClient>;
+}
+
+function ioredis(name: string, Class: typeof Redis6): SentinelLibrary {
+  return {
+    name,
+    hasKeyPrefix: true,
+    async connect({ sentinels, ...options }) {
+      const retry = { retryStrategy: () => 20, sentinelRetryStrategy: () => 20 };
+      const client = new Class({ ...options, ...retry, sentinels: [...sentinels], disconnectTimeout });
+      client.on('error', () => {});
+      await client.ping();
+      return { client, close: async () => client.disconnect() };
+    },
+  };
+}
+
+function nodeRedis(name: string, create: typeof createSentinel6, hasKeyPrefix: boolean): SentinelLibrary {
+  return {
+    name,
+    hasKeyPrefix,
+    async connect({ name: group, sentinels, keyPrefix = '', ...login }) {
+      const client = create({
+        name: group,
+        sentinelRootNodes: [...sentinels],
+        nodeClientOptions: { ...login, socket: { reconnectStrategy: () => 20 } },
+        ...(hasKeyPrefix && { keyPrefix }),
+      });
+      client.on('error', () => {});
+      await client.connect();
+      return { client, close: () => client.destroy() };
+    },
+  };
+}
+
+/** The client libraries that the tests behind Sentinel are true of. */
+export const sentinelLibraries: readonly SentinelLibrary[] = majors(
+  [ioredis('ioredis 6', Redis6), nodeRedis('node-redis 6', createSentinel6, true)],
+  () => [
+    ioredis('ioredis 5', Redis5 as unknown as typeof Redis6),
+    nodeRedis('node-redis 5', createSentinel5 as unknown as typeof createSentinel6, false),
+  ],
+);
