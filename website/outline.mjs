@@ -10,6 +10,7 @@ export const outline = [
       'across-services',
       'several-keys',
       'readers-and-writers',
+      'permits',
       'leases',
       'detached-holds',
       'refusals',

@@ -140,3 +140,52 @@ describe('A waiter that is woken late', () => {
     expect(broken([...lines, '41 refused q/b'], { wakeMs: 30 })).toHaveLength(1);
   });
 });
+
+describe('Permits', () => {
+  const permit = (text: string, permits = 2): Entry => {
+    const read = entry(text);
+    return read.kind === 'asked' ? { ...read, mode: 'permit', permits } : read;
+  };
+  const found = (lines: readonly string[]) => violationsOf(lines.map((line) => permit(line))).map(({ rule }) => rule);
+  const held = (who: string, from: number, until: number, fence: number) => [
+    `${from - 1} asked ${who}`,
+    `${from} granted ${who} ${fence} 100`,
+    `${until} releasing ${who}`,
+    `${until} released ${who}`,
+  ];
+
+  it('So many owners may hold a key at once; one more is found', () => {
+    const two = [...held('p/a', 1, 20, 1), ...held('q/b', 2, 20, 2)];
+    expect(found(two)).toEqual([]);
+    expect(found([...two, ...held('p/c', 20, 30, 3)])).toEqual([]);
+    expect(found([...two, ...held('p/c', 19, 30, 3)])).toEqual(['overlap']);
+    expect(found([...two, ...held('q/a', 5, 10, 2)])).toEqual([]);
+  });
+
+  it('A hold of another kind, or of another number, at the same time is found', () => {
+    const others = held('q/b', 5, 10, 2).map(entry);
+    const all = (other: readonly Entry[]) =>
+      violationsOf([...held('p/a', 1, 20, 1).map((line) => permit(line)), ...other]);
+    expect(all(others).map(({ rule }) => rule)).toEqual(['overlap']);
+    expect(all(held('q/b', 5, 10, 2).map((line) => permit(line, 3))).map(({ rule }) => rule)).toEqual(['overlap']);
+  });
+
+  it('A smaller fence is found if its owner asked when the other had ended, and not if both were there', () => {
+    expect(found([...held('p/a', 1, 5, 2), ...held('q/b', 7, 9, 1)])).toEqual(['fence']);
+    expect(found([...held('p/a', 1, 5, 2), ...held('q/b', 4, 9, 1)])).toEqual([]);
+  });
+
+  it('A force release takes the holds that came before the last fence, too', () => {
+    const crowd = [
+      ...held('p/a', 1, 20, 1),
+      ...held('p/b', 2, 20, 2),
+      ...held('q/c', 10, 20, 3),
+      ...held('q/d', 11, 20, 4),
+    ];
+    const forced: Entry = { at: 9, kind: 'forced', process: 'q', key: 'k', fence: 2 };
+    const rules = (extra: readonly Entry[]) =>
+      violationsOf([...crowd.map((line) => permit(line)), ...extra]).map(({ rule }) => rule);
+    expect(rules([])).toEqual(['overlap', 'overlap']);
+    expect(rules([forced])).toEqual([]);
+  });
+});

@@ -1,4 +1,5 @@
-import type { LockMode } from '../../src/core/index.ts';
+import type { HoldMode } from '../../src/core/index.ts';
+import { crowdsOf, fallsOf } from './permit-rules.ts';
 
 /** What happened to one acquire or hold, told by the process that it happened to. Times are CLOCK_MONOTONIC, ms. */
 export interface Entry {
@@ -12,7 +13,9 @@ export interface Entry {
   readonly hold?: string | undefined;
   readonly fence?: number | undefined;
   /** How the key was asked for; to write, unless it says so. */
-  readonly mode?: LockMode | undefined;
+  readonly mode?: HoldMode | undefined;
+  /** How many permits were asked for. */
+  readonly permits?: number | undefined;
   /** How long the process is told that the hold lasts at least. */
   readonly leftMs?: number | undefined;
   readonly code?: string | undefined;
@@ -70,7 +73,8 @@ interface Life {
   readonly owner: string;
   readonly hold: string;
   readonly fence: number;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
+  readonly permits: number | undefined;
   readonly asked: number;
   readonly queued: number | undefined;
   readonly granted: number | undefined;
@@ -88,8 +92,18 @@ export function violationsOf(entries: readonly Entry[], rules: Rules = {}): Viol
   const dead = new Set(entries.filter((entry) => entry.kind === 'killed').map((entry) => entry.process));
   for (const [key, lives] of groupBy(livesOf(entries, rules), (life) => life.key)) {
     const break_ = (rule: Violation['rule'], text: string) => void violations.push({ rule, text: `${key}: ${text}` });
-    if (rules.exclusion !== false) checkOverlaps(lives, break_);
-    checkFences(lives, break_);
+    const permits = lives.filter((life) => life.permits !== undefined);
+    if (rules.exclusion !== false) {
+      checkOverlaps(lives, break_);
+      for (const { at, owners } of crowdsOf(permits)) break_('overlap', `${owners} owners had permits at ${at}`);
+    }
+    checkFences(
+      lives.filter((life) => life.permits === undefined),
+      break_,
+    );
+    for (const { before, after } of fallsOf(permits)) {
+      break_('fence', `${nameOf(after)} came after ${nameOf(before)}, and its fence is smaller`);
+    }
     checkReleases(lives, dead, break_);
     if (rules.fifo !== false) checkOrder(lives, entries, break_);
     checkWakeUps(lives, entries, rules, break_);
@@ -102,17 +116,21 @@ type Break = (rule: Violation['rule'], text: string) => void;
 /** The history, acquire by acquire. */
 function livesOf(entries: readonly Entry[], { forgets = false }: Rules): Life[] {
   const killed = new Map(entries.filter(({ kind }) => kind === 'killed').map(({ process, at }) => [process, at]));
-  const forced = new Map<string, number>();
-  for (const { kind, key, fence, at } of entries) {
-    if (kind === 'forced') forced.set(`${key} ${fence}`, Math.min(at, forced.get(`${key} ${fence}`) ?? at));
-  }
+  const forced = groupBy(
+    entries.filter(({ kind }) => kind === 'forced'),
+    ({ key }) => key as string,
+  );
   const byHold = groupBy(
     entries.filter((entry) => entry.hold !== undefined),
     (entry) => `${entry.process} ${entry.hold}`,
   );
   return [...byHold.values()].map((own) => {
-    const fence = own.find(({ kind }) => kind === 'granted')?.fence;
-    const ends = [forgets ? killed.get(own[0]!.process) : undefined, forced.get(`${own[0]!.key} ${fence}`)];
+    const { process, key } = own[0]!;
+    const fence = own.find(({ kind }) => kind === 'granted')?.fence ?? 0;
+    const hasPermit = own.some(({ permits }) => permits !== undefined);
+    // The fence of a key with permits rises with each owner: a force release takes those before, too.
+    const taken = forced.get(key as string)?.filter((one) => one.fence === fence || (hasPermit && one.fence! > fence));
+    const ends = [forgets ? killed.get(process) : undefined, ...(taken ?? []).map(({ at }) => at)];
     return lifeOf(
       own.toSorted((a, b) => a.at - b.at),
       Math.min(...ends.filter((end) => end !== undefined)),
@@ -133,6 +151,7 @@ function lifeOf(own: readonly Entry[], end: number): Life {
     hold: first.hold as string,
     fence: granted?.fence ?? 0,
     mode: first.mode ?? 'write',
+    permits: first.permits,
     asked: at('asked') ?? first.at,
     queued: at('queued'),
     granted: granted?.at,
@@ -173,7 +192,8 @@ function checkOverlaps(lives: readonly Life[], break_: Break): void {
 
 /** Whether two may not hold a key at once, nor have one fence. */
 function excludes(one: Life, other: Life): boolean {
-  return one.owner !== other.owner && (one.mode === 'write' || other.mode === 'write');
+  if (one.owner === other.owner) return false;
+  return one.mode === 'write' || other.mode === 'write' || one.permits !== other.permits;
 }
 
 function checkFences(lives: readonly Life[], break_: Break): void {

@@ -63,9 +63,9 @@ export class Recorder {
     return {
       capabilities: store.capabilities,
       acquire: async (request, terms): Promise<AcquireReply> => {
-        const { id: key, owner, holdId: hold, mode } = request;
+        const { id: key, owner, holdId: hold, mode, permits } = request;
         const isPoll = this.#seen.has(hold);
-        if (!isPoll) this.#note('asked', { key, owner, hold, mode: mode === 'read' ? mode : undefined });
+        if (!isPoll) this.#note('asked', { key, owner, hold, mode: mode === 'write' ? undefined : mode, permits });
         this.#seen.add(hold);
         const reply = await store.acquire(request, terms);
         if (isPoll) this.#note('polled', { key, owner, hold });

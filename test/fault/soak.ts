@@ -6,6 +6,7 @@ import { type Entry, violationsOf } from './history.ts';
 import { openStore } from './processes/open-store.ts';
 import { seed } from './seed.ts';
 
+const pool = { key: 'pool', permits: 3 };
 const keys = ['order:1', 'order:2', 'order:3', 'order:4'];
 /** Deadlocks are only found by stores that keep edges: the others refuse soon. */
 const locks = { leaseMs: 1_000, claimMs: 400, pollMs: 100, storeTimeoutMs: 500, waitMs: 2_000, drainMs: 0 };
@@ -16,6 +17,7 @@ const lines = 3;
 export interface Figures {
   readonly granted: number;
   readonly reads: number;
+  readonly permits: number;
   readonly lost: number;
   readonly refused: number;
   readonly forced: number;
@@ -58,12 +60,16 @@ export class Soak {
     expect(violationsOf(history, { fifo: false })).toEqual([]);
     expect(await this.#left()).toEqual([]);
     const count = (kind: Entry['kind']) => history.filter((entry) => entry.kind === kind).length;
-    const reads = new Set(
-      history.filter(({ mode }) => mode === 'read').map(({ process, hold }) => `${process} ${hold}`),
-    );
+    const granted = (mode: Entry['mode']) => {
+      const asked = new Set(
+        history.filter((entry) => entry.mode === mode).map(({ process, hold }) => `${process} ${hold}`),
+      );
+      return history.filter(({ kind, process, hold }) => kind === 'granted' && asked.has(`${process} ${hold}`)).length;
+    };
     return {
       granted: count('granted'),
-      reads: history.filter(({ kind, process, hold }) => kind === 'granted' && reads.has(`${process} ${hold}`)).length,
+      reads: granted('read'),
+      permits: granted('permit'),
       lost: count('lost'),
       refused: count('refused'),
       forced: count('forced'),
@@ -129,7 +135,7 @@ export class Soak {
 
   #work(client: Client): void {
     const ms = Math.max(0, this.#untilMs - performance.now());
-    const work = client.mix({ keys, lines, ms, seed: Math.floor(seed + 1e6 * this.#random()) });
+    const work = client.mix({ keys, pool, lines, ms, seed: Math.floor(seed + 1e6 * this.#random()) });
     // A process that is killed comes to no result; what it did is in the history.
     const isDead = (): boolean => this.#crew.dead.has(client.name);
     this.#working.set(
@@ -148,7 +154,7 @@ export class Soak {
     await opened.ready;
     try {
       const look = async (): Promise<string[]> => {
-        const states = await Promise.all(keys.map((key) => opened.store.inspect(key)));
+        const states = await Promise.all([...keys, pool.key].map((key) => opened.store.inspect(key)));
         return states.flatMap(({ holds, waiters }) => [
           ...holds.map(({ owner }) => `${owner} holds`),
           ...waiters

@@ -46,12 +46,16 @@ type Step =
 type Fence = 'granted' | 'last' | 'never';
 
 interface Cast {
+  /** Of the key, in half of the plays. */
+  readonly permits?: number | undefined;
   /** Of each hold id. */
   readonly holds: readonly {
     readonly owner: number;
     readonly process: number;
     readonly claimUnits: number;
     readonly mode: LockMode;
+    /** Whether it asks for no permit of the key. */
+    readonly isOther?: boolean;
     readonly priority: number;
   }[];
   readonly steps: readonly Step[];
@@ -96,12 +100,14 @@ const step = fc.oneof<fc.WeightedArbitrary<Step>[]>(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('inspect') }) },
 );
 const cast: fc.Arbitrary<Cast> = fc.record({
+  permits: fc.constantFrom(undefined, undefined, undefined, 1, 2, 3),
   holds: fc.array(
     fc.record({
       owner: fc.nat(count.owners - 1),
       process: fc.nat(count.processes - 1),
       claimUnits: units,
       mode: fc.constantFrom<LockMode>('read', 'write'),
+      isOther: fc.nat(9).map((dice) => dice === 0),
       priority: fc.constantFrom(0, 0, 0, 100, 1, -1, -100),
     }),
     { minLength: count.holds, maxLength: count.holds },
@@ -246,13 +252,14 @@ class Play {
   }
 
   async #look(): Promise<unknown> {
-    const { nowMs, holds, waiters } = await this.#store.inspect(this.#id);
+    const { nowMs, holds, waiters, permits } = await this.#store.inspect(this.#id);
     const told = waiters.map(({ sinceMs, ...waiter }) => ({ ...waiter, waitedMs: nowMs - sinceMs }));
-    return this.#plain({ nowMs, holds: inAnyOrder(holds), waiters: told });
+    return this.#plain({ nowMs, permits, holds: inAnyOrder(holds), waiters: told });
   }
 
   #request(hold: number): HoldRequest {
-    const { owner, process, claimUnits, mode, priority } = this.#cast.holds[hold % count.holds]!;
+    const { owner, process, claimUnits, mode, isOther, priority } = this.#cast.holds[hold % count.holds]!;
+    const permits = isOther ? undefined : this.#cast.permits;
     const isNext = hold >= count.holds;
     return {
       id: this.#id,
@@ -260,7 +267,8 @@ class Play {
       owner: isNext ? `next-owner-${hold}` : `owner-${owner}`,
       process: this.#process(process),
       claimMs: claimUnits * unitMs,
-      mode,
+      mode: permits === undefined ? mode : 'permit',
+      permits,
       priority,
     };
   }

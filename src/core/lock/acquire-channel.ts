@@ -1,5 +1,5 @@
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
-import type { LockMode } from '../model/types.ts';
+import type { HoldMode } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 
 /** Which API asked for a lock: `acquire` or `run`, a guard, a try, or a batch. */
@@ -16,7 +16,7 @@ export interface AcquireMessage {
   readonly locks: Locks;
   readonly key: string;
   readonly category: string | undefined;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly owner: string;
   readonly traceId: string;
   readonly holdId: string;

@@ -13,7 +13,7 @@ import {
   noOptions,
 } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
-import type { AcquireOptions, OwnerKind } from '../model/types.ts';
+import type { AcquireOptions, HoldMode, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
 import { firstHold, type ScopedHold } from '../scope/hold.ts';
@@ -54,12 +54,12 @@ export function acquire(
   try {
     const cancelled = cancellationError(name, scope, asked.signal, isForGuard);
     if (cancelled !== undefined) throw cancelled;
-    if (entered !== undefined) assertEnterable(scope, entered, options.owner);
-    if (entered !== undefined && (asked.mode === 'read' || entered.request.mode === 'write')) {
+    if (entered !== undefined) assertEnterable(scope, entered, options);
+    if (entered !== undefined && (asked.mode !== 'write' || entered.request.mode === 'write')) {
       return reenter(scope, entered, asked);
     }
     if (entered === undefined && asked.waitMs > 0) assertNotOwnGuards(scope, name, asked);
-    if (asked.mode === 'read') assertModes(runtime.client.capabilities, name);
+    assertMode(runtime.client.capabilities, asked.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
     tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
@@ -205,16 +205,25 @@ export function requestOf(scope: Scope, { id }: LockName, settings: AcquireSetti
     process,
     claimMs: Math.min(defaults.claimMs, settings.leaseMs),
     mode: settings.mode,
+    permits: settings.permits,
     priority: settings.priority,
   };
 }
 
-function assertModes(capabilities: StoreCapabilities, name: LockName): void {
-  if (capabilities.modes) return;
-  throw new LockConfigError(
-    "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
-    name,
-  );
+/** Throws for a mode that the store lacks. */
+function assertMode({ modes, permits = false }: StoreCapabilities, mode: HoldMode, name: LockName): void {
+  if (mode === 'read' && !modes) {
+    throw new LockConfigError(
+      "Expected a store that has modes for `mode: 'read'`, got one that lacks them (`capabilities.modes`): all its holds are to write",
+      name,
+    );
+  }
+  if (mode === 'permit' && !permits) {
+    throw new LockConfigError(
+      'Expected a store whose keys can have permits (`capabilities.permits`), got one that lacks them: take another store for this key, or one lock for each of some keys',
+      name,
+    );
+  }
 }
 
 function ownerOf(scope: Scope, owner: OwnerKind): string {

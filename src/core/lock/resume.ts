@@ -3,6 +3,7 @@ import { eventOf } from '../model/events.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { LockName } from '../model/key.ts';
 import { acquireRules, acquireSettings, assertGrantable, assertTransferable } from '../model/options.ts';
+import type { HoldRequest } from '../model/store.ts';
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
 import { cancellationError } from '../scope/cancellation.ts';
@@ -37,7 +38,7 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
 async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
   const { client, acquires, grants, events, settings: defaults } = scope.runtime;
   assertTransferable(client.capabilities, name);
-  const settings = acquireSettings(defaults, { ...options, mode: from.mode });
+  const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
   assertGrantable(settings.leaseMs, client.capabilities);
   assertOpen(scope, name);
   const request = requestOf(scope, name, settings);
@@ -58,6 +59,11 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   } finally {
     acquires.inFlight.end();
   }
+}
+
+/** What an acquire has to ask for to get a hold like this. */
+function termsOf({ mode, permits }: HoldRequest): Pick<AcquireOptions, 'mode' | 'permits'> {
+  return mode === 'permit' ? { permits } : { mode };
 }
 
 function assertOpen(scope: Scope, name: LockName): void {

@@ -6,10 +6,10 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { Scope } from '../scope/scope.ts';
 import { acquire } from './acquire.ts';
 
-const { waitMs, signal, category, mode, priority } = acquireRules;
+const { waitMs, signal, category, mode, permits, priority } = acquireRules;
 
 /** What `whenFree` takes. */
-export const whenFreeRules: Rules<WhenFreeOptions> = { waitMs, signal, category, mode, priority };
+export const whenFreeRules: Rules<WhenFreeOptions> = { waitMs, signal, category, mode, permits, priority };
 
 /**
  * Waits in the key's queue and releases the grant at once: so the wait is as fair, as bounded and as well observed as that of

@@ -1,13 +1,13 @@
 import { EventEmitter } from 'node:events';
 import type { DeadlockWait, LockHolder, LockLostError } from './errors.ts';
-import type { LockMode } from './types.ts';
+import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 
 /** What every event about a lock carries. It is for listeners and logs, never for clients. */
 export interface LockEvent {
   readonly key: string;
   readonly category: string | undefined;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly owner: string;
   /** The trace that acquires or holds. It is the owner, unless the acquire has another `owner` option. */
   readonly traceId: string;
@@ -19,7 +19,7 @@ export interface EventSource {
   readonly key: string;
   readonly category: string | undefined;
   readonly traceId: string;
-  readonly request: { readonly mode: LockMode; readonly owner: string; readonly holdId: string };
+  readonly request: { readonly mode: HoldMode; readonly owner: string; readonly holdId: string };
 }
 
 /** What every event about a grant or a waiter carries. */

@@ -1,13 +1,15 @@
 import { type LockName, readName } from './key.ts';
 import { detachedProcess, instanceOf } from './process-name.ts';
 import type { InspectReply } from './store.ts';
-import type { LockInfo } from './types.ts';
+import type { LockInfo, PermitsInfo } from './types.ts';
 
 /** A store's reply about a lock, in the words of the application. */
-export function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: InspectReply): LockInfo {
+export function lockInfo({ key, id }: LockName, reply: InspectReply): LockInfo {
+  const { nowMs, holds, waiters } = reply;
   return {
     key,
     category: readName(id).category,
+    permits: permitsOf(reply),
     holds: holds.map(({ holdId, owner, process, fence, mode, endMs }) => ({
       holdId,
       owner,
@@ -28,4 +30,10 @@ export function lockInfo({ key, id }: LockName, { nowMs, holds, waiters }: Inspe
       waitedMs: Math.max(0, nowMs - sinceMs),
     })),
   };
+}
+
+/** The permits of a lock, if it has any. */
+export function permitsOf({ permits, holds }: InspectReply): PermitsInfo | undefined {
+  if (permits === undefined) return undefined;
+  return { limit: permits, held: new Set(holds.map(({ owner }) => owner)).size };
 }

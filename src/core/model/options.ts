@@ -4,7 +4,7 @@ import { LockConfigError, type LockErrorDetails } from './errors.ts';
 import { defaultInstance } from './process-name.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore, StoreCapabilities } from './store.ts';
-import type { AcquireOptions, LockMode, OwnerKind } from './types.ts';
+import type { AcquireOptions, HoldMode, OwnerKind } from './types.ts';
 import {
   boolean,
   checkOptions,
@@ -88,7 +88,8 @@ export interface AcquireSettings {
 
 /** The other options of one acquire, without `category`, which is a part of the lock's name. */
 export interface AcquireTarget {
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
+  readonly permits: number | undefined;
   readonly priority: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -132,6 +133,7 @@ export const acquireRules: Rules<AcquireOptions> = {
   category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
   owner: oneOf('trace', 'request', 'hold'),
   mode: oneOf('write', 'read'),
+  permits: wholeNumber(1, 1_000),
   priority: wholeNumber(-100, 100),
 };
 
@@ -208,6 +210,7 @@ export function checkAcquireOptions(options: AcquireOptions | undefined, where: 
   if (options === undefined) return noOptions;
   const checked = checkOptions(options, acquireRules, where);
   if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
+  assertOneMode(checked);
   return Object.freeze(checked);
 }
 
@@ -216,13 +219,15 @@ export const noOptions: AcquireOptions = Object.freeze({});
 
 /** The options of an acquire over the defaults of its `Locks`. Both were checked. */
 export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {
-  const settings = {
+  assertOneMode(options);
+  const settings: AcquireSettings & AcquireTarget = {
     waitMs: options.waitMs ?? defaultsOf.waitMs,
     leaseMs: options.leaseMs ?? defaultsOf.leaseMs,
     renew: options.renew ?? defaultsOf.renew,
     maxHoldMs: options.maxHoldMs ?? defaultsOf.maxHoldMs,
     owner: options.owner ?? defaultsOf.owner,
-    mode: options.mode ?? 'write',
+    mode: options.permits === undefined ? (options.mode ?? 'write') : 'permit',
+    permits: options.permits,
     priority: options.priority ?? 0,
     signal: options.signal,
   };
@@ -234,6 +239,26 @@ function assertLeaseFits({ leaseMs, maxHoldMs }: Pick<AcquireSettings, 'leaseMs'
   if (leaseMs <= maxHoldMs) return;
   throw new LockConfigError(
     `Expected \`leaseMs\` to be \`maxHoldMs\` (${maxHoldMs}) at most, got \`${leaseMs}\`: raise \`maxHoldMs\` with it`,
+  );
+}
+
+/** The error for an acquire whose permits are not those that the key has; undefined is none. */
+export function otherPermits(
+  has: number | undefined,
+  got: number | undefined,
+  lock: LockErrorDetails,
+): LockConfigError {
+  const words = (permits: number | undefined): string => (permits === undefined ? 'none' : `\`${permits}\``);
+  return new LockConfigError(
+    `Expected \`permits\` to be what the holders and waiters of the key have, ${words(has)}, got ${words(got)}: give all acquires of a key the same number`,
+    lock,
+  );
+}
+
+function assertOneMode({ mode, permits }: AcquireOptions): void {
+  if (mode === undefined || permits === undefined) return;
+  throw new LockConfigError(
+    `Expected \`mode\` or \`permits\`, got both, \`'${mode}'\` and \`${permits}\`: a key is for readers and writers, or has permits. Leave one out`,
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Link } from '../base/link.ts';
-import type { LockMode } from './types.ts';
+import type { HoldMode } from './types.ts';
 
 /**
  * The contract of a store. `reenlock/testing/contract` has tests under each number, and runs unchanged against every store.
@@ -60,7 +60,16 @@ import type { LockMode } from './types.ts';
  *     in between. The new hold has the lease that is asked for, and a fence as if the old hold had been released before. The
  *     old hold id is remembered as released. A repeat returns the grant of the new hold id. If the old hold id has no hold,
  *     or the new one was released before, it is `lost`. If it is a write hold beside others, or a read hold beside a write
- *     hold, all of one owner, it is `shared`. Both change nothing.
+ *     hold, all of one owner, or a permit beside another hold of its owner, it is `shared`. Both change nothing.
+ * C30 With `permits`, a hold of the mode `permit` is granted while fewer owners hold the key than the request has permits. Its
+ *     owner is granted any number of holds, and takes no further permit. Each hold has a lease of its own. A release that
+ *     leaves a permit free makes the next live waiter a holder, as C7 says. Waiters in a row are granted together, as far as
+ *     there are permits.
+ * C31 The fence of a key with permits rises with each owner that is granted. All holds are renewed, and told, under the last
+ *     one, and may still be renewed with the one that they got.
+ * C32 All holds and waiters of a key have the same number of permits, or none have any. An acquire that differs is a
+ *     `mismatch`: it is neither granted nor queued. A key that nobody holds or waits for takes either kind. `inspect` says
+ *     how many permits there are.
  *
  * A hold request carries all that is known of it.
  */
@@ -74,7 +83,7 @@ export interface LockStore {
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply>;
-  /** Present with the capability of that name. Both requests have the same `id` and `mode`. */
+  /** Present with the capability of that name. Both requests have the same `id`, `mode` and `permits`. */
   transfer?(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply>;
   inspect(id: string): Promise<InspectReply>;
   /** Present with the capability of that name. */
@@ -104,6 +113,8 @@ export interface StoreCapabilities {
   readonly reachability: boolean;
   /** Whether readers can share. */
   readonly modes: boolean;
+  /** Whether a key can have permits, for several owners at once. Without it, they are refused. */
+  readonly permits?: boolean;
   /** Whether its locks exclude other processes. */
   readonly shared: boolean;
   /** Whether it supports `minFence`. Without it, it can't be one of a quorum. */
@@ -156,7 +167,9 @@ export interface HoldRequest {
   readonly process: string;
   /** How long a handed-off grant lasts until its first renewal. */
   readonly claimMs: number;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
+  /** How many owners may hold the key at once; given with the mode `permit` alone. */
+  readonly permits?: number | undefined;
   /** A whole number, -100 to 100: each degree stands for ten seconds of waiting. */
   readonly priority: number;
 }
@@ -250,6 +263,8 @@ export type AcquireReply = AcquireReplyBase &
       }
     /** `conflict`: the owner reads beside others, and can't wait for itself. */
     | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
+    /** The key is held or waited for with this number of permits, or with none. */
+    | { readonly status: 'mismatch'; readonly permits: number | undefined }
     | { readonly status: 'cancelled' }
   );
 
@@ -274,13 +289,15 @@ export interface InspectReply {
   readonly nowMs: number;
   readonly holds: readonly StoreHold[];
   readonly waiters: readonly StoreWaiter[];
+  /** How many permits the key has; absent without permits. */
+  readonly permits?: number | undefined;
 }
 
 /** A hold; times are milliseconds on the store's clock. */
 export interface StoreHold extends StoreGrant {
   readonly owner: string;
   readonly process: string;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
 }
 
 /** A waiter; times are milliseconds on the store's clock. */
@@ -288,7 +305,7 @@ export interface StoreWaiter {
   readonly holdId: string;
   readonly owner: string;
   readonly process: string;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly priority: number;
   readonly sinceMs: number;
 }

@@ -7,6 +7,9 @@ export type OwnerKind = 'trace' | 'request' | 'hold';
 /** Readers share a lock with other readers; a writer has it alone. */
 export type LockMode = 'read' | 'write';
 
+/** What a hold is for: to read, to write, or as one of the key's permits. */
+export type HoldMode = LockMode | 'permit';
+
 /** How one acquire behaves. All durations are milliseconds. */
 export interface AcquireOptions {
   /** How long to wait for the key, then `LockTimeoutError`; `0` tries once, `Infinity` sets no limit. Default 15 000. */
@@ -34,6 +37,12 @@ export interface AcquireOptions {
    */
   readonly mode?: LockMode | undefined;
   /**
+   * How many owners may hold the key at once, 1 to 1000: each has one permit, however often it enters. It takes the place of
+   * `mode`. All acquires of the key must name the same number as long as anybody holds or waits; another number, or none, is
+   * a `LockConfigError`. Default: none.
+   */
+  readonly permits?: number | undefined;
+  /**
    * A waiter of higher priority goes first, -100 to 100; default 0. Each degree counts like ten seconds of waiting, so that
    * no waiter is overtaken for ever.
    */
@@ -44,7 +53,7 @@ export interface AcquireOptions {
 export type TryOptions = Omit<AcquireOptions, 'waitMs' | 'signal'>;
 
 /** The options of `whenFree`: how long to wait, and for what. */
-export type WhenFreeOptions = Pick<AcquireOptions, 'waitMs' | 'signal' | 'category' | 'mode' | 'priority'>;
+export type WhenFreeOptions = Pick<AcquireOptions, 'waitMs' | 'signal' | 'category' | 'mode' | 'permits' | 'priority'>;
 
 /** How long a hold lasts without a process. */
 export interface DetachOptions {
@@ -60,7 +69,8 @@ export interface Hold extends AsyncDisposable {
   readonly owner: string;
   /**
    * The fencing token: it rises with each change of the key's owner, and is equal on re-entry. Readers that share the key
-   * have the same; it rises when one of them becomes the writer. Store it beside the data that the lock protects, and refuse
+   * have the same; it rises when one of them becomes the writer. With permits it is greater than that of every hold that had
+   * ended before, and says nothing about those at the same time. Store it beside the data that the lock protects, and refuse
    * a write with a smaller one.
    */
   readonly fence: number;
@@ -126,8 +136,18 @@ export interface LockInfo {
   readonly key: string;
   /** The namespace of the key; undefined without one, and of a key that is listed by its hash. */
   readonly category: string | undefined;
+  /** The permits of the key; undefined if it has none, or if nobody holds it or waits for it. */
+  readonly permits: PermitsInfo | undefined;
   readonly holds: readonly HoldInfo[];
   readonly waiters: readonly WaiterInfo[];
+}
+
+/** The permits of a key. */
+export interface PermitsInfo {
+  /** How many there are. */
+  readonly limit: number;
+  /** How many owners have one. */
+  readonly held: number;
 }
 
 /** A hold, as the store sees it. */
@@ -139,12 +159,12 @@ export interface HoldInfo {
   /** Whether it belongs to no process: it was detached, and not resumed. */
   readonly isDetached: boolean;
   readonly fence: number;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   /** Milliseconds until the lease ends, by the store's clock. */
   readonly remainingMs: number;
   /**
    * Milliseconds since the key changed hands, by the store's clock, as the fence tells it. Re-entry does not change it.
-   * Readers that share the key have the time of the first one.
+   * Readers that share the key have the time of the first one, holders of permits that of the newest one.
    */
   readonly heldMs: number;
 }
@@ -155,7 +175,7 @@ export interface WaiterInfo {
   readonly owner: string;
   /** The `instance` of its process; undefined if its name does not say. */
   readonly instance: string | undefined;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly priority: number;
   /** Milliseconds since it was queued, by the store's clock. */
   readonly waitedMs: number;
@@ -238,7 +258,7 @@ export interface Lock {
    */
   run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
   /**
-   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write. It waits in the queue for its
+   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write; with `permits`, when one is free. It waits in the queue for its
    * turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
    * To use the key, acquire it. Needs no scope. In a scope that holds the key, it waits for that scope's own release.
    * Rejects as `acquire` does: with `LockTimeoutError` after `waitMs`.

@@ -5,7 +5,7 @@ import { Grant, type GrantSource } from '../lease/grant.ts';
 import { LockConfigError, LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
-import type { DetachOptions, LockMode } from '../model/types.ts';
+import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
 import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
 import { ScopedController } from './scoped-controller.ts';
@@ -23,7 +23,7 @@ const remaining: Rule = {
 interface ShownHold {
   readonly key: string;
   readonly category: string | undefined;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly fence: number;
   readonly remainingMs: number;
 }
@@ -171,7 +171,7 @@ export class ScopedHold implements OwnedHold {
         grant,
       );
     }
-    const token = createToken(grant.key, grant.category, grant.request.mode, clock.randomId());
+    const token = createToken(grant, grant.request, clock.randomId());
     const { request } = readToken(token) as DetachedHold;
     this.#released = new Deferred<void>(true);
     this.#scope.forget(this);

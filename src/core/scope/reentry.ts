@@ -1,7 +1,7 @@
 import type { Grant } from '../lease/grant.ts';
 import { LockConfigError, LockLimitError, type LockLostError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
-import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
+import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
 import type { OwnerKind } from '../model/types.ts';
 import { ScopedHold } from './hold.ts';
 import type { Scope } from './scope.ts';
@@ -18,10 +18,18 @@ export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): 
   return hold;
 }
 
-/** Throws if the grant is lost, or belongs to another owner than the acquire itself asks for; defaults ask for none. */
-export function assertEnterable(scope: Scope, grant: Grant, owner: OwnerKind | undefined): void {
+/**
+ * Throws if the grant is lost, has other permits than the acquire asks for, or belongs to another owner than the acquire itself
+ * asks for; defaults ask for none.
+ */
+export function assertEnterable(
+  scope: Scope,
+  grant: Grant,
+  { owner, permits }: { readonly owner?: OwnerKind | undefined; readonly permits?: number | undefined },
+): void {
   const lost = lossOf(scope, grant);
   if (lost !== undefined) throw lost;
+  if (grant.request.permits !== permits) throw otherPermits(grant.request.permits, permits, grant);
   if (owner === 'request' && grant.ownerKind === 'trace') {
     throw new LockConfigError(
       "Expected a key that this request holds for its trace to be re-entered with `owner: 'trace'`, got `'request'`: give the outermost acquire `owner: 'request'`",
@@ -37,13 +45,12 @@ export function assertEnterable(scope: Scope, grant: Grant, owner: OwnerKind | u
 export function assertNotOwnGuards(
   scope: Scope,
   name: LockName,
-  { owner, mode }: Pick<AcquireSettings & AcquireTarget, 'owner' | 'mode'>,
+  { owner, mode, permits }: Pick<AcquireSettings & AcquireTarget, 'owner' | 'mode' | 'permits'>,
 ): void {
-  const blocking = scope.guarded.find(
-    (hold) =>
-      hold.grant.request.id === name.id && hold.isHeld() && (mode === 'write' || hold.grant.request.mode === 'write'),
-  );
-  if (blocking === undefined) return;
+  const own = scope.guarded.filter((hold) => hold.grant.request.id === name.id && hold.isHeld());
+  const hasFreePermit = permits !== undefined && new Set(own.map((hold) => hold.owner)).size < permits;
+  const blocking = own.find((hold) => mode !== 'read' || hold.grant.request.mode === 'write');
+  if (blocking === undefined || hasFreePermit) return;
   const isGuards = blocking.grant.ownerKind === 'hold';
   const which = owner !== 'hold' ? 'its guard has' : isGuards ? 'both have' : 'this acquire has';
   const change = owner !== 'hold' ? 'the guard' : isGuards ? 'both' : 'this acquire';

@@ -6,7 +6,7 @@ import type { Grant } from '../lease/grant.ts';
 import type { LockLostError } from '../model/errors.ts';
 import type { LockKey, LockName } from '../model/key.ts';
 import type { TraceSignatures } from '../model/signature.ts';
-import type { Hold, LockMode, Trace } from '../model/types.ts';
+import type { Hold, HoldMode, Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { ScopedController } from './scoped-controller.ts';
 
@@ -156,7 +156,7 @@ export class Scope implements Trace {
    * joins. A lost grant comes first until its holds are released: nothing may be built on it. Then comes a grant of the same
    * mode, so that a reader within a writer's hold leaves the writer's lease alone.
    */
-  reentrantGrant(id: string, mode: LockMode): Grant | undefined {
+  reentrantGrant(id: string, mode: HoldMode): Grant | undefined {
     let found: Grant | undefined;
     for (const { grant } of this.#holds) {
       if (grant.request.id !== id || grant.ownerKind === 'hold') continue;

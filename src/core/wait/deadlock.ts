@@ -62,9 +62,13 @@ export class Deadlocks {
     this.#onVictim = onVictim;
   }
 
-  /** Publishes a wait that has begun, and searches then. Costs nothing if nobody can wait for the waiter. */
+  /**
+   * Publishes a wait that has begun, and searches then. Costs nothing if nobody can wait for the waiter. A waiter for a permit
+   * waits for any of several owners: that is no edge.
+   */
   onWaiting(waiter: Waiter): void {
     if (waiter.state !== 'waiting' || !this.#access.client.capabilities.edges) return;
+    if (waiter.task.request.mode === 'permit') return;
     const owners = waiter.task.work.blockedOwners;
     if (owners.length > 0) this.#publish(waiter, owners);
   }

@@ -1,5 +1,6 @@
 import type { HoldTimes } from '../client/hold-times.ts';
 import { DeadlockError, LockLimitError, LockStoreError } from '../model/errors.ts';
+import { otherPermits } from '../model/options.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { NotFree, Waiter, WaitQueue } from './local-queue.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -17,9 +18,10 @@ export function retryAfterRefusal(
   return retryAfterMs({ ...reply, turnMs });
 }
 
-/** How long a hold of the key that a task is for lasts, if that is known. */
+/** How long a turn of the key that a task is for lasts, if that is known: with permits, several owners hold it at once. */
 export function typicalMs({ request, category }: AcquireTask, holdTimes: HoldTimes): number | undefined {
-  return holdTimes.typicalMs({ id: request.id, category });
+  const holdMs = holdTimes.typicalMs({ id: request.id, category });
+  return holdMs && holdMs / (request.permits ?? 1);
 }
 
 /** The error for an acquire that the store neither granted nor queued. */
@@ -29,7 +31,7 @@ export function refusal(
   queue: WaitQueue | undefined,
   holdTimes: HoldTimes,
 ): Error {
-  const { key, category, work } = waiter.task;
+  const { key, category, request, work } = waiter.task;
   if (reply.status === 'full') {
     const message = 'Too many requests wait for this lock';
     const retryAfterMs = retryAfterRefusal(waiter, reply, queue, holdTimes);
@@ -39,6 +41,7 @@ export function refusal(
     const message = 'The lock is held to read beside others, and was asked for to write: that would wait for itself';
     return new DeadlockError({ key, category, cycle: [{ traceId: work.traceId, key }] }, message);
   }
+  if (reply.status === 'mismatch') return otherPermits(reply.permits, request.permits, { key, category });
   return new LockStoreError('The lock store had cancelled this call', { key, category, outcome: 'not-applied' });
 }
 

@@ -9,6 +9,10 @@ import { describeLiveness } from './clauses/liveness.ts';
 import { describeModes } from './clauses/modes.ts';
 import { describeNode } from './clauses/node.ts';
 import { describeOneOwner } from './clauses/one-owner.ts';
+import { describePermits } from './clauses/permits/counting.ts';
+import { describePermitFences } from './clauses/permits/fences.ts';
+import { describeMismatches } from './clauses/permits/mismatches.ts';
+import { describePermitQueue } from './clauses/permits/queueing.ts';
 import { describePolling } from './clauses/polling.ts';
 import { describePriority } from './clauses/priority.ts';
 import { describeQueue } from './clauses/queue.ts';
@@ -45,6 +49,10 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
       );
     });
 
+    it('The store says truthfully whether its keys can have permits', async () => {
+      expect(stage.store.capabilities.permits === true).toBe(!harness.lacks?.includes('permits'));
+    });
+
     it('The store says truthfully whether it passes holds on', async () => {
       expect([stage.store.capabilities.transfer === true, stage.store.transfer !== undefined]).toEqual(
         Array(2).fill(!harness.lacks?.includes('transfer')),
@@ -61,6 +69,12 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
     describeLiveness(contract);
     describeFailing(contract);
     describeModes(contract);
+    if (!harness.lacks?.includes('permits')) {
+      describePermits(contract);
+      describePermitQueue(contract);
+      describePermitFences(contract);
+      describeMismatches(contract);
+    }
     describeOneOwner(contract);
     describePriority(contract);
     describeListing(contract);

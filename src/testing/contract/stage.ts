@@ -131,6 +131,11 @@ export class Process {
     return this.line(owner, { mode: 'read', ...over });
   }
 
+  /** As `line`, for one of the key's permits. */
+  permit(permits: number, owner?: string): Line {
+    return this.line(owner, { mode: 'permit', permits });
+  }
+
   /** The first grant to the hold id that comes in the stream. */
   async granted({ request }: Line): Promise<StoreGrant> {
     while (true) {

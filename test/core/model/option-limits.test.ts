@@ -30,10 +30,11 @@ const acquireNumbers: Readonly<Record<string, Numeric>> = {
   leaseMs: { min: 10, max, beside: { maxHoldMs: max } },
   maxHoldMs: { min: 10, max, beside: { leaseMs: 10 } },
   priority: { min: -100, max: 100 },
+  permits: { min: 1, max: 1000 },
 };
 
 const { waitMs: _waitMs, ...tryNumbers } = acquireNumbers;
-const { priority: _, ...shared } = acquireNumbers;
+const { priority: _, permits: _permits, ...shared } = acquireNumbers;
 const locksNumbers: Readonly<Record<string, Numeric>> = {
   ...shared,
   claimMs: { min: 10, max },

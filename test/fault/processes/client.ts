@@ -8,7 +8,7 @@ import { type AcquireOptions, createLocks, type LocksOptions } from '../../../sr
 import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
-import { mixedWork } from './mixed-work.ts';
+import { type Mix, mixedWork } from './mixed-work.ts';
 import { openStore, type StoreSetup } from './open-store.ts';
 
 export interface ClientSetup {
@@ -34,13 +34,7 @@ export type Order =
       readonly ledger?: LedgerAccess;
     }
   /** All kinds of acquires, and requests, for so long; see `mixedWork`. */
-  | {
-      readonly act: 'mix';
-      readonly keys: readonly string[];
-      readonly lines: number;
-      readonly ms: number;
-      readonly seed: number;
-    }
+  | ({ readonly act: 'mix' } & Mix)
   | { readonly act: 'look'; readonly of: number }
   /** Blocks the event loop; with a key, right after its acquire was sent. */
   | { readonly act: 'block'; readonly ms: number; readonly key?: string }

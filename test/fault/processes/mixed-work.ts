@@ -10,6 +10,8 @@ import { seeded } from '../seed.ts';
 
 export interface Mix {
   readonly keys: readonly string[];
+  /** A key with permits, so many. */
+  readonly pool: { readonly key: string; readonly permits: number };
   /** How many do it side by side. */
   readonly lines: number;
   readonly ms: number;
@@ -23,13 +25,13 @@ const holdMs = 30;
 export type Done = Record<string, { count: number; refused: number }>;
 
 /**
- * Does all that an application does with locks, for some time: to write and to read, with priorities, several keys nested
+ * Does all that an application does with locks, for some time: to write and to read, with permits and priorities, several keys nested
  * in any order or as a batch, given up by a signal, entered again by one trace in several processes, taken by force, and
  * as requests behind a guard whose clients may leave. Rejects with whatever is not a refusal.
  */
-export async function mixedWork(recorder: Recorder, name: string, { keys, lines, ms, seed }: Mix): Promise<Done> {
+export async function mixedWork(recorder: Recorder, name: string, { keys, pool, lines, ms, seed }: Mix): Promise<Done> {
   const random = seeded(seed);
-  const acts = new Acts(recorder, name, keys, random);
+  const acts = new Acts(recorder, name, keys, pool, random);
   const done: Done = {};
   const until = performance.now() + ms;
   await acts.open();
@@ -59,23 +61,26 @@ class Acts {
   readonly #recorder: Recorder;
   readonly #name: string;
   readonly #keys: readonly string[];
+  readonly #pool: Mix['pool'];
   readonly #random: () => number;
   readonly #server: Server;
   #last = 0;
   readonly #all: readonly Act[] = [
     [6, 'one key', () => this.#one()],
+    [3, 'a permit', (line) => this.#permit(line)],
     [2, 'nested keys', () => this.#nested()],
     [2, 'a batch', () => this.#batch()],
     [2, 'an abort', () => this.#aborted()],
     [2, 'a shared trace', (line) => this.#shared(line)],
     [3, 'a request', () => this.#request()],
-    [1, 'a force release', () => this.#recorder.force(this.#key())],
+    [1, 'a force release', () => this.#recorder.force(this.#random() < 0.8 ? this.#key() : this.#pool.key)],
   ];
 
-  constructor(recorder: Recorder, name: string, keys: readonly string[], random: () => number) {
+  constructor(recorder: Recorder, name: string, keys: readonly string[], pool: Mix['pool'], random: () => number) {
     this.#recorder = recorder;
     this.#name = name;
     this.#keys = keys;
+    this.#pool = pool;
     this.#random = random;
     this.#server = createServer(this.#application());
   }
@@ -100,6 +105,14 @@ class Acts {
   async #one(): Promise<void> {
     const { mode, priority } = this.#options();
     await this.#job((worker) => this.#during(worker.acquire(this.#key(), { mode, priority })));
+  }
+
+  /** Also by a trace that the same line of other processes has: it takes one permit in all of them. */
+  async #permit(line: number): Promise<void> {
+    const { key, permits } = this.#pool;
+    const { priority } = this.#options();
+    const owner = this.#random() < 0.3 ? `shared.p${line}` : this.#owner('p');
+    await this.#recorder.job(owner, (worker) => this.#during(worker.acquire(key, { permits, priority })));
   }
 
   /** Two of them in opposite orders are a deadlock, which one of the two is told. */

@@ -277,6 +277,7 @@ describe('The board in a browser', () => {
     const scene = await Scene.start(host);
     await scene.hold('the-holder', 'order:42', { category: 'shop' });
     await scene.hold('a-reader', 'order:43', { mode: 'read' });
+    await scene.hold('a-printer', 'pool', { permits: 3 });
     await scene.wait('the-waiter', 'order:43');
     // What checks the page is a script of its own.
     const page = await scene.visit({ colorScheme, bypassCSP: true });
@@ -291,6 +292,10 @@ describe('The board in a browser', () => {
     await page.getByRole('button', { name: 'order:43' }).click();
     await panel(page).getByText('1 request waits for it').waitFor();
     expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'pool' }).click();
+    await panel(page).getByText('one of 3 permits').waitFor();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'order:43' }).click();
     await page.getByRole('button', { name: 'Force release…' }).click();
     expect(await faults()).toEqual([]);
     await page.getByLabel('Reason').fill('stuck');

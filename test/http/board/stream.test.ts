@@ -55,6 +55,15 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     expect((await stream.next('update', ({ gone = [] }) => gone.length > 0)).gone).toEqual([row?.id]);
   });
 
+  it('A key with permits has their number in its row, and how many owners have one', async () => {
+    await hold('one', 'pool', { permits: 3 });
+    await hold('other', 'pool', { permits: 3 });
+    board = await BoardServer.start(listener({ locks, authorize: ann }));
+    const stream = await board.stream();
+    const [row] = (await stream.until((rows) => rows.size === 1)).values();
+    expect(row).toMatchObject({ key: 'pool', permits: { limit: 3, held: 2 }, holder: { mode: 'permit' }, holds: 2 });
+  });
+
   it.each<[string, Above[]]>([
     ['alone', []],
     ['below helmet and compression', [helmet() as Above, compression({ threshold: 0 }) as Above]],

@@ -43,6 +43,18 @@ describeStyles('a guard hints at mistakes:', (framework) => {
       { owner: 'hold', mode: 'read' },
       false,
     ],
+    [
+      'an acquire for a permit of its own, all of which its guard has',
+      { permits: 1 },
+      { permits: 1, owner: 'hold' },
+      true,
+    ],
+    [
+      'an acquire for a permit of its own beside that of its guard',
+      { permits: 2 },
+      { permits: 2, owner: 'hold' },
+      false,
+    ],
     ["an acquire with `owner: 'hold'` that does not wait", {}, { owner: 'hold', waitMs: 0 }, false],
   ];
 

@@ -94,3 +94,57 @@ describeStyles('A guard with mode `read`', (framework) => {
     await stage.free('k');
   });
 });
+
+describeStyles('A guard with `permits`', (framework) => {
+  const { lockOn } = framework;
+  afterEach(ServerStage.endAll);
+
+  it('So many requests are in at once; the next one waits and gets the first permit, or is refused with 423', async () => {
+    const gates = [gate(), gate(), gate()];
+    let entered = 0;
+    const stage = await ServerStage.start(framework, (app, stage) =>
+      app
+        .route('/pool', lockOn('k', { permits: 2 }), async (call) => {
+          stage.note('in');
+          await gates[entered++];
+          call.send({ held: call.lock?.isHeld() });
+        })
+        .route('/now', lockOn('k', { permits: 2, waitMs: 0 }), (call) => call.send('in')),
+    );
+    const requests = ['a', 'b'].map((trace) => stage.get('/pool', trace));
+    await stage.until('in', 2);
+    const third = stage.get('/pool', 'c');
+    await stage.until('waiting c k');
+    expect((await stage.get('/now', 'd')).status).toBe(423);
+    gates[0]?.open();
+    await stage.until('in', 3);
+    for (const each of gates) each.open();
+    for (const { body } of await Promise.all([...requests, third])) expect(body).toEqual({ held: true });
+    await stage.free('k');
+  });
+
+  it('Another number of permits than that of the requests inside is a LockConfigError, status 500', async () => {
+    const go = gate();
+    const errors: unknown[] = [];
+    const stage = await ServerStage.start(framework, (app, stage) =>
+      app
+        .onError((error, call) => {
+          errors.push(error);
+          call.send('refused', 500);
+        })
+        .route('/two', lockOn('k', { permits: 2 }), async (call) => {
+          stage.note('in');
+          await go;
+          call.send('done');
+        })
+        .route('/three', lockOn('k', { permits: 3 }), (call) => call.send('in')),
+    );
+    const inside = stage.get('/two', 'a');
+    await stage.until('in');
+    expect((await stage.get('/three', 'b')).status).toBe(500);
+    expect(errors).toEqual([expect.objectContaining({ code: 'ERR_LOCK_CONFIG', status: 500, key: 'k' })]);
+    go.open();
+    await inside;
+    await stage.free('k');
+  });
+});

@@ -21,7 +21,7 @@ describe('The schema of PostgresStore', () => {
 
   it('The schema has another revision with each change of its SQL', () => {
     const digest = createHash('sha256').update(postgresSchema()).digest('hex').slice(0, 16);
-    expect({ format, revision, digest }).toEqual({ format: 1, revision: 5, digest: 'a57d366802205b38' });
+    expect({ format, revision, digest }).toEqual({ format: 1, revision: 6, digest: 'abfad1f7a4f56025' });
   });
 
   it('Many processes may create the schema at the same time, and again', async () => {
@@ -38,6 +38,41 @@ describe('The schema of PostgresStore', () => {
     await stage.pool.query('UPDATE reenlock.format SET revision = 0');
     await stage.pool.query(postgresSchema());
     expect((await stage.order()).holds).toEqual([line.holdId]);
+  });
+
+  it('A schema from before there were permits gets them, and keeps its locks', async () => {
+    const line = stage.deafProcess().line();
+    await line.hold();
+    await stage.pool.query('ALTER TABLE reenlock.locks DROP COLUMN permits; UPDATE reenlock.format SET revision = 5');
+    await stage.pool.query(postgresSchema());
+    expect((await stage.order()).holds).toEqual([line.holdId]);
+    await line.release();
+    const process = stage.deafProcess();
+    for (const each of [process.permit(2), process.permit(2)]) await each.hold();
+    expect(await process.permit(2).status({ queue: false })).toBe('refused');
+  });
+
+  it('A process without permits gets an error for a key that has some, and is not granted', async () => {
+    const { request } = stage.deafProcess().permit(2);
+    await stage.store.acquire(request, { leaseMs: 60_000, queue: false, maxWaiters: 1, livenessMs: 1_000 });
+    const asked = {
+      op: 'acquire',
+      hold: 'h',
+      owner: 'o',
+      process: 'p',
+      mode: 'read',
+      claimMs: 1,
+      priority: 0,
+      leaseMs: 1_000,
+    };
+    const ops = [{ ...asked, queue: true, maxWaiters: 1, livenessMs: 1_000, polls: true }];
+    const { rows } = await stage.pool.query('SELECT reenlock.run($1, $2, $3) AS replies', [
+      format,
+      request.id,
+      JSON.stringify(ops),
+    ]);
+    expect((rows[0] as { replies: unknown[][] }).replies[0]?.[0]).toBe('mismatch');
+    expect((await stage.order()).waiters).toEqual([]);
   });
 
   it('The SQL itself may create the schema, within a transaction, under another name', async () => {

@@ -79,6 +79,45 @@ describe('What is stored in Redis as format 1', () => {
     expect(await stage.client.exists(keys.queue)).toBe(0);
   });
 
+  it('A key with permits begins with a `p`, which versions without permits refuse, until nobody holds it or waits', async () => {
+    const record = async () => ((await stage.client.get(keys.lock)) as string).slice(0, 6);
+    const process = await stage.process();
+    const line = () => process.line(undefined, { id, mode: 'permit', permits: 12 });
+    const holders = Array.from({ length: 12 }, line);
+    for (const holder of holders) {
+      const { fence } = await holder.hold();
+      await holder.renew(fence);
+      expect(await record()).toMatch(/^p0012\d$/);
+    }
+    const waiter = await line().wait();
+    for (const holder of holders) {
+      await holder.release();
+      expect(await record()).toMatch(/^p0012\d$/);
+    }
+    await waiter.release();
+    expect(await record()).toMatch(/^\d{6}$/);
+  });
+
+  it('If the record of a key with permits is lost, waiters keep their places, and the holds in the queue their permits', async () => {
+    const process = await stage.process();
+    const line = () => process.line(undefined, { id, mode: 'permit', permits: 2 });
+    // The first one’s hold is in the record.
+    const holders = [line(), line()] as const;
+    for (const holder of holders) await holder.hold();
+    const waiters = [await line().wait(), await line().wait(), await line().wait()];
+    await stage.client.del(keys.lock);
+    const again = process.line(holders[1].request.owner, { id, mode: 'permit', permits: 2 });
+    expect((await again.hold()).fence).toBeGreaterThan(0);
+    await again.release();
+    expect(await line().status({ queue: false })).toBe('granted');
+    expect(await line().status({ queue: false })).toBe('refused');
+    expect(await waiters[0]?.status()).toBe('queued');
+    const { holds, waiters: left, permits } = await stage.inspect(id);
+    expect([holds.length, left.length, permits]).toEqual([2, 3, 2]);
+    await holders[1].release();
+    expect((await stage.inspect(id)).holds.map(({ holdId }) => holdId)).toContain(waiters[0]?.holdId);
+  });
+
   it('Messages are read as they were, and a kind that is not known yet is ignored', () => {
     const grant = { holdId: 'hold-1', fence: 1700000000000000, endMs: 1700000003000, isClaim: true };
     expect(readMessage('granted hold-1 1700000000000000 1700000003000')).toEqual({ kind: 'granted', grant });

@@ -138,13 +138,14 @@ async function run(
   }
 }
 
-/** With the time from a key, and on request without what is before the general part. */
+/** With the time from a key, and on request without what is between the check of the format and the general part. */
 function sourceOf({ source }: RedisScript, kind: Kind): string {
   const [time = '', text = '', ...rest] = source.split('\n');
   const general = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
   if (time !== "local time = redis.call('TIME')") throw new Error('The scripts begin in another way');
   // A renewal has one path for all.
-  const body = kind === 'quick' || general < 0 ? rest : rest.slice(general);
+  const afterCheck = rest.indexOf('end') + 1;
+  const body = kind === 'quick' || general < 0 ? rest : [...rest.slice(0, afterCheck), ...rest.slice(general)];
   return timed([time, text, ...body].join('\n'));
 }
 

@@ -1,7 +1,8 @@
 import { readName } from '../../model/key.ts';
+import { permitsOf } from '../../model/lock-info.ts';
 import { detachedProcess, instanceOf } from '../../model/process-name.ts';
 import type { InspectReply } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
+import type { HoldMode, PermitsInfo } from '../../model/types.ts';
 
 /** One lock in the board's table. Times are milliseconds on the store's clock, so that a row changes only when the lock does. */
 export interface LockRow {
@@ -11,7 +12,9 @@ export interface LockRow {
   readonly category?: string;
   /** Absent if nobody holds it. */
   readonly holder?: Holder;
-  /** How many holds there are; more than one if readers share the key. */
+  /** Absent without permits. */
+  readonly permits?: PermitsInfo;
+  /** How many holds there are; more than one if readers share the key, or if it has permits. */
   readonly holds: number;
   /** How many wait; a store tells the first 1,000. */
   readonly waiters: number;
@@ -21,12 +24,12 @@ export interface LockRow {
   readonly waitingSinceMs?: number;
 }
 
-/** Who has the lock: of several readers, the first. */
+/** Who has the lock: of several, the first. */
 export interface Holder {
   readonly owner: string;
   /** The process that asked for it, if it is known; `detached` if it belongs to none. */
   readonly instance?: string;
-  readonly mode: LockMode;
+  readonly mode: HoldMode;
   readonly fence: number;
   readonly sinceMs: number;
   /** When the last lease ends. */
@@ -42,15 +45,18 @@ export interface Waiter {
 const maxNext = 10;
 
 /** The row of a lock; undefined if it is free. */
-export function lockRow(id: string, { holds, waiters }: InspectReply): LockRow | undefined {
+export function lockRow(id: string, reply: InspectReply): LockRow | undefined {
+  const { holds, waiters } = reply;
   if (holds.length + waiters.length === 0) return undefined;
   const { key, category } = readName(id);
   const [first] = holds;
+  const permits = permitsOf(reply);
   const sinceMs = waiters.map((waiter) => Math.round(waiter.sinceMs));
   return {
     id,
     key,
     ...(category !== undefined && { category }),
+    ...(permits !== undefined && { permits }),
     ...(first !== undefined && {
       holder: {
         owner: first.owner,

@@ -48,6 +48,7 @@ export class CasStore implements LockStore {
     handOff: true,
     reachability: false,
     modes: true,
+    permits: true,
     shared: true,
     edges: false,
     transfer: true,

@@ -1,5 +1,4 @@
 import type { HoldRequest } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
 import { type Placed, SortedList } from './sorted-list.ts';
 
 /** A hold in memory. */
@@ -57,9 +56,12 @@ export class Holds {
     return this.oldest?.request.owner === owner ? 1 : 0;
   }
 
-  /** Whether one more of this owner and mode may come: different owners share a lock only as readers. */
-  admits(owner: string, mode: LockMode): boolean {
-    return this.countOf(owner) === this.size || (mode === 'read' && !this.hasWriter);
+  /** Whether one more may come: different owners share a lock only as readers, or as far as there are permits. */
+  admits({ owner, mode, permits }: HoldRequest): boolean {
+    const own = this.countOf(owner);
+    if (own === this.size) return true;
+    if (permits !== undefined) return own > 0 || this.#owners < permits;
+    return mode === 'read' && !this.hasWriter;
   }
 
   /** What remains of the lease that ends last, in milliseconds. */
@@ -113,6 +115,10 @@ export class Holds {
     return ended;
   }
 
+  get #owners(): number {
+    return this.#index === undefined ? this.size : this.#index.owners;
+  }
+
   get #nextToEnd(): MemoryHold | undefined {
     return this.#index === undefined ? this.oldest : this.#index.ends.first;
   }
@@ -129,6 +135,10 @@ class HoldIndex {
 
   constructor(holds: Iterable<MemoryHold>) {
     for (const hold of holds) this.add(hold);
+  }
+
+  get owners(): number {
+    return this.#counts.size;
   }
 
   countOf(owner: string): number {

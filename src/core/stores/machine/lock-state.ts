@@ -1,5 +1,4 @@
 import type { AcquireTerms, HoldRequest, StoreGrant } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
 import { Holds, type MemoryHold } from './holds.ts';
 import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './queue.ts';
 
@@ -81,6 +80,11 @@ export class MemoryLock {
     return this.holds.oldest?.fence;
   }
 
+  /** The permits that all holds and waiters have; undefined if there are none. */
+  get permits(): number | undefined {
+    return (this.holds.oldest ?? this.#queue?.at(0))?.request.permits;
+  }
+
   waiter(holdId: string): MemoryWaiter | undefined {
     return this.#queue?.get(holdId);
   }
@@ -116,25 +120,26 @@ export class MemoryLock {
 
   /** Adds a hold that the present holds admit. A new fence is at least `least`. */
   grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext, least?: number): MemoryHold {
-    const hold = { request, fence: this.#fenceFor(request.mode, context, least), endMs, isClaim, isRaised: false };
+    const isRaised = request.mode === 'permit';
+    const hold = { request, fence: this.#fenceFor(request, context, least), endMs, isClaim, isRaised };
     this.holds.add(hold);
     return hold;
   }
 
   /**
-   * Grants claims to the first live waiter, if the holds admit it, and to every other waiter of its owner; after a reader,
-   * goes on until the next writer, or until many were granted.
+   * Grants claims to the first live waiter, if the holds admit it, and to every other waiter of its owner; after one that
+   * shares the lock, goes on until one that the holds do not admit, or until many were granted.
    */
   handOff(context: LockContext): HandOff {
     if (this.#queue === undefined) return noHandOff;
     const granted: MemoryHold[] = [];
     const paid: MemoryProcess[] = [];
     let next = this.#nextLive(context);
-    while (next !== undefined && granted.length < maxGranted && this.holds.admits(next.owner, next.mode)) {
+    while (next !== undefined && granted.length < maxGranted && this.holds.admits(next)) {
       const process = this.#queue.processes.get(next.process);
       if (process?.state === 'owed') paid.push(process);
       for (const request of [next, ...this.#queue.besides(next)]) {
-        if (!this.holds.admits(request.owner, request.mode)) continue;
+        if (!this.holds.admits(request)) continue;
         this.dequeue(request.holdId);
         granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
       }
@@ -143,8 +148,7 @@ export class MemoryLock {
       if (isWriter) break;
     }
     for (const process of paid) process.state = 'live';
-    const isLeft =
-      next !== undefined && this.waiter(next.holdId) !== undefined && this.holds.admits(next.owner, next.mode);
+    const isLeft = next !== undefined && this.waiter(next.holdId) !== undefined && this.holds.admits(next);
     return { granted, next, isUnfinished: isLeft };
   }
 
@@ -163,10 +167,14 @@ export class MemoryLock {
     return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map(asGrant);
   }
 
-  /** The fence for the next hold: the last one, or a new one if there are no holds or if a writer joins readers. */
-  #fenceFor(mode: LockMode, context: LockContext, least?: number): number {
+  /**
+   * The fence for the next hold: the last one; or a new one if there are no holds, if a writer joins readers, or if another
+   * owner gets a permit.
+   */
+  #fenceFor({ mode, owner }: HoldRequest, context: LockContext, least?: number): number {
     const { fence, holds } = this;
-    if (fence !== undefined && (mode === 'read' || holds.hasWriter)) return fence;
+    const joins = mode === 'permit' ? holds.countOf(owner) > 0 : mode === 'read' || holds.hasWriter;
+    if (fence !== undefined && joins) return fence;
     const next = context.nextFence(least);
     if (fence === undefined) return next;
     for (const hold of holds.all) {

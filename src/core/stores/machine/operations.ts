@@ -12,7 +12,7 @@ import type {
   TransferTerms,
   WaitReply,
 } from '../../model/store.ts';
-import type { MemoryHold } from './holds.ts';
+import type { Holds, MemoryHold } from './holds.ts';
 import { asGrant, type HandOff, type LockContext, type MemoryLock, noHandOff } from './lock-state.ts';
 import type { MemoryWaiter } from './queue.ts';
 
@@ -25,7 +25,7 @@ export interface LockHost extends LockContext {
   bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
 
-/** Grants, queues or refuses (C1 to C8, C16, C19 to C22); also the poll. */
+/** Grants, queues or refuses (C1 to C8, C16, C19 to C22, C30 to C32); also the poll. */
 export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
   const { nowMs } = host;
   lock.dropExpired(nowMs);
@@ -37,6 +37,10 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   const isWritten = lock.holds.hasWriter;
   const { granted, next } = isWritten ? noHandOff : handOff(lock, host);
   const isBlocked = isWritten ? lock.queueSize > 0 : next !== undefined;
+  const { permits } = lock;
+  if (!lock.isUnused && permits !== request.permits) {
+    return { status: 'mismatch', permits, nowMs, claims: lock.claimsOf(request.process, request.holdId, granted) };
+  }
 
   const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
   const claims = lock.claimsOf(request.process, request.holdId, granted);
@@ -97,7 +101,7 @@ export function transfer(
   let hold = lock.holds.get(to.holdId);
   if (hold === undefined) {
     if (lock.holds.get(from.holdId) === undefined || host.buried(to.holdId) !== undefined) return { status: 'lost' };
-    if (to.mode === 'write' ? lock.holds.size > 1 : lock.holds.hasWriter) return { status: 'shared' };
+    if (isShared(lock.holds, from)) return { status: 'shared' };
     lock.holds.delete(from.holdId);
     host.bury(from, 'released', tombstoneMs);
     hold = lock.grant(to, nowMs + leaseMs, false, host);
@@ -115,6 +119,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   for (const waiter of lock.waiters) if (waiters.push(waiter) === maxListed) break;
   return {
     nowMs,
+    permits: (holds[0] ?? waiters[0])?.request.permits,
     holds: holds.map((hold) => {
       const { owner, process, mode } = hold.request;
       return { ...asGrant(hold), owner, process, mode };
@@ -158,10 +163,15 @@ function enter(
   terms: AcquireTerms,
   isBlocked: boolean,
 ): MemoryHold | undefined {
-  const { owner, mode } = request;
-  if (!lock.holds.admits(owner, mode) || (isBlocked && lock.holds.countOf(owner) === 0)) return undefined;
+  if (!lock.holds.admits(request) || (isBlocked && lock.holds.countOf(request.owner) === 0)) return undefined;
   lock.dequeue(request.holdId);
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
+}
+
+/** Whether a hold can't pass to another owner, because of others that its owner has. */
+function isShared(holds: Holds, { mode, owner }: HoldRequest): boolean {
+  if (mode === 'permit') return holds.countOf(owner) > 1;
+  return mode === 'write' ? holds.size > 1 : holds.hasWriter;
 }
 
 /** Hands off, and tells the processes of the waiters. */

@@ -46,6 +46,7 @@ export class MemoryStore implements LockStore {
     handOff: true,
     reachability: true,
     modes: true,
+    permits: true,
     shared: false,
     minFence: true,
     edges: true,

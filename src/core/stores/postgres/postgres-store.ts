@@ -44,6 +44,7 @@ const capabilities = {
   queue: true,
   handOff: true,
   modes: true,
+  permits: true,
   shared: true,
   minFence: true,
   edges: true,
@@ -119,13 +120,16 @@ export class PostgresStore implements LockStore {
   }
 
   async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    const { mode, claimMs, priority } = request;
+    const { mode, permits, claimMs, priority } = request;
     const newest = terms.newest && identityOf(terms.newest);
     const polls = this.#channel.isPollingOnly;
-    const operation = { ...identityOf(request), mode, claimMs, priority, ...terms, newest, polls };
+    const operation = { ...identityOf(request), mode, permits, claimMs, priority, ...terms, newest, polls };
     this.#unsettled.set(request, (this.#unsettled.get(request) ?? 0) + 1);
     try {
-      const reply = await this.#run(request.id, { op: 'acquire', ...operation });
+      const reply = await this.#run(request.id, {
+        op: permits === undefined ? 'acquire' : 'acquirePermit',
+        ...operation,
+      });
       const mayArriveLater = this.#settle(request) > 0;
       return { ...readAcquire(request.holdId, reply), mayArriveLater };
     } catch (error) {

@@ -9,7 +9,7 @@ import type {
   TransferReply,
   WaitReply,
 } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
+import type { HoldMode } from '../../model/types.ts';
 
 /** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts say what its parts are. */
 export type Reply = readonly unknown[];
@@ -25,9 +25,11 @@ export function readAcquire(holdId: string, reply: Reply): AcquireReply {
     const [fence, endMs, isClaim, otherHolds] = rest as [number, number, boolean, number];
     return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, nowMs, claims };
   }
+  if (status === 'mismatch') return { status, permits: (rest[0] as number | null) ?? undefined, nowMs, claims };
   const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
   const leaseRemainingMs = freeAtMs - nowMs;
-  if (status === 'queued') return { status, isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
+  if (status === 'queued')
+    return { status, isNew, leaseRemainingMs, position, isNewestLost: isNewestLost || undefined, nowMs, claims };
   return { status, leaseRemainingMs, position, nowMs, claims };
 }
 
@@ -72,22 +74,23 @@ type HoldRow = readonly [
   fence: number,
   endMs: number,
   isClaim: boolean,
-  mode: LockMode,
+  mode: HoldMode,
 ];
 type WaiterRow = readonly [
   holdId: string,
   owner: string,
   process: string,
-  mode: LockMode,
+  mode: HoldMode,
   priority: number,
   sinceUs: number,
 ];
 
 /** Reads the reply of `inspect`. */
 export function readInspect(reply: Reply): InspectReply {
-  const [nowMs, holds, waiters] = reply as [number, HoldRow[], WaiterRow[]];
+  const [nowMs, holds, waiters, permits] = reply as [number, HoldRow[], WaiterRow[], number | null];
   return {
     nowMs,
+    permits: permits ?? undefined,
     holds: holds.map(([holdId, owner, process, fence, endMs, isClaim, mode]) => ({
       holdId,
       owner,

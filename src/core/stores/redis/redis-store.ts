@@ -20,7 +20,7 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
+import type { HoldMode } from '../../model/types.ts';
 import { checkOptions, milliseconds, text, wholeNumber } from '../../model/validate.ts';
 import { CallHistory } from './call-history.ts';
 import { RedisChannel } from './channel.ts';
@@ -60,6 +60,7 @@ const capabilities = {
   queue: true,
   handOff: true,
   modes: true,
+  permits: true,
   shared: true,
   minFence: true,
   edges: true,
@@ -216,7 +217,8 @@ export class RedisStore implements LockStore {
     onAnswered: () => boolean,
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
-    const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}`;
+    const permits = request.permits === undefined ? '' : `+${request.permits}`;
+    const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}${permits}`;
     const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
     const { minFence, newest } = terms;
     if (minFence !== undefined || newest !== undefined) args.push(String(minFence ?? 0).padStart(16, '0'));
@@ -272,6 +274,7 @@ function waiterTerms(request: HoldRequest): string {
   return `${letterOf(request.mode)} ${request.claimMs} ${request.priority}`;
 }
 
-function letterOf(mode: LockMode): 'r' | 'w' {
-  return mode === 'read' ? 'r' : 'w';
+/** A holder of a permit is a reader that few others may join: the record says how many. */
+function letterOf(mode: HoldMode): 'r' | 'w' {
+  return mode === 'write' ? 'w' : 'r';
 }

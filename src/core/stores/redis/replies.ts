@@ -7,7 +7,7 @@ import type {
   StoreMessage,
   TransferReply,
 } from '../../model/store.ts';
-import type { LockMode } from '../../model/types.ts';
+import type { HoldMode } from '../../model/types.ts';
 import type { Item } from './scripts.ts';
 
 /** The short answer of acquire.lua: granted for the whole lease. It is the fence, which is then the server's time in µs. */
@@ -27,6 +27,7 @@ export function readAcquire(holdId: string, reply: Item[]): AcquireReply {
     return { status, grant, otherHolds: Number(others), nowMs, claims };
   }
   if (status === 'cancelled') return { status, nowMs, claims };
+  if (status === 'mismatch') return { status, permits: Number(third) || undefined, nowMs, claims };
   const leaseRemainingMs = Number(third) - nowMs;
   const position = Number(fifth);
   if (status === 'queued') {
@@ -59,9 +60,11 @@ export function readRelease(reply: unknown): ReleaseReply {
 
 /** The answer of inspect.lua. */
 export function readInspect(reply: unknown): InspectReply {
-  const [now, holds, waiters] = reply as [Item, Item[], Item[]];
+  const [now, holds, waiters, count] = reply as [Item, Item[], Item[], Item];
+  const permits = Number(count) || undefined;
   return {
     nowMs: Number(now),
+    permits,
     holds: rows(holds, 6).map(([holdId, owner, process, fence, end, kind]) => ({
       holdId: String(holdId),
       owner: String(owner),
@@ -69,13 +72,13 @@ export function readInspect(reply: unknown): InspectReply {
       fence: Number(fence),
       endMs: Number(end),
       isClaim: /[A-Z]/.test(String(kind)),
-      mode: modeOf(kind),
+      mode: modeOf(kind, permits),
     })),
     waiters: rows(waiters, 6).map(([holdId, owner, process, mode, priority, since]) => ({
       holdId: String(holdId),
       owner: String(owner),
       process: String(process),
-      mode: modeOf(mode),
+      mode: modeOf(mode, permits),
       priority: Number(priority),
       sinceMs: Number(since) / 1000,
     })),
@@ -107,7 +110,8 @@ function rows(items: readonly Item[], width: number): Item[][] {
   return Array.from({ length: items.length / width }, (_, row) => items.slice(row * width, (row + 1) * width));
 }
 
-/** Of a letter or a kind; see _shared.lua. */
-function modeOf(kind: unknown): LockMode {
+/** Of a letter or a kind; see lua/parts/layout.lua. */
+function modeOf(kind: unknown, permits: number | undefined): HoldMode {
+  if (permits !== undefined) return 'permit';
   return kind === 'w' || kind === 'W' ? 'write' : 'read';
 }

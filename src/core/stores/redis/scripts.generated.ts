@@ -3,10 +3,16 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '4b02ce606bbfeefccfc25ce04921c01a47625f88',
+  sha1: 'fc9b12d5f14ce951892b393624c6d39058f0fc36',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
+if string.byte(ARGV[2], 15) ~= 43 then
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local waitingFlag, rememberingFlag, lineFeed, kind
 if text then waitingFlag, rememberingFlag, lineFeed, kind = string.byte(text, 17, 20) end
@@ -63,6 +69,7 @@ local hasClaim = kind == 87 and process == ownProcess
 if ahead and not hasClaim then return {'queued', atMs, endMs, 1, ahead, 0} end
 if ahead then
 return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+end
 end
 end
 end
@@ -198,11 +205,12 @@ if hold.isClaim then suspend(process) end
 ended[hold.names] = true
 end
 end
-if text and string.byte(text, 20) == 33 then
+local function findReaders()
 removeEnded(1e13)
 removeEnded(2e13)
 readers = countReaders(1e13)
 end
+if text and string.byte(text, 20) == 33 then findReaders() end
 local function hasHolds()
 return #holds + readers > 0
 end
@@ -212,19 +220,31 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-end
-return mode ~= 'w' or readersOf(owner) == readers
-end
-local function countOwn()
+local function countOf(owner)
 local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
+end
+local function countOwners()
+local count = #holds + readers
+for _, hold in ipairs(holds) do
+if readersOf(string.match(hold.names, '^%S+ (%S+)')) > 0 then count = count - 1 end
+end
+local several = redis.call('ZRANGE', queue, 2, '(' .. 1e9, 'BYSCORE', 'WITHSCORES')
+for i = 1, #several, 2 do
+if string.sub(several[i], 1, 2) == ':r' then count = count - several[i + 1] + 1 end
+end
+return count
+end
+local function admits(owner, mode)
+if permits then return #holds + readers < permits or countOf(owner) > 0 or countOwners() < permits end
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
 end
 local function freeAt()
 local latest = readers > 0 and lastReaderEnd() or nowMs
@@ -237,9 +257,14 @@ if hold.names == names then return hold end
 end
 return findReader(names)
 end
-local function raiseFence(mode, least)
-if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
+local function sharesFence(owner, mode)
+if permits then return last > 0 and countOf(owner) > 0 end
+return hasHolds() and (mode ~= 'w' or hasWriter())
+end
+local function raiseFence(owner, mode, least)
+if sharesFence(owner, mode) then return end
 last = math.max(last + 1, nowUs, least or 0)
+if permits then return end
 for _, hold in ipairs(holds) do hold.mode = 's' end
 if readers == 0 then return end
 for _, hold in ipairs(readersIn(1e13)) do
@@ -248,7 +273,8 @@ writeReader(hold)
 end
 end
 local function addHold(hold, owner, least)
-raiseFence(hold.mode, least)
+raiseFence(owner, hold.mode, least)
+if permits then hold.mode = 's' end
 if hold.mode == 'w' or not hasHolds() then
 holds[#holds + 1] = hold
 else
@@ -272,7 +298,8 @@ local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
-local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+local head = permits and (waiting or hasHolds()) and string.format('p%04d', permits) or ''
+local parts = {head .. string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -422,10 +449,10 @@ redis.call('ZADD', queue, math.max(nowMs + spanMs, math.floor(known[1] or 0)) + 
 if isOwed then redis.call('ZADD', queue, 2e9, ':s' .. caller) end
 keepQueue(spanMs)
 end
-local leaseMs = tonumber(string.sub(amount, 3))
+local leaseMs = tonumber(string.sub(amount, 3, 14))
 local minFence = tonumber(ARGV[3] or 0)
 local function grantOf(hold)
-return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOwn() - 1})
+return withClaims({'granted', nowMs, last, hold.ends, hold.isClaim and 1 or 0, countOf(owner) - 1})
 end
 local function repeatGrant()
 local hold = findHold()
@@ -437,7 +464,7 @@ end
 return grantOf(hold)
 end
 local function enter(place, isBlocked)
-if isBlocked and countOwn() == 0 or not admits(owner, mode) then return nil end
+if isBlocked and countOf(owner) == 0 or not admits(owner, mode) then return nil end
 if place then dequeue(ownMember, owner) end
 local hold = {names = names, ends = nowMs + leaseMs, mode = mode}
 addHold(hold, owner, minFence)
@@ -447,7 +474,7 @@ return grantOf(hold)
 end
 local function enqueue(place)
 local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
-if not place and countOwn() > 0 then return 'conflict', 0, ahead end
+if not place and countOf(owner) > 0 then return 'conflict', 0, ahead end
 if flag == '0' then return 'refused', 0, ahead end
 if place then return 'queued', 0, ahead end
 if ahead >= tonumber(maxWaiters) then return 'full', 0, ahead end
@@ -463,14 +490,26 @@ end
 return 'queued', 1, ahead
 end
 if recall() then return withClaims({'cancelled', nowMs, 0, 0, 0, 0}) end
+local wanted = tonumber(string.sub(amount, 16))
+local function mismatch()
+return withClaims({'mismatch', nowMs, permits or 0, 0, 0, 0})
+end
+if wanted and not text then
+permits = wanted
+findReaders()
+end
 local place = redis.call('ZSCORE', queue, ownMember)
 local isForgotten = place and not waiting
+if isForgotten and not hasHolds() then permits = wanted end
 if place then
+if permits ~= wanted then return mismatch() end
 waiting = true
 keepLive()
 end
 local isBlocked = waiting and (hasWriter() or handOn())
 if isCut then isBlocked = not place end
+if not waiting and not hasHolds() then permits = wanted end
+if permits ~= wanted then return mismatch() end
 local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
@@ -489,10 +528,15 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '59d8b26ceabff794dc2256772ab6c710dc6f7f79',
+  sha1: '694d76bde5497ab7acb4272dc0e400eb979118fb',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -625,11 +669,12 @@ if hold.isClaim then suspend(process) end
 ended[hold.names] = true
 end
 end
-if text and string.byte(text, 20) == 33 then
+local function findReaders()
 removeEnded(1e13)
 removeEnded(2e13)
 readers = countReaders(1e13)
 end
+if text and string.byte(text, 20) == 33 then findReaders() end
 local function hasHolds()
 return #holds + readers > 0
 end
@@ -639,19 +684,31 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-end
-return mode ~= 'w' or readersOf(owner) == readers
-end
-local function countOwn()
+local function countOf(owner)
 local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
+end
+local function countOwners()
+local count = #holds + readers
+for _, hold in ipairs(holds) do
+if readersOf(string.match(hold.names, '^%S+ (%S+)')) > 0 then count = count - 1 end
+end
+local several = redis.call('ZRANGE', queue, 2, '(' .. 1e9, 'BYSCORE', 'WITHSCORES')
+for i = 1, #several, 2 do
+if string.sub(several[i], 1, 2) == ':r' then count = count - several[i + 1] + 1 end
+end
+return count
+end
+local function admits(owner, mode)
+if permits then return #holds + readers < permits or countOf(owner) > 0 or countOwners() < permits end
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
 end
 local function freeAt()
 local latest = readers > 0 and lastReaderEnd() or nowMs
@@ -664,9 +721,14 @@ if hold.names == names then return hold end
 end
 return findReader(names)
 end
-local function raiseFence(mode, least)
-if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
+local function sharesFence(owner, mode)
+if permits then return last > 0 and countOf(owner) > 0 end
+return hasHolds() and (mode ~= 'w' or hasWriter())
+end
+local function raiseFence(owner, mode, least)
+if sharesFence(owner, mode) then return end
 last = math.max(last + 1, nowUs, least or 0)
+if permits then return end
 for _, hold in ipairs(holds) do hold.mode = 's' end
 if readers == 0 then return end
 for _, hold in ipairs(readersIn(1e13)) do
@@ -675,7 +737,8 @@ writeReader(hold)
 end
 end
 local function addHold(hold, owner, least)
-raiseFence(hold.mode, least)
+raiseFence(owner, hold.mode, least)
+if permits then hold.mode = 's' end
 if hold.mode == 'w' or not hasHolds() then
 holds[#holds + 1] = hold
 else
@@ -699,7 +762,8 @@ local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
-local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+local head = permits and (waiting or hasHolds()) and string.format('p%04d', permits) or ''
+local parts = {head .. string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -855,11 +919,16 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '8f9ef4c3fbcda710612cb9d0cb6d97f3ff29ad9c',
+  sha1: 'bc2938e2ef56f67080dd58bc9f91ff85c12c3e2a',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local function listHolds(onHold)
 for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)
@@ -889,15 +958,20 @@ local process, owner, id, mode, priority = string.match(members[i], '^(%S+) (%S+
 if not process then break end
 append(waiters, id, owner, process, mode, priority, members[i + 1] + 1e16 + priority * 1e7)
 end
-return {nowMs, holds, waiters}`,
+return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}`,
 };
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '252f0487ce621f3c33d2dfce72082f0701b3aac2',
+  sha1: 'c6c5bd77de3ab6514f6173874939ebb26e6ef371',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local afterHold = 35 + #ARGV[1]
 local isOnly = text and string.find(text, ARGV[1], 35, true) == 35
 local process, owner, id, claimMs, liveMs
@@ -1120,11 +1194,12 @@ if hold.isClaim then suspend(process) end
 ended[hold.names] = true
 end
 end
-if text and string.byte(text, 20) == 33 then
+local function findReaders()
 removeEnded(1e13)
 removeEnded(2e13)
 readers = countReaders(1e13)
 end
+if text and string.byte(text, 20) == 33 then findReaders() end
 local function hasHolds()
 return #holds + readers > 0
 end
@@ -1134,19 +1209,31 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-end
-return mode ~= 'w' or readersOf(owner) == readers
-end
-local function countOwn()
+local function countOf(owner)
 local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
+end
+local function countOwners()
+local count = #holds + readers
+for _, hold in ipairs(holds) do
+if readersOf(string.match(hold.names, '^%S+ (%S+)')) > 0 then count = count - 1 end
+end
+local several = redis.call('ZRANGE', queue, 2, '(' .. 1e9, 'BYSCORE', 'WITHSCORES')
+for i = 1, #several, 2 do
+if string.sub(several[i], 1, 2) == ':r' then count = count - several[i + 1] + 1 end
+end
+return count
+end
+local function admits(owner, mode)
+if permits then return #holds + readers < permits or countOf(owner) > 0 or countOwners() < permits end
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
 end
 local function freeAt()
 local latest = readers > 0 and lastReaderEnd() or nowMs
@@ -1159,9 +1246,14 @@ if hold.names == names then return hold end
 end
 return findReader(names)
 end
-local function raiseFence(mode, least)
-if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
+local function sharesFence(owner, mode)
+if permits then return last > 0 and countOf(owner) > 0 end
+return hasHolds() and (mode ~= 'w' or hasWriter())
+end
+local function raiseFence(owner, mode, least)
+if sharesFence(owner, mode) then return end
 last = math.max(last + 1, nowUs, least or 0)
+if permits then return end
 for _, hold in ipairs(holds) do hold.mode = 's' end
 if readers == 0 then return end
 for _, hold in ipairs(readersIn(1e13)) do
@@ -1170,7 +1262,8 @@ writeReader(hold)
 end
 end
 local function addHold(hold, owner, least)
-raiseFence(hold.mode, least)
+raiseFence(owner, hold.mode, least)
+if permits then hold.mode = 's' end
 if hold.mode == 'w' or not hasHolds() then
 holds[#holds + 1] = hold
 else
@@ -1194,7 +1287,8 @@ local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
-local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+local head = permits and (waiting or hasHolds()) and string.format('p%04d', permits) or ''
+local parts = {head .. string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -1396,10 +1490,15 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '8ea15c77683b0734ffea76fbfc13dde5e2b28c29',
+  sha1: 'dd4c1afb8075dc99fff859e37ca1db6bac5083b3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local function readScore(score)
 local isClaim = tonumber(score) >= 2e13
 return math.floor(score) - (isClaim and 2e13 or 1e13), isClaim, score % 1 > 0
@@ -1423,7 +1522,8 @@ ends = string.byte(ends) == 43 and ends + string.sub(text, 1, 13) or tonumber(en
 ends = extend(ends, kind == 's' or kind == 'S')
 if not ends then return nil end
 local line = string.lower(kind) .. ends
-redis.call('SET', KEYS[1], string.sub(text, 1, at - 15) .. line .. string.sub(text, at), 'KEEPTTL')
+local head = permits and string.format('p%04d', permits) or ''
+redis.call('SET', KEYS[1], head .. string.sub(text, 1, at - 15) .. line .. string.sub(text, at), 'KEEPTTL')
 return ends
 end
 local function renewReader()
@@ -1461,10 +1561,15 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: 'aefa8eb89430b969a09db613d767e613f872f74d',
+  sha1: '8ec84da2bc14ee65a4242a9160fc4e0163028f20',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local record, queue = KEYS[1], KEYS[2]
 local names = ARGV[1]
 local caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
@@ -1597,11 +1702,12 @@ if hold.isClaim then suspend(process) end
 ended[hold.names] = true
 end
 end
-if text and string.byte(text, 20) == 33 then
+local function findReaders()
 removeEnded(1e13)
 removeEnded(2e13)
 readers = countReaders(1e13)
 end
+if text and string.byte(text, 20) == 33 then findReaders() end
 local function hasHolds()
 return #holds + readers > 0
 end
@@ -1611,19 +1717,31 @@ if hold.mode == 'w' then return true end
 end
 return false
 end
-local function admits(owner, mode)
-local middle = ' ' .. owner .. ' '
-for _, hold in ipairs(holds) do
-if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
-end
-return mode ~= 'w' or readersOf(owner) == readers
-end
-local function countOwn()
+local function countOf(owner)
 local count, middle = readersOf(owner), ' ' .. owner .. ' '
 for _, hold in ipairs(holds) do
 if string.find(hold.names, middle, 1, true) then count = count + 1 end
 end
 return count
+end
+local function countOwners()
+local count = #holds + readers
+for _, hold in ipairs(holds) do
+if readersOf(string.match(hold.names, '^%S+ (%S+)')) > 0 then count = count - 1 end
+end
+local several = redis.call('ZRANGE', queue, 2, '(' .. 1e9, 'BYSCORE', 'WITHSCORES')
+for i = 1, #several, 2 do
+if string.sub(several[i], 1, 2) == ':r' then count = count - several[i + 1] + 1 end
+end
+return count
+end
+local function admits(owner, mode)
+if permits then return #holds + readers < permits or countOf(owner) > 0 or countOwners() < permits end
+local middle = ' ' .. owner .. ' '
+for _, hold in ipairs(holds) do
+if (mode == 'w' or hold.mode == 'w') and not string.find(hold.names, middle, 1, true) then return false end
+end
+return mode ~= 'w' or readersOf(owner) == readers
 end
 local function freeAt()
 local latest = readers > 0 and lastReaderEnd() or nowMs
@@ -1636,9 +1754,14 @@ if hold.names == names then return hold end
 end
 return findReader(names)
 end
-local function raiseFence(mode, least)
-if hasHolds() and (mode ~= 'w' or hasWriter()) then return end
+local function sharesFence(owner, mode)
+if permits then return last > 0 and countOf(owner) > 0 end
+return hasHolds() and (mode ~= 'w' or hasWriter())
+end
+local function raiseFence(owner, mode, least)
+if sharesFence(owner, mode) then return end
 last = math.max(last + 1, nowUs, least or 0)
+if permits then return end
 for _, hold in ipairs(holds) do hold.mode = 's' end
 if readers == 0 then return end
 for _, hold in ipairs(readersIn(1e13)) do
@@ -1647,7 +1770,8 @@ writeReader(hold)
 end
 end
 local function addHold(hold, owner, least)
-raiseFence(hold.mode, least)
+raiseFence(owner, hold.mode, least)
+if permits then hold.mode = 's' end
 if hold.mode == 'w' or not hasHolds() then
 holds[#holds + 1] = hold
 else
@@ -1671,7 +1795,8 @@ local function writeRecord()
 local latest = math.max(nowMs, math.ceil(last / 1000))
 if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
 local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
-local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
+local head = permits and (waiting or hasHolds()) and string.format('p%04d', permits) or ''
+local parts = {head .. string.format('%016.0f', last) .. flags, readers > 0 and '\\n!' or ''}
 for _, hold in ipairs(holds) do
 latest = math.max(latest, hold.ends)
 local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
@@ -1862,7 +1987,7 @@ local hold, newOwner = {names = names, ends = nowMs + tonumber(amount), mode = m
 names, amount = ARGV[3], ARGV[4]
 caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
 if wasReleased or not findHold() then return {'lost', nowMs} end
-local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter()
+local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter() or permits and countOf(owner) > 1
 if isShared then return {'shared', nowMs} end
 remember(remove())
 addHold(hold, newOwner)
@@ -1872,11 +1997,16 @@ return {'granted', nowMs, last, hold.ends}`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: 'ed0f2cf86a259a9bc67870dfe748606ffdf2b76f',
+  sha1: 'c8c6768da885eeb1c58caa11939de53c74478832',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
-if text and string.byte(text) > 57 then return redis.error_reply('RLFORMAT the record is of another format') end
+local permits
+if text and string.byte(text) > 57 then
+permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
+text = string.sub(text, 6)
+end
 local function listHolds(onHold)
 for kind, sign, ends, names in string.gmatch(text or '', '\\n(%a)(%+?)(%d+) ([^\\n]+)') do
 ends = sign == '+' and ends + string.sub(text, 1, 13) or tonumber(ends)

@@ -33,12 +33,14 @@ export class Line {
    * Writes what does not change with time.
    * @param {LockRow} row
    */
-  fill({ key, category, holder, holds, waiters }) {
+  fill({ key, category, holder, permits, holds, waiters }) {
     write(this.#button, key);
     write(this.#category, category ?? '');
     write(this.#owner, holder?.owner ?? 'nobody');
-    this.#owner.classList.toggle('note', holder?.mode === 'read');
-    this.#owner.dataset.note = holds > 1 ? counted(holds, 'reader') : 'reads';
+    this.#owner.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
+    this.#owner.dataset.note =
+      permits === undefined ? readers : `${permits.held} of ${counted(permits.limit, 'permit')}`;
     write(this.#instance, holder?.instance ?? '–');
     write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
     this.#waiters.dataset.dots = '●'.repeat(Math.min(waiters, maxDots));

@@ -3,7 +3,8 @@
 import { counted, duration } from './format.mjs';
 
 /**
- * @typedef {{ id: string, key: string, category?: string, holds: Hold[], waiters: Waiter[] }} Lock
+ * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
+ * @typedef {import('../../../model/types.ts').PermitsInfo} Permits
  * @typedef {import('../../../model/types.ts').HoldInfo} Hold
  * @typedef {import('../../../model/types.ts').WaiterInfo} Waiter
  */
@@ -125,7 +126,7 @@ export class Panel {
 }
 
 /** @param {Lock} lock */
-function holders({ holds }) {
+function holders({ holds, permits }) {
   if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
   return holds.map(({ owner, instance, isDetached, mode, fence, holdId }) => {
     const list = make('dl', 'holder');
@@ -135,12 +136,21 @@ function holders({ holds }) {
       ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
       ...pair('Held for', make('span', 'time')),
       ...pair('Lease left', make('span', 'time left')),
-      ...pair('Mode', make('span', '', mode === 'read' ? 'read, shared with other readers' : 'write, alone')),
+      ...pair('Mode', make('span', '', meaningOf(mode, permits?.limit))),
       ...pair('Fence', make('code', '', String(fence))),
       ...pair('Hold', make('code', '', holdId)),
     );
     return list;
   });
+}
+
+/**
+ * @param {Hold['mode']} mode
+ * @param {number | undefined} permits
+ */
+function meaningOf(mode, permits) {
+  if (mode === 'permit') return `one of ${counted(permits ?? 1, 'permit')}`;
+  return mode === 'read' ? 'read, shared with other readers' : 'write, alone';
 }
 
 /** @param {Waiter} waiter */

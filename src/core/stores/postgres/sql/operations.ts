@@ -27,13 +27,13 @@ END $$;
 -- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id.
 -- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
 --   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost]
---   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
+--   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead] | ['mismatch', now, claims, told, permits]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE
   now_us bigint := now_us();
   now_ms bigint := now_us / 1000;
   the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process'; the_mode text := op->>'mode';
-  min_fence bigint := op->>'minFence';
+  min_fence bigint := op->>'minFence'; wanted integer := op->>'permits';
   own {schema}.waiters; was_queued boolean := false;
   h {schema}.holds; own_holds bigint := 0; handed record; is_blocked boolean := false; told jsonb := '[]'; ahead bigint; free_at bigint;
   answer text; is_newest_lost boolean;
@@ -55,6 +55,12 @@ BEGIN
       is_blocked := coalesce(handed.is_blocked, NOT was_queued);
       told := handed.told;
     END IF;
+  END IF;
+
+  IF l.holds + l.waiters = 0 THEN l.permits := wanted; END IF;
+  IF l.permits IS DISTINCT FROM wanted THEN
+    reply := jsonb_build_array('mismatch', now_ms, claims_of(l, caller, the_hold), told, l.permits);
+    RETURN;
   END IF;
 
   IF l.holds > 0 THEN own_holds := holds_of(l, the_owner); END IF;
@@ -200,7 +206,9 @@ BEGIN
     OR EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms)
   THEN
     reply := jsonb_build_array('lost', now_ms);
-  ELSIF (the_mode = 'write' AND l.holds > 1) OR (the_mode <> 'write' AND l.writes > 0) THEN
+  ELSIF (the_mode = 'write' AND l.holds > 1) OR (the_mode = 'read' AND l.writes > 0)
+    OR (the_mode = 'permit' AND holds_of(l, from_owner) > 1)
+  THEN
     reply := jsonb_build_array('shared', now_ms);
   ELSE
     DELETE FROM holds WHERE lock_id = l.id AND owner = from_owner AND hold_id = from_hold;
@@ -250,6 +258,7 @@ BEGIN
   FOR op IN SELECT value FROM jsonb_array_elements(ops) LOOP
     done := CASE op->>'op'
       WHEN 'acquire' THEN acquire(l, op)
+      WHEN 'acquirePermit' THEN acquire(l, op)
       WHEN 'release' THEN release(l, op)
       WHEN 'renew' THEN renew(l, op)
       WHEN 'transfer' THEN transfer(l, op)
@@ -261,7 +270,7 @@ BEGIN
   END LOOP;
   IF l IS DISTINCT FROM before THEN
     UPDATE locks SET fence = l.fence, holds = l.holds, writes = l.writes, writer = l.writer, claims = l.claims,
-      earliest_ms = l.earliest_ms, waiters = l.waiters, gone_ms = l.gone_ms
+      earliest_ms = l.earliest_ms, waiters = l.waiters, permits = l.permits, gone_ms = l.gone_ms
     WHERE id = l.id;
   END IF;
   RETURN replies;

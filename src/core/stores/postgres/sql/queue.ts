@@ -66,27 +66,32 @@ BEGIN
   RETURN (SELECT count(*) FROM holds WHERE lock_id = l.id AND owner = name);
 END $$;
 
--- Whether the present holds admit one more of this owner and mode. Different owners share only as readers.
+-- Whether the present holds admit one more of this owner and mode. Different owners share only as readers, and as far as there
+-- are permits.
 CREATE OR REPLACE FUNCTION {schema}.admits(l {schema}.locks, name text, wanted text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF l.holds = 0 THEN RETURN true; END IF;
   IF l.writer IS NOT NULL THEN RETURN l.writer = name; END IF;
+  IF l.permits IS NOT NULL THEN
+    IF l.holds < l.permits OR holds_of(l, name) > 0 THEN RETURN true; END IF;
+    RETURN (SELECT count(DISTINCT owner) FROM holds WHERE lock_id = l.id) < l.permits;
+  END IF;
   RETURN wanted = 'read' OR l.holds = holds_of(l, name);
 END $$;
 
 -- Adds a hold that the present holds admit. A writer's fence is one that no other owner had: it rises if there was no hold,
--- and if a writer joins readers. The readers keep the fence that they were told.
+-- and if a writer joins readers. The readers keep the fence that they were told. It also rises if another owner gets a permit.
 CREATE OR REPLACE FUNCTION {schema}.with_hold(
   l {schema}.locks, the_owner text, the_hold text, the_process text, the_mode text,
   until_ms bigint, as_claim boolean, now_us bigint, min_fence bigint
 ) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 BEGIN
-  IF l.holds = 0 OR (the_mode = 'write' AND l.writes = 0) THEN
+  IF l.holds = 0 OR (the_mode = 'write' AND l.writes = 0) OR (the_mode = 'permit' AND holds_of(l, the_owner) = 0) THEN
     l.fence := greatest(l.fence + 1, now_us, min_fence);
-    IF l.holds > 0 THEN UPDATE holds SET is_raised = true WHERE lock_id = l.id; END IF;
+    IF l.holds > 0 AND the_mode = 'write' THEN UPDATE holds SET is_raised = true WHERE lock_id = l.id; END IF;
   END IF;
-  INSERT INTO holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim)
-    VALUES (l.id, the_owner, the_hold, the_process, the_mode, until_ms, as_claim);
+  INSERT INTO holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim, is_raised)
+    VALUES (l.id, the_owner, the_hold, the_process, the_mode, until_ms, as_claim, the_mode = 'permit');
   l.holds := l.holds + 1;
   IF as_claim THEN l.claims := l.claims + 1; END IF;
   IF the_mode = 'write' THEN
@@ -118,8 +123,8 @@ EXCEPTION WHEN SQLSTATE 'RL000' THEN
   RETURN false;
 END $$;
 
--- Grants claims to the next live waiter, if the holds admit it, and to every other waiter of its owner; after a reader, goes on
--- until the next writer. Notifies other processes, which takes effect with the transaction. One call looks at a limited number
+-- Grants claims to the next live waiter, if the holds admit it, and to every other waiter of its owner; after one that
+-- shares the lock, goes on until one that the holds do not admit. Notifies other processes, which takes effect with the transaction. One call looks at a limited number
 -- of waiters and grants a limited number of readers; then it notifies the process of the next one. Returns the notifications,
 -- and whether a live waiter is left: null if the call did not look at all waiters and found none.
 CREATE OR REPLACE FUNCTION {schema}.hand_on(INOUT l {schema}.locks, caller text, now_us bigint, OUT is_blocked boolean, OUT told jsonb)

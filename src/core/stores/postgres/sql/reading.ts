@@ -19,7 +19,7 @@ $$;
 
 -- inspect: return the holders and waiters of a lock.
 -- Returns [now, [[hold id, owner, process, fence, end, is claim, mode], …],
---   [[hold id, owner, process, mode, priority, since in µs], …]]; the first 1,000 of each.
+--   [[hold id, owner, process, mode, priority, since in µs], …], permits or null]; the first 1,000 of each.
 CREATE OR REPLACE FUNCTION {schema}.inspect(known_format integer, name text) RETURNS jsonb
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE now_ms bigint := now_us() / 1000;
@@ -31,6 +31,8 @@ BEGIN
   ), (
     SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, mode, priority, since_us) ORDER BY place, nr), '[]')
     FROM (SELECT * FROM waiters WHERE lock_id = name ORDER BY place, nr LIMIT 1000) AS first
+  ), (
+    SELECT permits FROM locks WHERE id = name AND (waiters > 0 OR EXISTS (SELECT FROM first_holds(name, now_ms)))
   ));
 END $$;
 

@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS {schema}.locks (
   -- No lease ends before this.
   earliest_ms bigint,
   waiters integer NOT NULL DEFAULT 0,
+  -- How many owners may hold it at once, while there are holds or waiters of permits.
+  permits integer,
   -- When the row is not needed any more. Rounded up to ten minutes, so that few updates change the index.
   gone_ms bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
@@ -79,8 +81,11 @@ CREATE TABLE IF NOT EXISTS {schema}.edges (
   PRIMARY KEY (owner, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
--- An index that is there already is not named: to look for it locks its table, against calls that are under way.
+-- A column or an index that is there already is not named: to look for it locks its table, against calls that are under way.
 DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = '{schema}.locks'::regclass AND attname = 'permits') THEN
+    ALTER TABLE {schema}.locks ADD COLUMN permits integer;
+  END IF;
   IF to_regclass('{schema}.locks_gone') IS NULL THEN CREATE INDEX locks_gone ON {schema}.locks (gone_ms); END IF;
   IF to_regclass('{schema}.waiters_in_order') IS NULL THEN CREATE INDEX waiters_in_order ON {schema}.waiters (lock_id, place, nr); END IF;
   IF to_regclass('{schema}.tombstones_until') IS NULL THEN CREATE INDEX tombstones_until ON {schema}.tombstones (until_ms); END IF;

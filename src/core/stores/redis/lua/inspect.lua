@@ -1,7 +1,7 @@
 -- inspect: list the holds and the waiters; changes nothing.
 -- KEYS[1] record   KEYS[2] queue
--- Returns {now, {hold id, owner, process, fence, end, kind, …}, {hold id, owner, process, mode, priority, queued at in µs, …}};
---   kind as in the record; of very many holds or waiters the first ones.
+-- Returns {now, {hold id, owner, process, fence, end, kind, …}, {hold id, owner, process, mode, priority, queued at in µs, …},
+--   how many permits there are, if any}; kind as in the record; of very many holds or waiters the first ones.
 -- Safe to repeat: it only reads.
 --@include parts/layout
 local time = redis.call('TIME')
@@ -24,4 +24,4 @@ for i = 1, #members, 2 do
   if not process then break end
   append(waiters, id, owner, process, mode, priority, members[i + 1] + PLACE_ZERO + priority * DEGREE_US)
 end
-return {nowMs, holds, waiters}
+return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}

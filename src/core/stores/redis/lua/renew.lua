@@ -29,7 +29,8 @@ local function renewLine()
   ends = extend(ends, kind == 's' or kind == 'S')
   if not ends then return nil end
   local line = string.lower(kind) .. ends
-  redis.call('SET', KEYS[1], string.sub(text, 1, at - 15) .. line .. string.sub(text, at), 'KEEPTTL')
+  local head = permits and string.format('p%04d', permits) or ''
+  redis.call('SET', KEYS[1], head .. string.sub(text, 1, at - 15) .. line .. string.sub(text, at), 'KEEPTTL')
   return ends
 end
 

@@ -22,7 +22,7 @@ local hold, newOwner = {names = names, ends = nowMs + tonumber(amount), mode = m
 names, amount = ARGV[3], ARGV[4]
 caller, owner, holdId = string.match(names, '^(%S+) (%S+) (%S+)$')
 if wasReleased or not findHold() then return {'lost', nowMs} end
-local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter()
+local isShared = mode == 'w' and #holds + readers > 1 or mode ~= 'w' and hasWriter() or permits and countOf(owner) > 1
 if isShared then return {'shared', nowMs} end
 remember(remove())
 addHold(hold, newOwner)

@@ -8,8 +8,8 @@ end
 -- The claims of this call.
 local granted = {}
 
--- Grants the next live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to the
--- next writer. Each gets a claim. After many, the process of the next one is told to go on. Writes the record in any case.
+-- Grants the next live waiter what the holds admit, with every other waiter of its owner; after a reader, goes on up to one
+-- that they do not admit. Each gets a claim. After many, the process of the next one is told to go on. Writes the record in any case.
 -- The calling process finds its claims in the reply; the others are told after the last write. Returns whether a live waiter
 -- is left.
 local function handOn()

@@ -2,15 +2,16 @@
 --
 -- This is format 1. CONTRIBUTING.md says what may change within it.
 --
--- The record is a string:
+-- The record is a string. Before it stand 'p' and 4 digits if the key has permits, and is held or waited for: so many owners
+-- may hold it, all of them readers. Versions that know no permits refuse that. Then come
 --   columns 1 to 16   the last fence. All holds have it; if any of them is a writer's, all have one owner
 --   column 17         q or -. q: somebody may wait
 --   column 18         g or -. g: the queue may remember releases
 --   and then lines, each behind a line feed, in this order:
 --   !                 only if the queue has holds, too: those of readers that came while others held. There may be thousands
 --   <kind><end> <names>
---                     a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted; W, R or S for a
---                     claim. The end is 13 digits; or '+' and 12 digits, which count from the time that the fence tells
+--                     a hold. The kind is w, r, or s for a reader's whose fence rose after it was granted, and for a permit;
+--                     W, R or S for a claim. The end is 13 digits; or '+' and 12 digits, which count from the time that the fence tells
 --   ?<waiter> <live until>
 --                     perhaps, if the only waiter is a writer. The next write of the record drops it, and so does the next
 --                     call that queues another waiter
@@ -26,8 +27,7 @@
 --                     even if it can't be reached
 --   :p<process>       -> until when the process is live, in ms. In a cluster the fraction names the server on which it
 --                     listened in this slot when that was written; without a fraction it did not
---   :h<names>         a reader's hold -> its end in ms and 10^13, or 2 * 10^13 for a claim; and a half if its fence rose after
---                     it was granted
+--   :h<names>         a reader's hold -> its end in ms and 10^13, or 2 * 10^13 for a claim; and a half where the kind would be s
 --   :g<status><hold id>
 --                     -> until when this release is remembered, in us
 -- Names are "<process> <owner> <hold id>". Times are of this server's clock: ms with 13 digits, which survive tostring(), or
@@ -58,6 +58,7 @@
 -- Other bytes.
 --@define LINE_FEED 10
 --@define DIGIT_NINE 57
+--@define PLUS_SIGN 43
 --@define WRITE_MODE 119
 
 -- Scores of the queue.

@@ -73,8 +73,10 @@ local function removeEnded(from)
   end
 end
 
-if text and string.byte(text, KIND_COLUMN) == SHARED_LINE then
+local function findReaders()
   removeEnded(READERS_FROM)
   removeEnded(CLAIMS_FROM)
   readers = countReaders(READERS_FROM)
 end
+
+if text and string.byte(text, KIND_COLUMN) == SHARED_LINE then findReaders() end

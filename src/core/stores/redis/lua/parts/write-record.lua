@@ -10,7 +10,8 @@ local function writeRecord()
   local latest = math.max(nowMs, math.ceil(last / 1000))
   if remembering or readers > 0 then latest = math.max(latest, nowMs + redis.call('PTTL', queue)) end
   local flags = (waiting and 'q' or '-') .. (remembering and 'g' or '-')
-  local parts = {string.format('%016.0f', last) .. flags, readers > 0 and '\n!' or ''}
+  local head = permits and (waiting or hasHolds()) and string.format('p%04d', permits) or ''
+  local parts = {head .. string.format('%016.0f', last) .. flags, readers > 0 and '\n!' or ''}
   for _, hold in ipairs(holds) do
     latest = math.max(latest, hold.ends)
     local kind = hold.isClaim and string.upper(hold.mode) or hold.mode
