@@ -4,6 +4,9 @@ import { type ClientRequest, createServer, get, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import express, { type RequestHandler } from 'express';
 import fastify from 'fastify';
 import { type Context, Hono } from 'hono';
@@ -13,6 +16,7 @@ import * as forExpress from 'reenlock/express';
 import * as forFastify from 'reenlock/fastify';
 import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
+import * as forNest from 'reenlock/nest';
 import { majors } from '../majors.ts';
 
 /** What `lockBoard` takes on every framework, with what both a request and a context have. */
@@ -97,6 +101,25 @@ const honoHost: BoardHost = {
   },
 };
 
+function nestHost(name: string, createAdapter: () => AbstractHttpAdapter): BoardHost {
+  return {
+    name,
+    lockBoard: forNest.lockBoard as BoardHost['lockBoard'],
+    async listener(options, ...above) {
+      const adapter = createAdapter();
+      const app = await NestFactory.create(class Root {}, adapter, { logger: false, bodyParser: false });
+      for (const each of above) app.use(each);
+      app.use('/ops/locks', forNest.lockBoard(options as never));
+      app.use((_req: IncomingMessage, res: ServerResponse) => res.writeHead(404).end('not the board'));
+      await app.init();
+      if (!(adapter instanceof FastifyAdapter)) return adapter.getInstance();
+      const instance = adapter.getInstance();
+      await instance.ready();
+      return (req, res) => instance.routing(req, res);
+    },
+  };
+}
+
 /** A parser leaves its body where Koa's own parsers do. */
 function connected(above: Above): Middleware {
   return async (ctx, next) => {
@@ -112,8 +135,13 @@ function passed(above: Above, req: IncomingMessage, res: ServerResponse): Promis
   );
 }
 
+const nestHosts: readonly BoardHost[] = [
+  nestHost('Nest 12 on Express', () => new ExpressAdapter()),
+  nestHost('Nest 12 on Fastify', () => new FastifyAdapter()),
+];
+
 export const boardHosts: readonly BoardHost[] = majors(
-  [expressHost('Express 5', express), koaHost('Koa 3', Koa), fastifyHost, honoHost],
+  [expressHost('Express 5', express), koaHost('Koa 3', Koa), fastifyHost, honoHost, ...nestHosts],
   () => [expressHost('Express 4', load('express4') as typeof express), koaHost('Koa 2', load('koa2') as typeof Koa)],
 );
 
