@@ -80,7 +80,7 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
     ['its stream', (call) => streamOf(call).destroy()],
     ['its session', (call) => streamOf(call).session?.destroy()],
   ])(
-    `[http2-gone-03] A handler that destroys %s itself ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'}`,
+    `[http2-gone-03] A handler that destroys %s itself ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`,
     async (_, destroy) => {
       const clock = new ManualClock();
       const contest = await startHttp2(framework, protocol, (call) => void destroy(call), {
@@ -88,7 +88,7 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
       });
       contest.go();
       await contest.first.closed;
-      if (!framework.awaitsHandlers) {
+      if (!framework.endsResponses) {
         await clock.advance(29_999);
         await contest.expectStillHeld();
         await clock.advance(1);

@@ -99,7 +99,7 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     },
   );
 
-  it(`[http2-04] A handler that returns without an answer after its client has left ${framework.awaitsHandlers ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
+  it(`[http2-04] A handler that returns without an answer after its client has left ${framework.endsResponses ? 'ends its hold' : 'loses its hold after abortGraceMs'}`, async () => {
     const clock = new ManualClock();
     const contest = await start((_, stage) => clientLeaves(stage), {
       locks: { clock, waitMs: Number.POSITIVE_INFINITY },
@@ -107,13 +107,13 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
     contest.go();
     contest.first.stream.close(NGHTTP2_CANCEL);
     await contest.stage.until('first hears');
-    if (!framework.awaitsHandlers) {
+    if (!framework.endsResponses) {
       await clock.advance(29_999);
       await contest.expectStillHeld();
       await clock.advance(1);
     }
     await contest.expectHandedOn();
-    expect(contest.stage.count('lost first k')).toBe(framework.awaitsHandlers ? 0 : 1);
+    expect(contest.stage.count('lost first k')).toBe(framework.endsResponses ? 0 : 1);
   });
 
   it('[http2-05] A client that only announces that it sends no more requests (GOAWAY) has not left', async () => {
@@ -236,7 +236,8 @@ describe.each(stages)('%s (%s)', (protocol, _, framework) => {
       const contest = await start((call) => call.send(Buffer.alloc(2 ** 20, '.')), { guard: { releaseOn } });
       contest.first.stream.pause();
       contest.go();
-      if (releaseOn === 'close') {
+      // Fastify itself ends a response only after all of it was written.
+      if (releaseOn === 'close' || framework.adapter === 'fastify') {
         await contest.expectStillHeld();
         contest.first.stream.resume();
       }

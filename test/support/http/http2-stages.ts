@@ -2,14 +2,16 @@ import { constants } from 'node:http2';
 import { majors } from '../majors.ts';
 import { bare } from './bare-app.ts';
 import { Contest, type ContestOptions } from './contest.ts';
+import { fastify5 } from './fastify-app.ts';
 import type { Call, Framework } from './frameworks.ts';
+import { hono4 } from './hono-app.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
 import type { Protocol } from './protocols.ts';
 import { ServerStage } from './server-stage.ts';
 
 /** The frameworks that run on HTTP/2: Express does not. */
-export const onHttp2: readonly Framework[] = majors([bare, koa3], () => [koa2()]);
+export const onHttp2: readonly Framework[] = majors([bare, koa3, fastify5, hono4], () => [koa2()]);
 
 /** Each of them with each way to speak HTTP/2. */
 export const stages: readonly (readonly [Protocol, string, Framework])[] = onHttp2.flatMap((framework) =>
