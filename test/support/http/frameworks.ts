@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
 import type { Hold, LockError, LockKeys } from 'reenlock';
 import type { GuardOptions as ExpressGuardOptions, TraceContextOptions } from 'reenlock/express';
@@ -8,7 +9,6 @@ import { express4, express5 } from './express-app.ts';
 import { fastify5 } from './fastify-app.ts';
 import { hono4 } from './hono-app.ts';
 import { koa2, koa3 } from './koa-app.ts';
-import { nestExpress, nestFastify } from './nest-app.ts';
 
 /** One request, as a handler sees it on every framework. */
 export interface Call {
@@ -79,22 +79,29 @@ export interface App {
   listener(): RequestListener | Promise<RequestListener>;
 }
 
-/** The newest major versions, and with `FRAMEWORKS=all` the older ones. */
-export const frameworks: readonly Framework[] = majors(
-  [bare, express5, koa3, fastify5, hono4, nestExpress, nestFastify],
-  () => [express4(), koa2()],
-);
+const load = createRequire(__filename);
 
-/** Runs one body of tests on every framework. */
+/** Loaded only where it runs: that takes as long as for all others together. */
+function onNest(): readonly Framework[] {
+  const { nestExpress, nestFastify } = load('./nest-app.ts') as typeof import('./nest-app.ts');
+  return [nestExpress, nestFastify];
+}
+
+/** Runs one body of tests on every framework: the newest major versions, and with `FRAMEWORKS=all` the older ones. */
 export function describeFrameworks(name: string, body: (framework: Framework) => void): void {
-  describeEach(name, frameworks, body);
+  const newest = [bare, express5, koa3, fastify5, hono4, ...onNest()];
+  describeEach(
+    name,
+    majors(newest, () => [express4(), koa2()]),
+    body,
+  );
 }
 
 /** For what does not depend on the framework: one of each style, and with `FRAMEWORKS=all` every framework. */
 export function describeStyles(name: string, body: (framework: Framework) => void): void {
   describeEach(
     name,
-    majors([express5, koa3], () => [bare, fastify5, hono4, nestExpress, nestFastify, express4(), koa2()]),
+    majors([express5, koa3], () => [bare, fastify5, hono4, ...onNest(), express4(), koa2()]),
     body,
   );
 }

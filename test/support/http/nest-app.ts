@@ -45,7 +45,9 @@ type NestCall = Call & { readonly result: unknown };
 /** In place of a result: the handler answers by itself. */
 const detached = Symbol('detached');
 
+/** @public Loaded by its path. */
 export const nestExpress: Framework = framework('Nest 12 on Express', () => new ExpressAdapter());
+/** @public Loaded by its path. */
 export const nestFastify: Framework = framework('Nest 12 on Fastify', () => {
   const adapter = new FastifyAdapter();
   // Tests read bodies where they stand.
