@@ -7,6 +7,7 @@ import { type RedisServer, startRedis } from '../support/redis/server.ts';
 import { type Client, Crew } from './crew.ts';
 import { type Entry, type Rules, violationsOf } from './history.ts';
 import type { ClientSetup } from './processes/client.ts';
+import type { StoreSetup } from './processes/open-store.ts';
 
 const patience: LocksOptions = { waitMs: 60_000, storeTimeoutMs: 20_000, claimMs: 20_000 };
 
@@ -17,18 +18,21 @@ export class Lab {
   /** The test's own connection, past the proxy. */
   readonly admin: Redis;
   readonly #crew = new Crew();
+  readonly #library: string | undefined;
 
-  private constructor(server: RedisServer, proxy: TcpProxy) {
+  private constructor(server: RedisServer, proxy: TcpProxy, library: string | undefined) {
     this.server = server;
     this.proxy = proxy;
+    this.#library = library;
     this.admin = new Redis(server.port, { retryStrategy: () => 10, maxRetriesPerRequest: null, disconnectTimeout });
     // A test of a server that is killed knows why.
     this.admin.on('error', () => {});
   }
 
-  static async start(args: readonly string[] = []): Promise<Lab> {
+  /** `library` names the one that the client processes connect with, as for `StoreSetup`. */
+  static async start(args: readonly string[] = [], library?: string): Promise<Lab> {
     const server = await startRedis({ args });
-    return new Lab(server, await TcpProxy.start(server.port));
+    return new Lab(server, await TcpProxy.start(server.port), library);
   }
 
   get store(): RedisStore {
@@ -38,10 +42,15 @@ export class Lab {
   /** A new client process; its connections go through the proxy. Waiters, calls and claims last for as long as a busy machine takes. */
   async client(locks: LocksOptions = {}, over: Partial<ClientSetup> = {}): Promise<Client> {
     return this.#crew.join({
-      store: { kind: 'redis', port: this.proxy.port },
+      store: this.setupFor(this.proxy.port),
       locks: { ...patience, ...locks },
       ...over,
     });
+  }
+
+  /** The store of a client process that connects to this port. */
+  setupFor(port: number): StoreSetup {
+    return { kind: 'redis', port, ...(this.#library !== undefined && { library: this.#library }) };
   }
 
   /** Some client processes, side by side. */

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { Cluster, Redis } from 'ioredis';
 import { Pool } from 'pg';
 import type { LockStore } from '../../../src/core/model/store.ts';
@@ -13,7 +14,8 @@ import { disconnectTimeout } from '../../support/redis/client.ts';
 /** Where a process of the fault tests keeps its locks: a store, and the loopback ports of its servers. */
 export type StoreSetup =
   | { readonly kind: 'memory' }
-  | { readonly kind: 'redis'; readonly port: number; readonly username?: string }
+  /** The newest ioredis is the client, unless a library of `clientLibraries` is named. */
+  | { readonly kind: 'redis'; readonly port: number; readonly username?: string; readonly library?: string }
   | { readonly kind: 'cluster'; readonly ports: readonly number[] }
   | { readonly kind: 'quorum'; readonly ports: readonly number[]; readonly maxLeaseMs: number }
   | { readonly kind: 'redis-cas'; readonly port: number }
@@ -35,6 +37,7 @@ export function openStore(setup: StoreSetup): OpenStore {
   if (setup.kind === 'postgres') return openPostgres(setup.port);
   if (setup.kind === 'cluster') return openCluster(setup.ports);
   if (setup.kind === 'quorum') return openQuorum(setup.ports, setup.maxLeaseMs);
+  if (setup.kind === 'redis' && setup.library !== undefined) return openWith(setup.library, setup.port);
   const login = setup.kind === 'redis-cas' ? 'plain' : setup.username;
   const client = connect(setup.port, login);
   const ready = once(client, 'ready');
@@ -46,6 +49,14 @@ export function openStore(setup: StoreSetup): OpenStore {
     await disconnect();
   };
   return { store: new CasStore({ adapter }), ready, close };
+}
+
+/** The libraries take long to load: only a process that needs them does so. */
+function openWith(name: string, port: number): OpenStore {
+  const load = createRequire(__filename);
+  const { clientLibraries }: typeof import('../../support/redis/clients.ts') = load('../../support/redis/clients.ts');
+  const app = clientLibraries.find((library) => library.name === name)!.connect({ port });
+  return { store: new RedisStore({ client: app.client }), ready: app.ready(), close: async () => app.close() };
 }
 
 function connect(port: number, username?: string): Redis {

@@ -17,6 +17,8 @@ export interface ClusterClientOptions {
   readonly keyPrefix?: string;
   readonly username?: string;
   readonly password?: string;
+  /** How often a call is tried, soon again, by a client that has a say in that. */
+  readonly maxRedirections?: number;
   /** Whether it gives up if it finds no server at first. */
   readonly isImpatient?: boolean;
 }
@@ -33,9 +35,11 @@ function ioredis(name: string, Class: typeof Cluster6): ClusterLibrary {
   return {
     name,
     hasKeyPrefix: true,
-    async connect({ nodes, keyPrefix = '', isImpatient = false, ...login }) {
+    async connect({ nodes, keyPrefix = '', isImpatient = false, maxRedirections, ...login }) {
+      const soon = { retryDelayOnClusterDown: 10, retryDelayOnFailover: 10, retryDelayOnTryAgain: 1 };
       const client = new Class([...nodes], {
         keyPrefix,
+        ...(maxRedirections !== undefined && { maxRedirections, ...soon }),
         redisOptions: { disconnectTimeout, ...login },
         ...(isImpatient && { clusterRetryStrategy: () => null }),
       });
@@ -54,11 +58,12 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
   return {
     name,
     hasKeyPrefix,
-    async connect({ nodes, keyPrefix = '', isImpatient = false, ...login }) {
+    async connect({ nodes, keyPrefix = '', isImpatient = false, maxRedirections, ...login }) {
       const client = create({
         rootNodes: nodes.map((socket) => ({ socket })),
         defaults: { ...login, socket: { reconnectStrategy: () => 20 } },
         ...(hasKeyPrefix && { keyPrefix }),
+        ...(maxRedirections !== undefined && { maxCommandRedirections: maxRedirections }),
       });
       client.on('error', () => {});
       await client.connect().catch((error: unknown) => {
