@@ -41,6 +41,12 @@ const contenders = {
   'reenlock in memory, channel': inMemory({ subscriber: 'channel' }),
   'reenlock in memory, prometheus': inMemory({ subscriber: 'prometheus' }),
   'reenlock in memory, otel': inMemory({ subscriber: 'otel' }),
+  'reenlock on node-redis': {
+    file: 'reenlock',
+    server: 'redis',
+    needs: ['reenlock', 'redis'],
+    options: { store: 'node-redis' },
+  },
   'reenlock on PostgreSQL': {
     file: 'reenlock',
     server: 'postgres',

@@ -6,7 +6,7 @@ import { connect } from './connect.mjs';
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
  *
- * `store` is `redis`, `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `store` is `redis`, `node-redis` (the same store with that client), `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
  * `settings` go to `createLocks`.
  */
 export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
@@ -33,6 +33,12 @@ const stores = {
     const { RedisStore } = await loadReenlock('core/redis', from);
     const client = await connect(redis);
     return { store: new RedisStore({ client }), end: () => client.quit() };
+  },
+  async 'node-redis'({ redis }, from) {
+    const { RedisStore } = await loadReenlock('core/redis', from);
+    const { createClient } = await import('redis');
+    const client = await createClient({ socket: { host: '127.0.0.1', port: redis } }).connect();
+    return { store: new RedisStore({ client }), end: () => client.close() };
   },
   async postgres({ postgres }, from) {
     const { PostgresStore } = await loadReenlock('core/postgres', from);

@@ -16,6 +16,7 @@ export const oneAtATime = {
     'advisory lock',
     'reenlock',
     'reenlock, listeners on',
+    'reenlock on node-redis',
     'reenlock on PostgreSQL',
   ],
   columns: { p50Us: 'p50 µs', ...meterColumns('cycle') },

@@ -14,6 +14,7 @@ export const wide = {
     'advisory lock',
     'reenlock',
     'reenlock, listeners on',
+    'reenlock on node-redis',
     'reenlock on PostgreSQL',
   ],
   columns: { perSecond: 'cycles/s', ...meterColumns('cycle') },
