@@ -58,6 +58,7 @@ export class WaitQueue {
   readonly #pause: (queue: WaitQueue) => number;
   readonly #onDue: (queue: WaitQueue) => void;
   readonly #waiters = new Set<Waiter>();
+  #newest: Waiter | undefined;
   readonly #progress = new QueueProgress();
   #latest: ReplyTimestamp;
   #timer: Timer | undefined;
@@ -85,8 +86,10 @@ export class WaitQueue {
     return this.#waiters.values().next().value;
   }
 
+  /** Known without a look at the others, unless it has left since: each poll asks for it. */
   get newest(): Waiter | undefined {
-    return this.waiters.at(-1);
+    this.#newest ??= this.waiters.at(-1);
+    return this.#newest;
   }
 
   /** From the oldest to the newest. */
@@ -111,6 +114,7 @@ export class WaitQueue {
 
   join(waiter: Waiter, { leaseRemainingMs, position }: NotFree): void {
     this.#waiters.add(waiter);
+    this.#newest = waiter;
     this.leaseRemainingMs = leaseRemainingMs;
     this.#progress.join(waiter, position);
     if (this.#timer === undefined) this.pollLater();
@@ -146,6 +150,7 @@ export class WaitQueue {
   /** Returns whether it was the last waiter; the timer is cleared then. */
   leave(waiter: Waiter): boolean {
     this.#waiters.delete(waiter);
+    if (this.#newest === waiter) this.#newest = undefined;
     if (this.#waiters.size > 0) return false;
     this.#timer?.cancel();
     return true;

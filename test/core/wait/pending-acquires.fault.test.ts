@@ -1,5 +1,5 @@
 import { LockStoreError, LockTimeoutError, lock, type StoreGrant } from '../../../src/core/index.ts';
-import type { ReleaseTerms } from '../../../src/core/model/store.ts';
+import type { AcquireTerms, ReleaseTerms } from '../../../src/core/model/store.ts';
 import type { StoreCall } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
@@ -288,6 +288,20 @@ describe('A waiter that gives up', () => {
     };
     expect(await rememberedMs(setup, poll)).toBeGreaterThan(0);
   });
+});
+
+it('A poll asks for the newest waiter that is left when a newer one has given up', async () => {
+  const setup = setUp();
+  await taken(setup.sibling());
+  await queued(setup);
+  await queued(setup);
+  const { holdId } = setup.store.calls.findLast(({ operation }) => operation === 'acquire') as StoreCall;
+  const stop = new AbortController();
+  await queued(setup, { signal: stop.signal });
+  stop.abort();
+  await setup.clock.advance(1_250);
+  const poll = setup.store.calls.findLast(({ operation }) => operation === 'acquire') as StoreCall;
+  expect((poll.terms as AcquireTerms).newest?.holdId).toBe(holdId);
 });
 
 describe('Messages that get lost', () => {

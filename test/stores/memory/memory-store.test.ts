@@ -79,6 +79,17 @@ describe('MemoryStore', () => {
     expect(await process.line().ask()).toMatchObject({ status: 'queued', mayArriveLater: false });
   });
 
+  it('A live hold is listed behind more ended ones than are listed', async () => {
+    const process = stage.deafProcess();
+    for (let i = 0; i < 1_100; i++) await process.reader().hold({ leaseMs: 1_000 });
+    const live = process.reader();
+    await live.hold();
+    const writer = await process.line().wait();
+    await clock.advance(1_001);
+    expect((await stage.order()).holds).toEqual([live.holdId]);
+    expect((await stage.store.edges?.wait(writer.request))?.holds).toMatchObject([{ holdId: live.holdId }]);
+  });
+
   it('A wall clock that steps moves neither leases nor fences', async () => {
     const process = stage.deafProcess();
     const line = process.line();

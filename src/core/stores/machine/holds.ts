@@ -36,12 +36,12 @@ export class Holds {
     return this.#index === undefined ? this.oldest?.request.mode === 'write' : this.#index.writers > 0;
   }
 
-  /** The first `count` at most, in the order in which they were granted. */
-  first(count: number): MemoryHold[] {
+  /** Those whose leases last, the first `count` at most, in the order in which they were granted. */
+  first(count: number, nowMs: number): MemoryHold[] {
     const holds: MemoryHold[] = [];
     for (const hold of this.#holds.values()) {
       if (holds.length === count) break;
-      holds.push(hold);
+      if (hold.endMs > nowMs) holds.push(hold);
     }
     return holds;
   }

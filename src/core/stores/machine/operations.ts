@@ -114,7 +114,7 @@ const maxListed = 1_000;
 
 /** Returns the holds and waiters. Changes nothing (C17). */
 export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
-  const holds = lock.holds.first(maxListed).filter((hold) => hold.endMs > nowMs);
+  const holds = lock.holds.first(maxListed, nowMs);
   const waiters: MemoryWaiter[] = [];
   for (const waiter of lock.waiters) if (waiters.push(waiter) === maxListed) break;
   return {
@@ -137,7 +137,7 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
 
 /** Returns since when a hold id waits, if it does, and the holds that it waits for (C27). */
 export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
-  const holds = lock.holds.first(maxListed).filter((hold) => hold.endMs > nowMs);
+  const holds = lock.holds.first(maxListed, nowMs);
   return {
     sinceMs: lock.waiter(holdId)?.sinceMs,
     holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
