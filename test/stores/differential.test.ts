@@ -176,6 +176,17 @@ const found = [
     ],
     'try 3, +0, +2, try 1, 999, -2, 1000, -3, 10',
   ),
+  // A waiter of one degree more comes twelve seconds later: ten of them count.
+  play(
+    [
+      [0, 0, 'write', 0, 5],
+      [1, 0, 'write'],
+      [2, 1, 'write', 1],
+      [0, 0, 'write', 0, 5],
+      [0, 0, 'write', 0, 5],
+    ],
+    'try 0, +1, 4000, try 3, 4000, try 4, 4000, +2',
+  ),
   // It is granted by its own call meanwhile.
   play(
     [
@@ -216,7 +227,7 @@ class Play {
     await this.#hearAll();
     for (const process of [0, 1]) await this.#leave(process);
     const ranks = [...this.#fences].sort((a, b) => a - b);
-    const told = this.#told.map((messages) => inAnyOrder(messages).map((message) => this.#plain(message)));
+    const told = this.#told.map((messages) => inOrderSent(messages).map((message) => this.#plain(message)));
     return JSON.parse(JSON.stringify({ answers, told }), (name, value: unknown) =>
       name === 'fence' ? ranks.indexOf(value as number) : value,
     );
@@ -329,7 +340,19 @@ class Play {
   }
 }
 
-/** No order is promised of holds, nor of the messages about those that were taken or granted together. */
+/** The messages of a process. Those next to each other about holds that were taken, or granted, together have no order. */
+function inOrderSent(messages: readonly StoreMessage[]): readonly StoreMessage[] {
+  const groups: StoreMessage[][] = [];
+  const groupOf = (message: StoreMessage): unknown => (message.kind === 'granted' ? message.grant.fence : message.kind);
+  for (const message of messages) {
+    const last = groups.at(-1);
+    if (last !== undefined && groupOf(last[0] as StoreMessage) === groupOf(message)) last.push(message);
+    else groups.push([message]);
+  }
+  return groups.flatMap(inAnyOrder);
+}
+
+/** No order is promised of holds that were taken or granted together. */
 function inAnyOrder<T extends object>(parts: readonly T[]): readonly T[] {
   return [...parts].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 }
