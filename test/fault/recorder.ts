@@ -6,6 +6,7 @@ import {
   type LockEvents,
   type Locks,
   lock,
+  resumeHold,
   runInTrace,
 } from '../../src/core/index.ts';
 import type { AcquireReply, LockStore, StoreMessage } from '../../src/core/model/store.ts';
@@ -24,6 +25,8 @@ export interface Held {
 export interface Worker {
   acquire(key: string, options?: AcquireOptions): Promise<() => Promise<void>>;
   acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<() => Promise<void>>;
+  /** Acquires, and passes the hold on to a token. Resolves with what takes the hold up again, for this worker. */
+  detach(key: string, leaseMs: number): Promise<() => Promise<() => Promise<void>>>;
 }
 
 const ends = {
@@ -78,6 +81,7 @@ export class Recorder {
       subscribe: (process, listener, options) =>
         store.subscribe(process, (message: StoreMessage) => listener(message), options),
       ...(store.edges && { edges: store.edges }),
+      ...(store.transfer && { transfer: store.transfer.bind(store) }),
     };
   }
 
@@ -85,10 +89,13 @@ export class Recorder {
   follow(locks: Locks): Locks {
     this.#locks = locks;
     locks.on('waiting', ({ key, owner, holdId }) => this.#note('queued', { key, owner, hold: holdId }));
-    locks.on('granted', ({ key, owner, holdId }) => {
-      const name = `${owner} ${key}`;
-      this.#granted.set(name, [...(this.#granted.get(name) ?? []), holdId]);
-    });
+    for (const event of ['granted', 'resumed'] as const) {
+      locks.on(event, ({ key, owner, holdId }) => {
+        const name = `${owner} ${key}`;
+        this.#granted.set(name, [...(this.#granted.get(name) ?? []), holdId]);
+      });
+    }
+    locks.on('detached', ({ key, owner, holdId }) => this.#note('released', { key, owner, hold: holdId }));
     locks.on('renewed', ({ key, owner, holdId }) => {
       const hold = this.#held.get(holdId);
       if (hold !== undefined) this.#note('renewed', { key, owner, hold: holdId }, hold);
@@ -144,6 +151,13 @@ export class Recorder {
       acquire: async (key, options) => {
         const hold = await this.#told(owner, [key], () => lock.acquire(key, options));
         return this.#entered(owner, key, hold);
+      },
+      detach: async (key, leaseMs) => {
+        const hold = await this.#told(owner, [key], () => lock.acquire(key));
+        // From here on nobody relies on it, until it is resumed.
+        this.leaving(owner, key, this.enter(hold));
+        const token = await hold.detach({ leaseMs });
+        return async () => this.#entered(owner, key, await resumeHold(token));
       },
       acquireAll: async (keys, options) => {
         const batch: BatchHold = await this.#told(owner, keys, () => lock.acquireAll(keys, options));

@@ -25,9 +25,9 @@ const holdMs = 30;
 export type Done = Record<string, { count: number; refused: number }>;
 
 /**
- * Does all that an application does with locks, for some time: to write and to read, with permits and priorities, several keys nested
- * in any order or as a batch, given up by a signal, entered again by one trace in several processes, taken by force, and
- * as requests behind a guard whose clients may leave. Rejects with whatever is not a refusal.
+ * Does all that an application does with locks, for some time: to write and to read, with permits and priorities, several keys
+ * nested in any order or as a batch, given up by a signal, entered again by one trace in several processes, detached and
+ * resumed, taken by force, and as requests behind a guard whose clients may leave. Rejects with whatever is not a refusal.
  */
 export async function mixedWork(recorder: Recorder, name: string, { keys, pool, lines, ms, seed }: Mix): Promise<Done> {
   const random = seeded(seed);
@@ -72,6 +72,7 @@ class Acts {
     [2, 'a batch', () => this.#batch()],
     [2, 'an abort', () => this.#aborted()],
     [2, 'a shared trace', (line) => this.#shared(line)],
+    [2, 'a detached hold', () => this.#detached()],
     [3, 'a request', () => this.#request()],
     [1, 'a force release', () => this.#recorder.force(this.#random() < 0.8 ? this.#key() : this.#pool.key)],
   ];
@@ -135,6 +136,16 @@ class Acts {
   async #aborted(): Promise<void> {
     const signal = AbortSignal.timeout(Math.ceil(this.#random() * 2 * holdMs));
     await this.#job((worker) => this.#during(worker.acquire(this.#key(), { ...this.#options(), signal })));
+  }
+
+  /** A hold that outlives its job, and is taken up again, if nobody took it by force meanwhile. */
+  async #detached(): Promise<void> {
+    const key = this.#key();
+    await this.#job(async (worker) => {
+      const resume = await worker.detach(key, 1_000);
+      await sleep(this.#random() * holdMs);
+      await this.#during(resume());
+    });
   }
 
   /** The same line of every process has the same trace. */
