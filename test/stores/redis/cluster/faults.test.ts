@@ -1,4 +1,4 @@
-import { createLocks, type Locks } from 'reenlock';
+import { createLocks, type LockStoreError, type Locks } from 'reenlock';
 import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
@@ -196,8 +196,11 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
       }
       await Promise.all(gone.map((server) => server.kill()));
       const error = async (): Promise<unknown> => store.forceRelease(key, 1).catch((reason: unknown) => reason);
-      await until(async () => /answered CLUSTERDOWN/.test(String(await error())));
-      expect(await error()).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+      // While the client still drops connections, it can't be told whether a copy of the call was applied before.
+      await until(async () => {
+        const reason = await error();
+        return /answered CLUSTERDOWN/.test(String(reason)) && (reason as LockStoreError).outcome === 'not-applied';
+      });
       await Promise.all(gone.map((server) => server.restart()));
       await stage.cluster.settled();
     });
