@@ -3,7 +3,10 @@
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 const guesses = [
-  [/redis.(sentinel|cluster.faults)|quorum.faults|docs.pages|fault.server|two-services/, 20_000],
+  [
+    /redis.(sentinel|cluster.faults)|quorum.faults|docs.pages|fault.(server|network)|two-services|board.browser/,
+    20_000,
+  ],
   [/contract.test|test.(examples|fault).|deadlock.schedules/, 10_000],
   [/test.(docs|package|parity|stores)./, 5_000],
 ];
