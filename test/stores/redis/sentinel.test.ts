@@ -20,7 +20,10 @@ function say(figures: string): void {
   if (process.env.REPORT !== undefined) process.stderr.write(`${figures}\n`);
 }
 
-describe.each(sentinelLibraries)('RedisStore behind Sentinel, with $name', (library) => {
+// As in the cluster's tests of faults: older versions keep the contract.
+const newest = sentinelLibraries.filter(({ name }) => !name.endsWith(' 5'));
+
+describe.each(newest)('RedisStore behind Sentinel, with $name', (library) => {
   let group: SentinelGroup;
   const clients: Pick<SentinelClient, 'close'>[] = [];
   const processes: Locks[] = [];

@@ -22,7 +22,8 @@ const record = `reenlock:{${key}}:lock`;
 
 describe('Faults of a cluster', () => {
   const stage = useCluster();
-  describe.each(clusterLibraries)('with $name', (library) => faultsWith(library, stage));
+  const newest = clusterLibraries.filter(({ name }) => !name.endsWith(' 5'));
+  describe.each(newest)('with $name', (library) => faultsWith(library, stage));
 });
 
 function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
@@ -203,6 +204,8 @@ function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
       });
       await Promise.all(gone.map((server) => server.restart()));
       await stage.cluster.settled();
+      // A client that is closed while it connects again may leave its sockets open.
+      await until(async () => (await error()) === false);
     });
   });
 }
