@@ -1,4 +1,4 @@
-import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
+import { asMicrotask, type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode, LockStoreError } from '../model/errors.ts';
 
@@ -92,9 +92,10 @@ export class CallDeadlines {
     this.#timer?.cancel();
     this.#timerDueMs = dueMs;
     const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
-    // One more round: after a blocked event loop timers come first, and the reply may be there already.
+    // One more round: after a blocked event loop timers come first, and the reply may be there already. And a microtask: fake
+    // timers that are advanced synchronously let no reply of a store in memory come in between.
     const onDue = (): void => {
-      this.#timer = this.#clock.after(0, () => this.#expire());
+      this.#timer = this.#clock.after(0, () => asMicrotask(() => this.#expire()));
     };
     this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
   }
