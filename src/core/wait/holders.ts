@@ -33,9 +33,10 @@ export async function holderOf(
 async function look(client: StoreClient, name: LockName): Promise<LockHolder | undefined> {
   if (!client.outage.isOpen) return undefined;
   try {
-    const { holds, waiters } = lockInfo(name, await client.look(name.id, lookTimeoutMs));
-    const [hold] = holds;
-    return hold && { owner: hold.owner, instance: hold.instance, heldMs: hold.heldMs, waiters: waiters.length };
+    const reply = await client.look(name.id, lookTimeoutMs);
+    // A reply may list a thousand of each.
+    const [hold] = lockInfo(name, { ...reply, holds: reply.holds.slice(0, 1), waiters: [] }).holds;
+    return hold && { owner: hold.owner, instance: hold.instance, heldMs: hold.heldMs, waiters: reply.waiters.length };
   } catch {
     // The acquire has timed out, whatever the store says to this.
     return undefined;
