@@ -93,16 +93,20 @@ export class CallDeadlines {
     this.#timerDueMs = dueMs;
     const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
     // One more round: after a blocked event loop timers come first, and the reply may be there already. And a microtask: fake
-    // timers that are advanced synchronously let no reply of a store in memory come in between.
+    // timers that are advanced synchronously let no reply of a store in memory come in between. They may have gone far beyond
+    // this time by then, and the replies to later calls come after the microtask.
+    const onRound = (): void => {
+      const nowMs = this.#clock.now().monoMs;
+      asMicrotask(() => this.#expire(nowMs));
+    };
     const onDue = (): void => {
-      this.#timer = this.#clock.after(0, () => asMicrotask(() => this.#expire()));
+      this.#timer = this.#clock.after(0, onRound);
     };
     this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
   }
 
-  #expire(): void {
+  #expire(nowMs: number): void {
     this.#timerDueMs = Number.POSITIVE_INFINITY;
-    const nowMs = this.#clock.now().monoMs;
     let nextMs = Number.POSITIVE_INFINITY;
     for (const call of this.#pending) {
       if (call.dueMs > nowMs) {

@@ -9,9 +9,11 @@ watchLeaks();
 
 /** As an application's tests may call it: of the ways to go on later, none is real. */
 describe('Fake timers', () => {
+  let store: MemoryStore;
   let locks: Locks;
   beforeEach(() => {
-    locks = createLocks({ store: new MemoryStore() });
+    store = new MemoryStore();
+    locks = createLocks({ store });
     jest.useFakeTimers();
   });
   afterEach(async () => {
@@ -22,6 +24,23 @@ describe('Fake timers', () => {
   it('Under fake timers, a lock is handed over', async () => {
     const turn = () => runInTrace(() => getLock('order:42').run(() => Promise.resolve('done')), { locks });
     expect(await Promise.all([turn(), turn(), turn()])).toEqual(['done', 'done', 'done']);
+  });
+
+  it('Under fake timers that are advanced synchronously, an acquire times out, and is released once', async () => {
+    const release = jest.spyOn(store, 'release');
+    await runInTrace(
+      async () => {
+        await getLock('order:42').acquire();
+        const refused = runInTrace(() => getLock('order:42').acquire(), { locks, traceId: 'waiter' });
+        const error = refused.catch(({ code }: { code: string }) => code);
+        await jest.advanceTimersByTimeAsync(0);
+        jest.advanceTimersByTime(60_000);
+        expect(await error).toBe('ERR_LOCK_TIMEOUT');
+        await jest.advanceTimersByTimeAsync(10_000);
+        expect(release.mock.calls.filter(([{ owner }]) => owner === 'waiter')).toHaveLength(1);
+      },
+      { locks },
+    );
   });
 
   it('Under fake timers, a guard’s lock is released with the answer', async () => {
