@@ -45,10 +45,6 @@ export class LinkWatch {
     this.#listener = listener;
   }
 
-  get isUp(): boolean {
-    return this.#link.isUp;
-  }
-
   /** Why the link is not up, as far as that is known. */
   get error(): Error {
     return this.#outage ?? this.#link.error ?? new Error('The client has no connection');

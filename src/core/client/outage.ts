@@ -11,6 +11,7 @@ import type { Events } from '../model/events.ts';
 export class Outage {
   readonly #events: Events;
   readonly #clock: Clock;
+  readonly #link: Link | undefined;
   readonly #watch: LinkWatch | undefined;
   #since: Instant | undefined;
   /** Since calls began to wait: the first of them fail when the outage becomes known. */
@@ -20,13 +21,14 @@ export class Outage {
   constructor(link: Link | undefined, events: Events, clock: Clock, patienceMs: number) {
     this.#events = events;
     this.#clock = clock;
+    this.#link = link;
     const listener = { onDown: (error: Error) => this.#begin(error), onUp: () => this.#end() };
     this.#watch = link && new LinkWatch(link, clock, patienceMs, listener);
   }
 
   /** Whether a call can be made now. */
   get isOpen(): boolean {
-    return this.#watch?.isUp ?? true;
+    return this.#link?.isUp ?? true;
   }
 
   /** Whether there is an outage: the store could not be reached for a while. */

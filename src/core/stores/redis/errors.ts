@@ -1,6 +1,5 @@
 import { LockStoreError } from '../../model/errors.ts';
-import type { RedisDriver } from './drivers/driver.ts';
-import { NotSentError } from './drivers/not-sent-error.ts';
+import { NotSentError, type RedisDriver } from './drivers/driver.ts';
 
 /** What a script replies with to a record of another format, before it changes anything. */
 const otherFormat = 'RLFORMAT';

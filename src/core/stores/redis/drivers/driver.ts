@@ -122,3 +122,8 @@ export interface RedisConnection extends RedisSender {
   unref(): void;
   close(): void;
 }
+
+/** What a driver rejects with if it knows that it has not given a command to a connection, and never will. */
+export class NotSentError extends Error {
+  override readonly name = 'NotSentError';
+}

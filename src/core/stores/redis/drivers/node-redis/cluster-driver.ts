@@ -3,19 +3,19 @@ import type { Link, LinkWatch } from '../../../../base/link.ts';
 import { slotOf } from '../../cluster/slots.ts';
 import { ClientLink } from '../client-link.ts';
 import { watchConnection } from '../connection-times.ts';
-import type {
-  RedisClusterDriver,
-  RedisCommand,
-  RedisConnection,
-  RedisDriver,
-  RedisReplies,
-  RedisSender,
-  RedisShard,
-  RedisSubscriber,
-  ShardListener,
-  SubscriberListener,
+import {
+  NotSentError,
+  type RedisClusterDriver,
+  type RedisCommand,
+  type RedisConnection,
+  type RedisDriver,
+  type RedisReplies,
+  type RedisSender,
+  type RedisShard,
+  type RedisSubscriber,
+  type ShardListener,
+  type SubscriberListener,
 } from '../driver.ts';
-import { NotSentError } from '../not-sent-error.ts';
 import { randomNode } from '../random-node.ts';
 import {
   firstKeyOf,

@@ -1,15 +1,15 @@
 import type { Link, LinkWatch } from '../../../../base/link.ts';
 import { ClientLink } from '../client-link.ts';
 import { watchConnection } from '../connection-times.ts';
-import type {
-  RedisCommand,
-  RedisConnection,
-  RedisDriver,
-  RedisReplies,
-  RedisSubscriber,
-  SubscriberListener,
+import {
+  NotSentError,
+  type RedisCommand,
+  type RedisConnection,
+  type RedisDriver,
+  type RedisReplies,
+  type RedisSubscriber,
+  type SubscriberListener,
 } from '../driver.ts';
-import { NotSentError } from '../not-sent-error.ts';
 import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './calls.ts';
 import { NodeRedisConnection } from './connection.ts';
 import { type NodeRedisSentinel, SentinelPrimary } from './sentinel-primary.ts';
