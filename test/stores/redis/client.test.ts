@@ -131,6 +131,34 @@ describe("the application's client", () => {
     client.disconnect();
   });
 
+  it.each(Object.keys(clients))(
+    'A tool that wraps the commands of the client sees the keys and the reply of each call (%s)',
+    async (version) => {
+      const client = clients[version]!({ keyPrefix: 'app:' });
+      const seen: { args: readonly unknown[]; reply: unknown }[] = [];
+      const { sendCommand } = client;
+      client.sendCommand = (command, stream) => {
+        const { name, args, resolve } = command;
+        command.resolve = (reply) => {
+          if (name === 'evalsha') seen.push({ args, reply });
+          resolve(reply);
+        };
+        return sendCommand.call(client, command, stream);
+      };
+      stage.store = new RedisStore({ client });
+      const line = stage.deafProcess().line();
+      await line.hold();
+      await line.release();
+      const keys = ['app:reenlock:{order:42}:lock', 'app:reenlock:{order:42}:queue'];
+      expect(seen.slice(-2).map(({ args }) => args.slice(1, 4))).toEqual([
+        [2, ...keys],
+        [2, ...keys],
+      ]);
+      expect(seen.slice(-2).every(({ reply }) => Number(reply) > 0)).toBe(true);
+      client.disconnect();
+    },
+  );
+
   it('The client may serve several stores, each with keys of its own', async () => {
     const stores = ['a:', 'b:'].map((prefix) => new RedisStore({ client: stage.client, prefix }));
     for (const store of stores) {

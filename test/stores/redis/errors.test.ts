@@ -86,7 +86,9 @@ describe('What a server answers to a script', () => {
 
   it("an error of the client's own is no answer, whatever its first word", async () => {
     const own = new Error('READONLY is what it says');
-    stage.store = new RedisStore({ client: Object.create(client, { call: { value: () => Promise.reject(own) } }) });
+    stage.store = new RedisStore({
+      client: Object.create(client, { sendCommand: { value: () => Promise.reject(own) } }),
+    });
     for (const error of await errors()) {
       expect(error).toMatchObject({ outcome: 'unknown', message: expect.stringContaining('did not answer to') });
     }

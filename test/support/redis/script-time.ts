@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Command, type Redis } from 'ioredis';
 import * as scripts from '../../../src/core/stores/redis/scripts.generated.ts';
 
 /** A script whose time is that of `setScriptTime`, in place of the server's. */
@@ -13,7 +13,10 @@ export async function setScriptTime(client: Redis, us: number): Promise<void> {
 /** From now on the scripts that a client runs by their digests have the time of `setScriptTime`. */
 export function runTimed(client: Redis): void {
   const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
-  const call = client.call.bind(client) as (...words: readonly unknown[]) => Promise<unknown>;
-  client.call = ((name: string, sha1: string, ...rest: readonly unknown[]) =>
-    name === 'evalsha' ? call('eval', sources.get(sha1), ...rest) : call(name, sha1, ...rest)) as Redis['call'];
+  const send = client.sendCommand.bind(client);
+  client.sendCommand = (command, stream) => {
+    if (command.name !== 'evalsha') return send(command, stream);
+    const [sha1, ...rest] = command.args;
+    return send(new Command('eval', [sources.get(String(sha1))!, ...rest], { replyEncoding: 'utf8' }), stream);
+  };
 }

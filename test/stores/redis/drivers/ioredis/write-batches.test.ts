@@ -73,10 +73,10 @@ describe('The calls of one turn', () => {
     await Promise.all(answers);
   });
 
-  it('Many calls are written eight at a time', async () => {
-    const answers = Array.from({ length: 20 }, (_, index) => asks.acquire(String(index)));
+  it('Many calls are written sixteen at a time', async () => {
+    const answers = Array.from({ length: 36 }, (_, index) => asks.acquire(String(index)));
     await nextTick();
-    expect(writes.map(({ length }) => length)).toEqual([1, 6, 8, 5]);
+    expect(writes.map(({ length }) => length)).toEqual([1, 14, 16, 5]);
     await Promise.all(answers);
   });
 

@@ -4,6 +4,7 @@ import { retryMs, watchConnection } from '../connection-times.ts';
 import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
 import { IoredisConnection } from './connection.ts';
+import { sendScriptCall } from './script-call.ts';
 import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
@@ -32,7 +33,7 @@ export class IoredisDriver extends IoredisSender implements RedisDriver {
 
   sendScript(name: string, command: RedisCommand): Promise<unknown> {
     this.#batcher.beforeCall(name);
-    return this.send(command);
+    return sendScriptCall(this.client, command);
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { afterRound, afterTurn } from '../../../../base/clock.ts';
 
 /** How many calls go into one write: the server works on the first calls while the next ones are made. */
-const callsPerWrite = 8;
+const callsPerWrite = 16;
 
 /**
  * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the
@@ -25,7 +25,7 @@ export class WriteBatcher {
 
   /**
    * To be called before each call, with the name of its script. The first call of a turn is written at once: it is often
-   * the only one, or one that others wait for. The others are written together, eight at a time, the rest at the end of
+   * the only one, or one that others wait for. The others are written together, sixteen at a time, the rest at the end of
    * the turn. Without a stream nothing is held back: that is before the first connection.
    */
   beforeCall(name: string): void {
