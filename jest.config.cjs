@@ -5,10 +5,9 @@ const swc = (jsc = {}) => [
 ];
 const parser = { syntax: 'typescript', decorators: true };
 
-/** @type {import('jest').Config} */
-module.exports = {
+/** What each project has. */
+const common = {
   testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
-  reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: [
     '<rootDir>/dist/',
@@ -39,8 +38,32 @@ module.exports = {
     '^reenlock/otel$': '<rootDir>/src/otel/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
-  testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
   setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs'],
+};
+
+/** The tests of Nest once more, and a sample of those of HTTP, on an older major version of Nest. */
+const olderNest = {
+  ...common,
+  displayName: 'Nest 11',
+  globals: { onlyNest: true },
+  testMatch: [
+    'nest/nest',
+    'http/guards/guards',
+    'http/guards/refusals',
+    'http/abort/abort',
+    'http/release/streams',
+  ].map((path) => `<rootDir>/test/${path}.test.ts`),
+  moduleNameMapper: {
+    ...common.moduleNameMapper,
+    '^@nestjs/(.+)$': '<rootDir>/test/nest/nest11/node_modules/@nestjs/$1',
+  },
+};
+
+/** @type {import('jest').Config} */
+module.exports = {
+  ...(process.env.FRAMEWORKS === 'all' ? { projects: [common, olderNest] } : common),
+  reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
+  testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
   testTimeout: 15_000,
   // On two cores: suites that wait for servers, processes and leases leave one to others half of their time.
   maxWorkers: 3,

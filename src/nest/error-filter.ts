@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, StreamableFile } from '@nestjs/common';
-import type { HttpAdapterHost } from '@nestjs/core';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
 import { LockError } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
@@ -11,30 +10,40 @@ import { rawOf } from './raw.ts';
  * as an error of the server. This one logs what is an error of the server: what clients may not read.
  */
 export class LockErrorFilter implements ExceptionFilter<LockError> {
-  readonly #host: HttpAdapterHost;
   readonly #logger = new Logger('LocksModule');
-
-  constructor(host: HttpAdapterHost) {
-    this.#host = host;
-  }
 
   catch(error: LockError, host: ArgumentsHost): void {
     // GraphQL and microservices have responses of their own.
     if (host.getType() !== 'http') throw error;
     if (!error.expose) this.#logger.error(error);
-    const { httpAdapter } = this.#host;
     const response: unknown = host.getArgByIndex(1);
-    if (httpAdapter.isHeadersSent(response)) {
-      httpAdapter.end(response);
+    const res = rawOf<ServerResponse>(response);
+    if (res.headersSent) {
+      res.end();
       return;
     }
     const { status, headers, body } = problemOf(error);
-    const res = rawOf<ServerResponse>(response);
     leaveError(error, res);
     clearBodyHeaders(res);
-    for (const [name, value] of Object.entries(headers)) httpAdapter.setHeader(response, name, value);
-    // As a stream of bytes: both platforms add a charset to the type of text.
-    httpAdapter.reply(response, new StreamableFile(Buffer.from(body)), status);
+    if (!isReply(response)) {
+      res.writeHead(status, headers).end(body);
+      return;
+    }
+    for (const [name, value] of Object.entries(headers)) response.header(name, value);
+    // As bytes: both platforms add a charset to the type of text. And at once: if an event stream fails, Nest 11 ends its
+    // response without waiting for what a filter sends.
+    response.status(status).send(Buffer.from(body));
   }
 }
 Catch(LockError)(LockErrorFilter);
+
+/** What the platforms' responses have in common. */
+interface Reply {
+  header(name: string, value: string): unknown;
+  status(code: number): { send(body: Buffer): unknown };
+}
+
+/** Not so in middleware on Fastify, which gets Node's own response. */
+function isReply(response: unknown): response is Reply {
+  return typeof (response as Partial<Reply>).header === 'function';
+}

@@ -66,7 +66,7 @@ async function enter<R>(
       `Expected \`@LockOn\` to guard an HTTP route, got a call of the type '${type}': lock in the method with \`lock.run\`, outside of an HTTP request in \`runInTrace\``,
     );
   }
-  const [request, response] = context.getArgs<[R & Exposing, ServerResponse]>();
+  const [request, response] = context.getArgs<[R & Exposing & Routed, ServerResponse]>();
   const req = rawOf<IncomingMessage>(request);
   const result: unknown = await runInRequest(req, () =>
     passGuard<readonly [R, ExecutionContext], unknown>(guard, {
@@ -75,9 +75,21 @@ async function enter<R>(
       call: [request, context],
       next: async () => next.handle(),
       expose: (holds) => exposeHolds(request, holds),
-      routeOf: () => `${context.getClass().name}.${context.getHandler().name}`,
+      routeOf: () => routeOf(req.method, request),
     }),
   );
   // A handler of refusals returns a plain value.
   return isObservable(result) ? result : of(result);
+}
+
+/** Where the platforms have the pattern of a request's route. */
+interface Routed {
+  readonly route?: { readonly path?: string };
+  readonly routeOptions?: { readonly url?: string };
+}
+
+/** The pattern of the request's route, such as `POST /orders/:id`. */
+function routeOf(method: string | undefined, { route, routeOptions }: Routed): string | undefined {
+  const pattern = routeOptions?.url ?? route?.path;
+  return pattern && `${method} ${pattern}`;
 }

@@ -66,7 +66,7 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
       providers: [
         { provide: OPTIONS, inject, useFactory },
         { provide: LOCKS, inject: [OPTIONS], useFactory: locksOf },
-        { provide: APP_FILTER, inject: [HttpAdapterHost], useFactory: (host) => new LockErrorFilter(host) },
+        { provide: APP_FILTER, useClass: LockErrorFilter },
       ],
       exports: [LOCKS],
     };

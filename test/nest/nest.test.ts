@@ -1,3 +1,4 @@
+import { constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import {
@@ -11,6 +12,7 @@ import {
   type INestApplication,
   Inject,
   type LoggerService,
+  type MiddlewareConsumer,
   type OnApplicationShutdown,
   Post,
   Req,
@@ -28,6 +30,7 @@ import { LOCKS, type LockedRequest, LockOn, LocksModule, traceContext } from 're
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { concat, defer, from, of } from 'rxjs';
 import { type Gate, gate } from '../support/gate.ts';
+import { Http2Client } from '../support/http/http2-client.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { until } from '../support/until.ts';
 import { recordWarnings } from '../support/warnings.ts';
@@ -57,6 +60,10 @@ const logger: LoggerService = {
   error: (message: unknown) => void logged.push(message),
 };
 
+async function lockInMiddleware(_req: unknown, _res: unknown, next: () => void): Promise<void> {
+  await lock.run('k', () => next(), { waitMs: 0 });
+}
+
 async function holders(key: string): Promise<number> {
   return (await locks.inspect(key)).holds.length;
 }
@@ -67,7 +74,12 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
 ])('Nest on %s', (_, createAdapter) => {
   /** Starts an application with these controllers; returns its address. */
   async function start(controllers: Type[], module = LocksModule.forRoot({ locks, trust: 'all' })): Promise<string> {
-    const root = { module: class Root {}, imports: [module], controllers };
+    class Root {
+      configure(consumer: MiddlewareConsumer): void {
+        consumer.apply(lockInMiddleware).forRoutes('middleware');
+      }
+    }
+    const root = { module: Root, imports: [module], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger, abortOnError: false });
     await app.listen(0, '127.0.0.1');
     return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
@@ -244,6 +256,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     it.each([
       ['of a guard', '/guarded', 409],
       ['of a lock in a service', '/inside', 423],
+      ['of a lock in middleware', '/middleware', 423],
       ['of an event stream', '/events', 423],
     ])('%s is a problem document with Retry-After, and no error in the log', async (_, path, status) => {
       await locks.holdAs('other', 'k');
@@ -385,5 +398,40 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
 it('An application without a server closes its locks, too', async () => {
   const context = await NestFactory.createApplicationContext(LocksModule.forRoot({ locks }), { logger });
   await context.close();
+  await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
+});
+
+it('An application on HTTP/2 guards its routes, and is closed when its clients have left', async () => {
+  @Controller()
+  class Guarded {
+    @Get(':request')
+    @LockOn('k')
+    async get(@Req() { lock: hold }: LockedRequest): Promise<string> {
+      inside.open();
+      await work;
+      return String(hold?.owner);
+    }
+  }
+  const imports = [LocksModule.forRoot({ locks, trust: 'all' })];
+  const root = { module: class Root {}, imports, controllers: [Guarded] };
+  app = await NestFactory.create(root, new FastifyAdapter({ http2: true }), { logger });
+  await app.listen(0, '127.0.0.1');
+  const client = await Http2Client.connect((app.getHttpServer().address() as AddressInfo).port, 'HTTP/2');
+  const first = client.request({ path: '/first', trace: 'first' });
+  await inside;
+  const gone = client.request({ path: '/gone', trace: 'gone' });
+  await locks.whenWaiting('k', 1);
+  const third = client.request({ path: '/third', trace: 'third' });
+  await locks.whenWaiting('k', 2);
+  gone.stream.close(constants.NGHTTP2_CANCEL);
+  await until(
+    async () => (await locks.inspect('k')).waiters.length,
+    (count) => count === 1,
+  );
+  work.open();
+  await Promise.all([first.closed, third.closed]);
+  expect([first.received, third.received]).toEqual(['first', 'third']);
+  client.destroy();
+  await app.close();
   await expect(runInTrace(() => lock.acquire('k'), { locks })).rejects.toMatchObject({ code: 'ERR_LOCK_CLOSED' });
 });

@@ -214,6 +214,15 @@ describe('the published package', () => {
       expect(run(join(folder, file))).toBe('ok\n');
     });
 
+    it('The published package compiles and guards a route on Nest 11, too', () => {
+      const older = createConsumer(packed, { '@nestjs': 'test/nest/nest11/node_modules/@nestjs' });
+      cpSync(join(__dirname, 'consumers/nest'), older.folder, { recursive: true });
+      runBinary('tsc', ['-p', older.folder]);
+      const main = join(older.folder, 'out/main.js');
+      expect(execFileSync('node', [main], { encoding: 'utf8', timeout: 20_000 })).toBe('ok\n');
+      older.remove();
+    });
+
     it.each([
       ['reenlock/prometheus', 'prom-client', 'collectLockMetrics'],
       ['reenlock/otel', '@opentelemetry/api', 'instrumentLocks'],

@@ -67,14 +67,17 @@ const peers = [
   ...['ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types'],
 ];
 
-/** A new folder where `reenlock` and its peers can be imported, and nothing else. */
-export function createConsumer({ unpacked }: Packed): { readonly folder: string; remove(): void } {
+/** A new folder where `reenlock` and its peers can be imported, and nothing else. `elsewhere` says where other versions are. */
+export function createConsumer(
+  { unpacked }: Packed,
+  elsewhere: Readonly<Record<string, string>> = {},
+): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'reenlock-consumer-'));
   cpSync(unpacked, join(folder, 'node_modules/reenlock'), { recursive: true });
   for (const peer of peers) {
     const link = join(folder, 'node_modules', peer);
     mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(root, 'node_modules', peer), link);
+    symlinkSync(join(root, elsewhere[peer] ?? join('node_modules', peer)), link);
   }
   return { folder, remove: () => rmSync(folder, { recursive: true }) };
 }

@@ -81,10 +81,18 @@ export interface App {
 
 const load = createRequire(__filename);
 
+/** Set in the jest project that runs on another major version of Nest. */
+declare const onlyNest: true | undefined;
+const isOnlyNest = typeof onlyNest !== 'undefined';
+
 /** Loaded only where it runs: that takes as long as for all others together. */
 function onNest(): readonly Framework[] {
   const { nestExpress, nestFastify } = load('./nest-app.ts') as typeof import('./nest-app.ts');
   return [nestExpress, nestFastify];
+}
+
+export function nestOnFastify(): Framework {
+  return onNest()[1] as Framework;
 }
 
 /** Runs one body of tests on every framework: the newest major versions, and with `FRAMEWORKS=all` the older ones. */
@@ -97,19 +105,17 @@ export function describeFrameworks(name: string, body: (framework: Framework) =>
   );
 }
 
-/**
- * For what does not depend on the framework: one of each style, and with `FRAMEWORKS=all` every framework but Nest, whose
- * middleware runs on routes only.
- */
+/** For what does not depend on the framework: one of each style, and with `FRAMEWORKS=all` every framework. */
 export function describeStyles(name: string, body: (framework: Framework) => void): void {
   describeEach(
     name,
-    majors([express5, koa3], () => [bare, fastify5, hono4, express4(), koa2()]),
+    majors([express5, koa3], () => [bare, fastify5, hono4, ...onNest(), express4(), koa2()]),
     body,
   );
 }
 
-function describeEach(name: string, rows: readonly Framework[], body: (framework: Framework) => void): void {
+function describeEach(name: string, frameworks: readonly Framework[], body: (framework: Framework) => void): void {
+  const rows = isOnlyNest ? onNest() : frameworks;
   describe.each(rows.map((framework) => [framework.name, framework] as const))(`${name} (%s)`, (_, framework) =>
     body(framework),
   );

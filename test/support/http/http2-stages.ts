@@ -3,7 +3,7 @@ import { majors } from '../majors.ts';
 import { bare } from './bare-app.ts';
 import { Contest, type ContestOptions } from './contest.ts';
 import { fastify5 } from './fastify-app.ts';
-import type { Call, Framework } from './frameworks.ts';
+import { type Call, type Framework, nestOnFastify } from './frameworks.ts';
 import { hono4 } from './hono-app.ts';
 import type { Http2Exchange } from './http2-client.ts';
 import { koa2, koa3 } from './koa-app.ts';
@@ -11,7 +11,7 @@ import type { Protocol } from './protocols.ts';
 import { ServerStage } from './server-stage.ts';
 
 /** The frameworks that run on HTTP/2: Express does not. */
-export const onHttp2: readonly Framework[] = majors([bare, koa3, fastify5, hono4], () => [koa2()]);
+export const onHttp2: readonly Framework[] = majors([bare, koa3, fastify5, hono4], () => [nestOnFastify(), koa2()]);
 
 /** Each of them with each way to speak HTTP/2. */
 export const stages: readonly (readonly [Protocol, string, Framework])[] = onHttp2.flatMap((framework) =>

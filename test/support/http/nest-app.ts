@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
 import {
   All,
@@ -17,7 +18,7 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
-import { type AbstractHttpAdapter, HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { expressMiddleware } from 'cls-rtracer';
@@ -45,10 +46,13 @@ type NestCall = Call & { readonly result: unknown };
 /** In place of a result: the handler answers by itself. */
 const detached = Symbol('detached');
 
+const { version } = createRequire(__filename)('@nestjs/core/package.json') as { readonly version: string };
+const nest = `Nest ${version.split('.')[0]}`;
+
 /** @public Loaded by its path. */
-export const nestExpress: Framework = framework('Nest 12 on Express', () => new ExpressAdapter());
+export const nestExpress: Framework = framework(`${nest} on Express`, () => new ExpressAdapter());
 /** @public Loaded by its path. */
-export const nestFastify: Framework = framework('Nest 12 on Fastify', () => {
+export const nestFastify: Framework = framework(`${nest} on Fastify`, () => {
   const adapter = new FastifyAdapter();
   // Tests read bodies where they stand.
   const app = adapter.getInstance();
@@ -218,7 +222,7 @@ class NestApp implements App {
     const root = { module: class Root {}, imports, controllers };
     const app = await NestFactory.create(root, this.#adapter, { logger: false, bodyParser: false });
     // Without traceContext there is no module, whose filter this is.
-    if (imports.length === 0) app.useGlobalFilters(new LockErrorFilter(app.get(HttpAdapterHost)));
+    if (imports.length === 0) app.useGlobalFilters(new LockErrorFilter());
     await app.init();
     const instance: unknown = this.#adapter.getInstance();
     if (!(this.#adapter instanceof FastifyAdapter)) return instance as RequestListener;
