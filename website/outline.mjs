@@ -1,6 +1,6 @@
 /** The order of the pages, by folder of `docs/`. A page that is not named here comes after those of its folder that are. */
 export const outline = [
-  ['Start', 'start', ['quick-start', 'production']],
+  ['Start', 'start', ['quick-start', 'questions', 'production', 'roll-out']],
   ['Concepts', 'concepts', ['owner', 'holds', 'waiting', 'release', 'promises']],
   [
     'Guides',
