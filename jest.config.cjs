@@ -61,7 +61,7 @@ const olderNest = {
 
 /** @type {import('jest').Config} */
 module.exports = {
-  ...(process.env.FRAMEWORKS === 'all' ? { projects: [common, olderNest] } : common),
+  ...(process.env.MATRIX === 'all' ? { projects: [common, olderNest] } : common),
   reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
   testTimeout: 15_000,

@@ -1,7 +1,7 @@
 import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import type { CommandTest } from '../support/processes/tcp-proxy.ts';
-import { clientLibraries } from '../support/redis/clients.ts';
+import { clientLibrariesForFaults } from '../support/redis/clients.ts';
 import { until } from '../support/until.ts';
 import type { Client, RemoteHold } from './crew.ts';
 import { Lab } from './lab.ts';
@@ -24,11 +24,7 @@ function call({ sha1, source }: { sha1: string; source: string }, owner: string)
     /^eval/i.test(name) && (script === sha1 || script === source) && names.split(' ')[1] === owner;
 }
 
-/** An iovalkey client is an ioredis client in all that is used. */
-// Each library, in its newest version: what older ones do otherwise, the contract and the tests of outages show.
-const libraries = clientLibraries.filter(({ name }) => !name.endsWith(' 5'));
-
-describe.each(libraries)('Network faults, with $name', ({ name: library }) => {
+describe.each(clientLibrariesForFaults)('Network faults, with $name', ({ name: library }) => {
   const resends = !library.startsWith('node-redis');
   let lab: Lab;
   beforeEach(async () => {
@@ -186,7 +182,7 @@ describe.each(libraries)('Network faults, with $name', ({ name: library }) => {
   );
 });
 
-describe.each(libraries)(
+describe.each(clientLibrariesForFaults)(
   'A server that drops the connection of a process that does not read, with $name',
   ({ name }) => {
     it('[network-09] A process whose connection was dropped subscribes anew, and no waiter is lost', async () => {

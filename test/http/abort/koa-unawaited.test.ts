@@ -4,7 +4,7 @@ import { gate } from '../../support/gate.ts';
 import type { Call, Framework, Middleware } from '../../support/http/frameworks.ts';
 import { koa2, koa3 } from '../../support/http/koa-app.ts';
 import { ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
-import { majors } from '../../support/majors.ts';
+import { matrix } from '../../support/matrix.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -43,7 +43,7 @@ async function expectHeld(stage: ServerStage): Promise<void> {
   expect([await stage.holder('k'), await stage.waiters('k')]).toEqual(['first', ['second']]);
 }
 
-describe.each(majors([koa3], () => [koa2()]))(
+describe.each(matrix([koa3], () => [koa2()]))(
   'Koa middleware above a guard that does not await it ($name)',
   (framework) => {
     afterEach(ServerStage.endAll);

@@ -2,7 +2,7 @@ import { Redis as Redis6 } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
-import { majors } from '../../support/majors.ts';
+import { matrix } from '../../support/matrix.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import type { RedisOptions } from '../../support/redis/redis-stage.ts';
@@ -13,7 +13,7 @@ watchLeaks();
 
 type Connect = (port: number, options: RedisOptions) => Redis6;
 
-const clients = majors<readonly [version: string, connect: Connect]>(
+const clients = matrix<readonly [version: string, connect: Connect]>(
   [['ioredis 6', (port, options) => new Redis6(port, options)]],
   () => [['ioredis 5', (port, options) => new Redis5(port, options as object) as unknown as Redis6]],
 );

@@ -8,9 +8,6 @@ import { elapseOnRedis } from '../../support/stores/elapse.ts';
 
 watchLeaks();
 
-// For ioredis, the way to the server makes no difference: one class and one driver serve both.
-const libraries = sentinelLibraries.filter(({ name }) => name.startsWith('node-redis'));
-
 describe('behind Sentinel', () => {
   let group: SentinelGroup;
   let primary: RedisServer;
@@ -20,7 +17,7 @@ describe('behind Sentinel', () => {
   }, 120_000);
   afterAll(() => group.stop());
 
-  libraries.forEach((library, n) => {
+  sentinelLibraries.forEach((library, n) => {
     describe(library.name, () => {
       let app: SentinelClient;
       let store: RedisStore;

@@ -8,7 +8,7 @@ import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
-import { type SentinelClient, sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
+import { type SentinelClient, sentinelLibrariesForFaults } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -20,10 +20,7 @@ function say(figures: string): void {
   if (process.env.REPORT !== undefined) process.stderr.write(`${figures}\n`);
 }
 
-// As in the cluster's tests of faults: older versions keep the contract.
-const newest = sentinelLibraries.filter(({ name }) => !name.endsWith(' 5'));
-
-describe.each(newest)('RedisStore behind Sentinel, with $name', (library) => {
+describe.each(sentinelLibrariesForFaults)('RedisStore behind Sentinel, with $name', (library) => {
   let group: SentinelGroup;
   const clients: Pick<SentinelClient, 'close'>[] = [];
   const processes: Locks[] = [];

@@ -17,7 +17,7 @@ import * as forFastify from 'reenlock/fastify';
 import * as forHono from 'reenlock/hono';
 import * as forKoa from 'reenlock/koa';
 import * as forNest from 'reenlock/nest';
-import { majors } from '../majors.ts';
+import { matrix } from '../matrix.ts';
 
 /** What `lockBoard` takes on every framework, with what both a request and a context have. */
 export type BoardOptions = Omit<forExpress.LockBoardOptions<never>, 'authorize'> & {
@@ -140,9 +140,13 @@ const nestHosts: readonly BoardHost[] = [
   nestHost('Nest 12 on Fastify', () => new FastifyAdapter()),
 ];
 
-export const boardHosts: readonly BoardHost[] = majors(
-  [expressHost('Express 5', express), koaHost('Koa 3', Koa), fastifyHost, honoHost, ...nestHosts],
-  () => [expressHost('Express 4', load('express4') as typeof express), koaHost('Koa 2', load('koa2') as typeof Koa)],
+export const boardHosts: readonly BoardHost[] = matrix(
+  [expressHost('Express 5', express), koaHost('Koa 3', Koa), fastifyHost, honoHost],
+  () => [
+    ...nestHosts,
+    expressHost('Express 4', load('express4') as typeof express),
+    koaHost('Koa 2', load('koa2') as typeof Koa),
+  ],
 );
 
 /** A server with a board, and the streams that a test has opened on it. */

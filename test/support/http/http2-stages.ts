@@ -1,5 +1,5 @@
 import { constants } from 'node:http2';
-import { majors } from '../majors.ts';
+import { matrix } from '../matrix.ts';
 import { bare } from './bare-app.ts';
 import { Contest, type ContestOptions } from './contest.ts';
 import { fastify5 } from './fastify-app.ts';
@@ -11,7 +11,7 @@ import type { Protocol } from './protocols.ts';
 import { ServerStage } from './server-stage.ts';
 
 /** The frameworks that run on HTTP/2: Express does not. */
-export const onHttp2: readonly Framework[] = majors([bare, koa3, fastify5, hono4], () => [nestOnFastify(), koa2()]);
+export const onHttp2: readonly Framework[] = matrix([bare, koa3, fastify5, hono4], () => [nestOnFastify(), koa2()]);
 
 /** Each of them with each way to speak HTTP/2. */
 export const stages: readonly (readonly [Protocol, string, Framework])[] = onHttp2.flatMap((framework) =>

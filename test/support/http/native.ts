@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import express5 from 'express';
 import Koa3, { type Middleware } from 'koa';
-import { majors } from '../majors.ts';
+import { matrix } from '../matrix.ts';
 import * as expressApp from './express-app.ts';
 import type { Framework } from './frameworks.ts';
 import * as koaApp from './koa-app.ts';
@@ -14,8 +14,8 @@ export type Compose = (middleware: readonly Middleware[]) => Middleware;
 const load = createRequire(__filename);
 const express4 = (): Express => load('express4') as Express;
 
-/** Every Express by name, as it is: the newest one, and those of `FRAMEWORKS=all`. */
-export const expresses: readonly (readonly [name: string, express: Express])[] = majors(
+/** Every Express by name, as it is: the newest one, and those of `MATRIX=all`. */
+export const expresses: readonly (readonly [name: string, express: Express])[] = matrix(
   [['Express 5', express5]],
   () => [['Express 4', express4()]],
 );
@@ -23,14 +23,14 @@ export const expresses: readonly (readonly [name: string, express: Express])[] =
 /** Runs one body of tests on every Express, which comes along as it is. */
 export function describeExpress(name: string, body: (framework: Framework, express: Express) => void): void {
   type Row = readonly [framework: Framework, express: Express];
-  const rows = majors<Row>([[expressApp.express5, express5]], () => [[expressApp.express4(), express4()]]);
+  const rows = matrix<Row>([[expressApp.express5, express5]], () => [[expressApp.express4(), express4()]]);
   for (const [framework, express] of rows) describe(`${name} (${framework.name})`, () => body(framework, express));
 }
 
 /** Runs one body of tests on every Koa, which comes along as it is, with its own `koa-compose`. */
 export function describeKoa(name: string, body: (framework: Framework, Koa: Koa, compose: Compose) => void): void {
   type Row = readonly [framework: Framework, Koa: Koa, from: string];
-  const rows = majors<Row>([[koaApp.koa3, Koa3, 'koa']], () => [[koaApp.koa2(), load('koa2') as Koa, 'koa2']]);
+  const rows = matrix<Row>([[koaApp.koa3, Koa3, 'koa']], () => [[koaApp.koa2(), load('koa2') as Koa, 'koa2']]);
   for (const [framework, Koa, from] of rows) {
     const compose = createRequire(load.resolve(from))('koa-compose') as Compose;
     describe(`${name} (${framework.name})`, () => body(framework, Koa, compose));

@@ -8,7 +8,7 @@ import {
   type ClusterClient,
   type ClusterClientOptions,
   type ClusterLibrary,
-  clusterLibraries,
+  clusterLibrariesForFaults,
 } from '../../../support/redis/cluster-clients.ts';
 import { type ClusterStage, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { Rush } from '../../../support/redis/rush.ts';
@@ -22,8 +22,7 @@ const record = `reenlock:{${key}}:lock`;
 
 describe('Faults of a cluster', () => {
   const stage = useCluster();
-  const newest = clusterLibraries.filter(({ name }) => !name.endsWith(' 5'));
-  describe.each(newest)('with $name', (library) => faultsWith(library, stage));
+  describe.each(clusterLibrariesForFaults)('with $name', (library) => faultsWith(library, stage));
 });
 
 function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {

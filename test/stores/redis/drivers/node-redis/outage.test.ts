@@ -23,7 +23,7 @@ interface Ground {
 const isNodeRedis = ({ name }: { name: string }): boolean => name.startsWith('node-redis');
 
 const grounds: readonly (readonly [name: string, start: () => Promise<Ground>])[] = [
-  ...sentinelLibraries.filter(isNodeRedis).map((library) => {
+  ...sentinelLibraries.map((library) => {
     const start = async (): Promise<Ground> => {
       const group = await startSentinelGroup();
       const app = await library.connect({ name: group.name, sentinels: group.sentinels });
