@@ -28,7 +28,7 @@ export type KeyFunction<R extends IncomingMessage = KeyRequest> = (
 
 /** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
 export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends CommonGuardOptions {
-  /** Returns true to let a request in without the lock. */
+  /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((req: R, res: Response) => boolean | PromiseLike<boolean>) | undefined;
   /** Responds to a refused request in place of the application's error handler. */
   readonly handler?: ((error: LockError, req: R, res: Response, next: NextFunction) => unknown) | undefined;
@@ -36,7 +36,8 @@ export interface GuardOptions<R extends IncomingMessage = KeyRequest> extends Co
 
 /**
  * Guards a route: the handlers after it run while the request holds the lock, which is released when the work is over.
- * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers.
+ * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers. If its
+ * client disconnects while it waits, it leaves the queue, and no handler runs.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
  */
 export function lockOn<R extends IncomingMessage = KeyRequest>(

@@ -3,7 +3,7 @@ import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.
 import type { Plugin } from './middleware.ts';
 
 /**
- * A page of who holds and who waits for which lock, and for how long:
+ * A page that shows which locks are held and waited for, by whom, and for how long:
  * `app.register(lockBoard({ authorize }), { prefix: '/locks' })`. The user that `authorize` returns may look, and force-release
  * locks if it says so. Needs no `traceContext`. Throws `LockConfigError` for bad options.
  */

@@ -5,8 +5,8 @@ import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.
 import { nodeOf } from './middleware.ts';
 
 /**
- * A page of who holds and who waits for which lock, and for how long: `app.use('/locks/*', lockBoard({ authorize }))`. The user
- * that `authorize` returns may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`.
+ * A page that shows which locks are held and waited for, by whom, and for how long:
+ * `app.use('/locks/*', lockBoard({ authorize }))`. The user that `authorize` returns may look, and force-release locks if it says so. Needs no `traceContext`, but `@hono/node-server`.
  * Throws `LockConfigError` for bad options.
  */
 export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler {

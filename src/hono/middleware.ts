@@ -21,7 +21,7 @@ export type KeyFunction<C extends Context = Context> = (c: C) => LockKeys | Prom
 
 /** The options of a guard: those of its acquire, and how it responds. The context's type is that of the key function. */
 export interface GuardOptions<C extends Context = Context> extends CommonGuardOptions {
-  /** Returns true to let a request in without the lock. */
+  /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((c: C) => boolean | PromiseLike<boolean>) | undefined;
   /** Returns the response to a refused request, in place of the application's `onError`. */
   readonly handler?: ((error: LockError, c: C, next: Next) => Response | PromiseLike<Response>) | undefined;

@@ -34,7 +34,7 @@ export type KeyFunction<C extends ExtendableContext = KeyContext> = (ctx: C) => 
 
 /** The options of a guard: those of its acquire, and how it responds. The context's type is that of the key function. */
 export interface GuardOptions<C extends ExtendableContext = KeyContext> extends CommonGuardOptions {
-  /** Returns true to let a request in without the lock. */
+  /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((ctx: C) => boolean | PromiseLike<boolean>) | undefined;
   /** Responds to a refused request in place of the application's error handler. */
   readonly handler?: ((error: LockError, ctx: C, next: Next) => unknown) | undefined;
@@ -54,7 +54,8 @@ export function traceContext(options?: TraceContextOptions): Guard {
 
 /**
  * Guards a route: the middleware after it runs while the request holds the lock, which is released when its work is over.
- * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers.
+ * A request that does not get the lock in time gets a 423 with Retry-After, through the application's error handlers. If its
+ * client disconnects while it waits, it leaves the queue, and no handler runs.
  * Throws `LockConfigError` for bad options, and for a constant key that was meant as a template.
  */
 export function lockOn<C extends ExtendableContext = KeyContext>(

@@ -31,7 +31,7 @@ export type KeyFunction<R = KeyRequest> = (request: R, context: ExecutionContext
 
 /** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
 export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
-  /** Returns true to let a request in without the lock. */
+  /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((request: R, context: ExecutionContext) => boolean | PromiseLike<boolean>) | undefined;
   /**
    * Returns the result of a refused request in place of its route's, or throws. The status is that of the route, unless the

@@ -21,7 +21,7 @@ export type KeyFunction<R extends IncomingMessage = IncomingMessage> = (
 
 /** The options of a guard: those of its acquire, and how it responds. The request's type is that of the key function. */
 export interface GuardOptions<R extends IncomingMessage = IncomingMessage> extends CommonGuardOptions {
-  /** Returns true to let a request in without the lock. */
+  /** Returns true, or a promise of it, to let a request in without the lock. */
   readonly skip?: ((req: R, res: ServerResponse) => boolean | PromiseLike<boolean>) | undefined;
   /** Responds to a refused request in place of `next(error)`. */
   readonly handler?:

@@ -36,7 +36,7 @@ export interface TestLocks extends Locks {
   readonly clock: TestClock;
   /** Acquires a key for another trace, as another request would. `end` releases the hold, if the test does not. */
   holdAs(traceId: string, key: LockKey, options?: AcquireOptions): Promise<Hold>;
-  /** Resolves when at least `count` acquires wait for the key; default 1. */
+  /** Resolves when at least `count` acquires wait for the key; default 1. It has no deadline of its own. */
   whenWaiting(key: LockKey, count?: number, options?: Pick<AcquireOptions, 'category'>): Promise<void>;
   /** Takes the key from its holder, as if its lease had ended: the hold is lost. Returns false if no one holds it. */
   loseLock(key: LockKey, options?: Pick<AcquireOptions, 'category'>): Promise<boolean>;
@@ -60,7 +60,7 @@ export function createTestLocks(options: TestLocksOptions = {}): TestLocks {
   return buildTestLocks(clock === 'manual' ? new ManualClock() : systemClock, others);
 }
 
-/** As `createTestLocks`, and makes it the configured `Locks` of this process until its `end`. */
+/** As `createTestLocks`, and makes it the configured `Locks` of this process until its `end`. Throws `LockConfigError` for bad options. */
 export function configureTestLocks(options: TestLocksOptions = {}): TestLocks {
   const locks = createTestLocks(options);
   configure(locks);

@@ -20,7 +20,8 @@ export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (erro
 
 /**
  * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
- * the work on the request is over. Mount it first. Throws `LockConfigError` for bad options.
+ * the work on the request is over; docs/concepts/release.md says when that is. Work that goes on after it has no lock. Mount
+ * it first. Throws `LockConfigError` for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Middleware {
   const tracing = new Tracing(options);

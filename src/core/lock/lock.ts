@@ -25,8 +25,8 @@ import { releaseAllKept, releaseKept, runHeld } from './run.ts';
 import { whenFree, whenFreeRules } from './when-free.ts';
 
 /**
- * The lock on a key. A singleton may keep it: scope and `Locks` are read at each call. Throws `LockKeyError` for a bad key,
- * `LockConfigError` for bad options.
+ * The lock on a key. It acquires nothing yet. A singleton may keep it: scope and `Locks` are read at each call. `options` are the
+ * defaults of its calls. Throws `LockKeyError` for a bad key, `LockConfigError` for bad options.
  */
 export function getLock(key: LockKey, options?: AcquireOptions): Lock {
   const ofLock = checkAcquireOptions(options, 'getLock');

@@ -35,16 +35,16 @@ export interface ReusableLockedDecorator<K> {
  * settled. `this`, the arguments, the result and the error pass through as they are. Works as a standard decorator and
  * under `experimentalDecorators`, on methods of any visibility, static ones too; nested calls re-enter.
  *
- * The key is a constant, or a function of the method's arguments and `this`, sync or async. Where it returns a list, all
+ * The key is a constant, or a function of the method's arguments and `this`, sync or async. If it returns a list, all
  * of its keys are held, as `lock.runAll` does it. `options` are those of an acquire, `category` among them.
  *
  * The method must return a promise, since a lock can't be waited for in any other way: a synchronous one does not
- * compile. In JavaScript, where nothing says so, it answers a promise of what it returned. A generator, whose work would
+ * compile. In JavaScript, the decorated method returns a promise of what the method returned. A generator, whose work would
  * begin after the release, is refused.
  *
- * Throws `LockConfigError` where the class is defined: for bad options, a constant key that was meant as a template, and
- * anything that is no method. A call rejects as `lock.run` does, with `LockKeyError` when its key is none, and with
- * whatever the key function throws; the method has not run then.
+ * Throws `LockConfigError` when the class is defined: for bad options, a constant key that was meant as a template, and
+ * anything that is no method. A call rejects as `lock.run` does, with `LockKeyError` if the key function returns no
+ * valid key, and with what the key function throws. In the last two cases the method has not run.
  */
 export function Locked<Standard, Legacy, Args extends readonly unknown[]>(
   // Told by the method below the decorator alone, so that the key function's own parameters may be fewer, or wider.

@@ -12,7 +12,7 @@ import type { Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
 import { ownScope } from './lock.ts';
 
-/** How a resumed hold behaves. */
+/** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
 export type ResumeOptions = Pick<AcquireOptions, 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
 
 const { leaseMs, renew, maxHoldMs, owner } = acquireRules;
@@ -24,7 +24,7 @@ const resumeRules: Rules<ResumeOptions> = { leaseMs, renew, maxHoldMs, owner };
  * one gets the hold.
  *
  * Rejects with `HoldTokenError` if the token is for no hold: its lease is over, it was resumed before, or the token is not
- * one that `detach` returned. Rejects with `LockStoreError` if the store did not answer: with the outcome `not-applied` the
+ * one that `detach` returned. Rejects with `LockStoreError` if the store did not reply: with the outcome `not-applied` the
  * token can be used again, else the hold is released. Rejects with `LockScopeError`, with `LocksClosedError`, and with
  * `LockConfigError` for bad options and a store that can't do it.
  */

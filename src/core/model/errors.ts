@@ -59,12 +59,17 @@ const brand = Symbol.for('reenlock.error');
  * Koa respond with `status` and `headers`, and show the message only if `expose` is true.
  */
 export class LockError extends Error {
+  /** Tells the errors apart; it stays the same from version to version. */
   readonly code: LockErrorCode;
+  /** The HTTP status that a default error handler sends. */
   readonly status: number;
+  /** The same as `status`, by the name that some error handlers read. */
   readonly statusCode: number;
+  /** Whether clients may see the message. */
   readonly expose: boolean;
   /** Whether the same call may succeed when it is made again later. */
   readonly retryable: boolean;
+  /** The headers of the response: `Retry-After`, or none. */
   readonly headers: Readonly<Record<string, string>>;
   /** The key that the call was about, as the application wrote it. Loggers show it; JSON does not. */
   declare readonly key: string | undefined;
@@ -112,14 +117,14 @@ export function isLockError(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true;
 }
 
-/** Options, keys or middleware are wrong; thrown when they are built. */
+/** Options, arguments or the order of middleware are wrong. Thrown when they are built if that shows it, else by the call. */
 export class LockConfigError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.config);
   }
 }
 
-/** The key is empty, not a string or number, or too long. */
+/** The key is empty, no string, finite number or bigint, or longer than 4096 bytes in UTF-8; or a list has no keys. */
 export class LockKeyError extends LockError {
   constructor(message: string, details: LockErrorDetails = {}) {
     super(message, details, shapes.key);
@@ -173,7 +178,7 @@ export class LockTimeoutError extends LockError {
 }
 inspectWith(LockTimeoutError, 'holder');
 
-/** A limit was reached: waiters of the key, waiters of the process, or the depth of re-entry. */
+/** A limit was reached: waiters of the key, waiters of the `Locks`, or the depth of re-entry. */
 export class LockLimitError extends LockError {
   /** When another try is worth it, in milliseconds: for a key's limit as with `LockTimeoutError`, else a second. */
   readonly retryAfterMs: number;
@@ -185,7 +190,10 @@ export class LockLimitError extends LockError {
   }
 }
 
-/** The caller's signal or its job's was aborted, or the client of a guard left, before the lock was granted. */
+/**
+ * The signal of the acquire or of its job was aborted, or the client of a guard left, before the lock was granted. `cause` is the
+ * reason of the signal.
+ */
 export class LockAbortedError extends LockError {
   constructor(details: LockErrorDetails = {}) {
     super('The wait for the lock was aborted', details, shapes.aborted);
@@ -255,8 +263,9 @@ export class LockScopeError extends LockError {
 /** Whether a failed store call certainly had no effect (`not-applied`), or may have had one (`unknown`). */
 export type StoreOutcome = 'not-applied' | 'unknown';
 
-/** The store failed or did not answer in time. */
+/** The store failed or did not reply in time. `cause` is the client's own error, if there was one. */
 export class LockStoreError extends LockError {
+  /** Whether the call may have had an effect. An acquire of unknown outcome is undone in the background. */
   readonly outcome: StoreOutcome;
 
   constructor(message: string, details: LockErrorDetails & { outcome: StoreOutcome }) {

@@ -49,7 +49,7 @@ export interface LockEvents {
   /** The watchdog, or `extend`, made a lease longer. */
   renewed: LockEvent & { readonly remainingMs: number };
   /**
-   * A hold has ended by the scope's last release of the key. If the store does not answer, it comes when the release is no
+   * A hold has ended by the scope's last release of the key. If the store does not reply, it comes when the release is no
    * longer repeated: the lease is over then.
    */
   released: LockEvent & { readonly heldMs: number };

@@ -22,7 +22,8 @@ import {
 
 /**
  * Whose trace header is adopted: that of internal peers (in-process, loopback, private, link-local), of all clients, of
- * none, of requests that a predicate accepts, or of clients that sign it.
+ * none, of requests that a predicate accepts, or of clients that sign it. A sender whose id is adopted can re-enter the locks
+ * of that trace. docs/concepts/owner.md says in which networks `'internal'` is not safe.
  */
 export type Trust =
   | 'internal'
@@ -51,11 +52,14 @@ export interface LocksOptions
     Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'> {
   /** The store. Default: a `MemoryStore` of its own, which excludes no other process. */
   readonly store?: LockStore | undefined;
-  /** How long a handed-off grant lasts until its first renewal, `leaseMs` at most. Default 3 000. */
+  /** How long a grant by hand-off lasts until its first renewal, `leaseMs` at most. Default 3 000. */
   readonly claimMs?: number | undefined;
   /** How often a process polls for its waiters, in case a message got lost. Default 1 000. */
   readonly pollMs?: number | undefined;
-  /** The deadline of every store call, then `LockStoreError`. Default 2 000. */
+  /**
+   * The deadline of every store call, then `LockStoreError`; an acquire in the queue goes on waiting for its `waitMs`. Default
+   * 2 000.
+   */
   readonly storeTimeoutMs?: number | undefined;
   /** How long `close` waits for holds to be released; then they are lost. Default 10 000. */
   readonly drainMs?: number | undefined;

@@ -1,7 +1,7 @@
 import type { LockError } from './errors.ts';
 import type { LockKey } from './key.ts';
 
-/** The owner of a hold, who may re-enter it: the whole trace, this one request, or this hold alone. */
+/** Who may re-enter a hold: all requests and jobs of the trace, this one request or job, or nobody (`'hold'`). */
 export type OwnerKind = 'trace' | 'request' | 'hold';
 
 /** Readers share a lock with other readers; a writer has it alone. */
@@ -10,7 +10,10 @@ export type LockMode = 'read' | 'write';
 /** What a hold is for: to read, to write, or as one of the key's permits. */
 export type HoldMode = LockMode | 'permit';
 
-/** How one acquire behaves. All durations are milliseconds. */
+/**
+ * How one acquire behaves. All durations are whole milliseconds. `waitMs`, `leaseMs`, `renew`, `maxHoldMs` and `owner` default to
+ * those of the `Locks`, for which the defaults are named here.
+ */
 export interface AcquireOptions {
   /** How long to wait for the key, then `LockTimeoutError`; `0` tries once, `Infinity` sets no limit. Default 15 000. */
   readonly waitMs?: number | undefined;
@@ -20,7 +23,10 @@ export interface AcquireOptions {
   readonly renew?: boolean | undefined;
   /** How long a hold may live at most, renewals included; then it is lost. Default 300 000. */
   readonly maxHoldMs?: number | undefined;
-  /** Ends the wait when aborted, with a `LockAbortedError`. If it is already aborted, even a free key is refused. */
+  /**
+   * Ends the wait when aborted, with a `LockAbortedError`. If it is already aborted, even a free key is refused. Once the lock
+   * is granted it has no effect: it neither stops a routine nor releases the hold.
+   */
   readonly signal?: AbortSignal | undefined;
   /** A namespace for keys, of 1 to 256 characters: the same key in two categories is two locks. Default: none. */
   readonly category?: string | undefined;
@@ -44,7 +50,7 @@ export interface AcquireOptions {
   readonly permits?: number | undefined;
   /**
    * A waiter of higher priority goes first, -100 to 100; default 0. Each degree counts like ten seconds of waiting, so that
-   * no waiter is overtaken for ever.
+   * no waiter is overtaken forever.
    */
   readonly priority?: number | undefined;
 }
@@ -82,12 +88,13 @@ export interface Hold extends AsyncDisposable {
   remainingMs(): number;
   /**
    * Throws unless the hold has `minRemainingMs` left (default: more than 0). Call it right before a write. Throws
-   * `LockLostError` if the lease is lost or has less left, `LockNotHeldError` after the release.
+   * `LockLostError` if the lease is lost or has less left, `LockNotHeldError` after the release. No store call. It does not
+   * promise that the write comes in time: only the fence does, if the database compares it.
    */
   assertHeld(minRemainingMs?: number): void;
   /**
    * Makes the lease end no earlier than `leaseMs` from now, in milliseconds; it never shortens it, and never reaches
-   * beyond `maxHoldMs`. Rejects with `LockLostError` if the hold is lost, `LockStoreError` if the store did not answer,
+   * beyond `maxHoldMs`. Rejects with `LockLostError` if the hold is lost, `LockStoreError` if the store did not reply,
    * `LockNotHeldError` after the release, and `LockConfigError` for a lease that the store does not grant.
    */
   extend(leaseMs: number): Promise<void>;
@@ -99,18 +106,19 @@ export interface Hold extends AsyncDisposable {
   waitUntil(promise: PromiseLike<unknown>): void;
   /**
    * Takes the hold out of its scope: it is not released at the end of the request or job, and nobody can enter the key until
-   * its lease is over. Resolves with a token, with which `resumeHold` makes it a hold of another scope, in any process. Who
-   * has the token may do so: treat it as a secret. It names the key, encoded and not encrypted.
+   * its lease is over. Resolves with a token, with which `resumeHold` makes it a hold of another scope, in any process. Anyone
+   * who has the token may do so: treat it as a secret. It names the key, encoded and not encrypted.
    *
    * Rejects with `LockConfigError` for bad options, if the scope has further holds on the key, and if the store can't do it;
-   * with `LockLostError` if the hold is lost; with `LockNotHeldError` after its release. Only if the store did not answer
-   * (`LockStoreError`), or another scope of its owner holds the key as well (`LockConfigError`), the hold is released.
+   * with `LockLostError` if the hold is lost; with `LockNotHeldError` after its release. The hold is
+   * released if the store did not reply (`LockStoreError`), or if another scope of its owner holds the key as well
+   * (`LockConfigError`). After the other errors it stays as it was.
    */
   detach(options: DetachOptions): Promise<string>;
   /**
    * Releases the hold. The last release of the scope on the key is sent to the store. Safe to call more than once: every
-   * call returns the same promise. Rejects with `LockLostError` if the key had changed hands before, and with
-   * `LockStoreError` if the store did not answer in `storeTimeoutMs`; the release is then tried again until the lease ends.
+   * call returns the same promise. Rejects with `LockLostError` if the key may have changed hands before, and with
+   * `LockStoreError` if the store did not reply in `storeTimeoutMs`; the release is then tried again until the lease ends.
    */
   release(): Promise<void>;
 }
@@ -131,14 +139,17 @@ export interface BatchHold extends Omit<Hold, 'fence' | 'owner' | 'detach'> {
   readonly holds: ReadonlyMap<string, Hold>;
 }
 
-/** The holders and waiters of a key. */
+/** The holders and waiters of a key, over all processes, at one moment. No decision about the lock should depend on it. */
 export interface LockInfo {
+  /** The key, as the application wrote it; its hash, if it is listed by that. */
   readonly key: string;
   /** The namespace of the key; undefined without one, and of a key that is listed by its hash. */
   readonly category: string | undefined;
   /** The permits of the key; undefined if it has none, or if nobody holds it or waits for it. */
   readonly permits: PermitsInfo | undefined;
+  /** The holders; of very many, the first 1,000. */
   readonly holds: readonly HoldInfo[];
+  /** The waiters, in the order of their turns; of very many, the first 1,000. */
   readonly waiters: readonly WaiterInfo[];
 }
 
@@ -152,12 +163,15 @@ export interface PermitsInfo {
 
 /** A hold, as the store sees it. */
 export interface HoldInfo {
+  /** The random name of the hold, as in events. */
   readonly holdId: string;
+  /** The trace id, or a random id. A trusted caller that has it can re-enter: it is for operators, never for clients. */
   readonly owner: string;
   /** The `instance` of the process that asked for it; undefined if its name does not say. */
   readonly instance: string | undefined;
   /** Whether it belongs to no process: it was detached, and not resumed. */
   readonly isDetached: boolean;
+  /** The last fence of the key: the same for all its holds. */
   readonly fence: number;
   readonly mode: HoldMode;
   /** Milliseconds until the lease ends, by the store's clock. */
@@ -199,7 +213,7 @@ export interface PingOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What `locks.ping` found. */
+/** What `locks.ping` found: it resolves with this also if the store failed. */
 export type PingResult =
   | {
       /** The store replied. */
@@ -250,38 +264,53 @@ export interface Lock {
    * `LocksClosedError`, or `LockConfigError` for bad options; nothing more is held or queued then.
    */
   acquire(options?: AcquireOptions): Promise<Hold>;
-  /** As `acquire`, but returns null at once if another owner holds the key or waits for it. */
+  /**
+   * As `acquire`, but returns null at once if another owner holds the key or waits for it. Rejects as `acquire` does, except
+   * for the errors that end a wait.
+   */
   tryAcquire(options?: TryOptions): Promise<Hold | null>;
   /**
    * Acquires, runs `routine`, and releases in any case. An error of the release never masks the routine's result or error.
    * If the hold was lost while the routine succeeded, it rejects with `LockLostError`; `value` is the routine's result.
+   * Rejects as `acquire` does if the lock is not granted; the routine is not called then. A lost lock does not stop the
+   * routine: give `hold.signal` to what it calls.
    */
   run<T>(routine: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
   /**
-   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write; with `permits`, when one is free. It waits in the queue for its
-   * turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
+   * Resolves when nobody holds the key; with `mode: 'read'`, when nobody holds it to write; with `permits`, when one is free.
+   * It waits in the queue for its turn, behind those that waited before. It promises nothing for the next moment: another owner may have the key by then.
    * To use the key, acquire it. Needs no scope. In a scope that holds the key, it waits for that scope's own release.
    * Rejects as `acquire` does: with `LockTimeoutError` after `waitMs`.
    */
   whenFree(options?: Omit<WhenFreeOptions, 'category'>): Promise<void>;
-  /** Releases the current scope's newest hold on the key. Rejects with `LockNotHeldError` if there is none. */
+  /**
+   * Releases the current scope's newest hold on the key. Rejects with `LockNotHeldError` if there is none, with `LockScopeError`
+   * outside a scope, and as `hold.release` does.
+   */
   release(): Promise<void>;
-  /** Whether the key is held by any owner. Asks the store. */
+  /**
+   * Whether the key is held by any owner. Asks the store. Needs no scope. Rejects with `LockStoreError`. It may have changed by
+   * the time it resolves: to use the key, acquire it.
+   */
   isLocked(): Promise<boolean>;
   /** Whether the current scope holds the key. No store call. */
   isHeld(): boolean;
   /** How many holds the current scope has on the key. No store call. */
   holdCount(): number;
-  /** The holders and waiters of the key. Asks the store. Needs no scope. */
+  /** The holders and waiters of the key. Asks the store. Needs no scope. Rejects with `LockStoreError`. */
   inspect(): Promise<LockInfo>;
   /**
    * Takes the lock from its current holders; their holds are lost, and their signals are aborted. Needs no scope. Returns
-   * false if no one held it, or if it changed hands in between.
+   * false if no one held it, or if it changed hands in between. Rejects with `LockStoreError`. It does not stop what the
+   * holders do: only the fence refuses their late writes.
    */
   forceRelease(): Promise<boolean>;
 }
 
-/** The most used methods of `Lock`, by key, and two for several keys. They work when destructured. */
+/**
+ * The most used methods of `Lock`, by key, and two for several keys: `lock.run(key, …)` is `getLock(key).run(…)`. They work when
+ * destructured. They also reject with `LockKeyError` for a key that is empty, too long, or no key.
+ */
 export interface LockFunctions {
   acquire(key: LockKey, options?: AcquireOptions): Promise<Hold>;
   tryAcquire(key: LockKey, options?: TryOptions): Promise<Hold | null>;
@@ -304,7 +333,7 @@ export interface LockFunctions {
 
 /** The current request or job. */
 export interface Trace {
-  /** The id that the request or job came with, or a new one. */
+  /** The id that the request or job came with, if its sender was trusted, or a new one. */
   readonly traceId: string;
   /** The owner of its holds, unless an acquire's `owner` option says otherwise: the trace id. */
   readonly owner: string;
@@ -316,7 +345,9 @@ export interface Trace {
 
 /** The holds and waiters of one `Locks` in this process, or those of one category. */
 export interface LockStats {
+  /** How many holds there are. Re-entry does not add one. */
   readonly holds: number;
+  /** How many acquires wait in a queue. */
   readonly waiters: number;
   /** How long the oldest hold is held, in milliseconds; 0 without holds. */
   readonly oldestHoldMs: number;

@@ -76,18 +76,22 @@ export interface Locks {
   /**
    * Refuses new acquires and all waiters with `LocksClosedError`, waits up to `drainMs` (default 10 000) for holds to be
    * released, then declares the others lost and releases them. Closes what the store opened for it, not the application's
-   * client.
+   * client: close that one after it. Detached holds stay. May be called again. Installs no signal handler.
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
 }
 
-/** Builds a `Locks`. Throws `LockConfigError`, naming what was expected and what came. */
+/**
+ * Builds a `Locks`, and connects to nothing yet. Pass it to `traceContext` and `runInTrace`, or use `configureLocks`. Throws
+ * `LockConfigError`, naming what was expected and what came.
+ */
 export function createLocks(options?: LocksOptions): Locks {
   return buildLocks(options, systemClock);
 }
 
 /**
- * As `createLocks`, and makes it the default of this process, even after it is closed. A second call replaces it.
+ * As `createLocks`, and makes it the default of this process, for `traceContext`, `runInTrace` and calls outside a scope. It
+ * stays the default after it is closed: acquires are refused then. A second call replaces it, and does not close the first.
  */
 export function configureLocks(options?: LocksOptions): Locks {
   return configure(createLocks(options));

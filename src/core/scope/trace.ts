@@ -61,7 +61,8 @@ const rules = {
 };
 
 /**
- * Runs a job in a scope of its own: locks that it acquires and does not release are released when its promise has settled.
+ * Runs a job in a scope of its own: locks that it acquires and does not release are released when its promise has settled. It
+ * does not wait for that release, nor for work that was not awaited, which can acquire nothing more.
  * Rejects as `routine` does, and with `LockAbortedError` if `signal` was aborted before; `routine` is not called then.
  */
 export async function runInTrace<T, R extends TraceRequest = TraceRequest>(

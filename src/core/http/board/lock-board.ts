@@ -20,8 +20,8 @@ import type { BoardUser } from './viewer.ts';
 /** What `lockBoard` takes. `R` is the framework's request or context. */
 export interface LockBoardOptions<R> {
   /**
-   * Who may look at the board, and who may force-release. Called for each request, and each minute while a page is open.
-   * Returns false for anybody else; what it throws goes the framework's own way.
+   * Returns the user that the request comes from, or false if the request must not see the board. Called for each request, and
+   * each minute while a page is open. An error that it throws goes through the framework's error handling.
    */
   readonly authorize: (request: R) => BoardUser | false | PromiseLike<BoardUser | false>;
   /** Whose locks to show. Default: the configured ones. */

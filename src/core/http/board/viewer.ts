@@ -3,7 +3,7 @@ import type { LockScanner } from './lock-scanner.ts';
 
 /** Somebody who may look at the board. */
 export interface BoardUser {
-  /** Shown on the page, and told to the listeners of `forced`. */
+  /** Shown on the page, and passed to the listeners of `forced` as `by`. */
   readonly name: string;
   /** Whether the user may force-release locks. Default false. */
   readonly mayForceRelease?: boolean | undefined;

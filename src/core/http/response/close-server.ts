@@ -7,7 +7,7 @@ import { endIdleConnections, withBusySocketsProtected } from './idle-connections
 
 /** What `closeServer` takes. */
 export interface CloseServerOptions {
-  /** How long to wait for holds and responses, in milliseconds. Default: that of the `Locks`. */
+  /** How long to wait for holds and responses, in milliseconds. Default: `drainMs` of the `Locks`, 10 000. */
   readonly drainMs?: number | undefined;
 }
 
