@@ -61,7 +61,8 @@ const olderNest = {
 
 /** @type {import('jest').Config} */
 module.exports = {
-  ...(process.env.MATRIX === 'all' ? { projects: [common, olderNest] } : common),
+  ...common,
+  ...(process.env.MATRIX === 'all' && { projects: [common, olderNest] }),
   reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
   testTimeout: 15_000,

@@ -1,8 +1,9 @@
 import { describeStoreContract } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import type { OpenClient } from '../../support/redis/client.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
-import { type SentinelClient, sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
+import { sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
 
@@ -19,7 +20,7 @@ describe('behind Sentinel', () => {
 
   sentinelLibraries.forEach((library, n) => {
     describe(library.name, () => {
-      let app: SentinelClient;
+      let app: OpenClient;
       let store: RedisStore;
       beforeAll(async () => {
         const { name, sentinels } = group;
@@ -53,7 +54,7 @@ describe('behind Sentinel', () => {
               await group.call(primary, 'ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', ...rights);
               const { name, sentinels } = group;
               const weak = await library.connect({ name, sentinels, username: 'weak', password: 'any' });
-              return { store: new RedisStore({ client: weak.client }), close: () => weak.close() };
+              return { store: new RedisStore({ client: weak.client }), close: async () => weak.close() };
             },
           },
         ],

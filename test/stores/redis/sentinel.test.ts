@@ -6,9 +6,10 @@ import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
+import type { OpenClient } from '../../support/redis/client.ts';
 import { Rush } from '../../support/redis/rush.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
-import { type SentinelClient, sentinelLibrariesForFaults } from '../../support/redis/sentinel-clients.ts';
+import { sentinelLibrariesForFaults } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -22,7 +23,7 @@ function say(figures: string): void {
 
 describe.each(sentinelLibrariesForFaults)('RedisStore behind Sentinel, with $name', (library) => {
   let group: SentinelGroup;
-  const clients: Pick<SentinelClient, 'close'>[] = [];
+  const clients: Pick<OpenClient, 'close'>[] = [];
   const processes: Locks[] = [];
   beforeEach(async () => {
     group = await startSentinelGroup();

@@ -5,31 +5,22 @@ import { createClient as createClient6 } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from 'reenlock/redis';
 import { matrix } from '../matrix.ts';
-import { disconnectTimeout } from './client.ts';
+import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
 
 /** A client of an application, and what a test needs of it. */
-export interface AppClient {
-  readonly client: RedisClient;
+export interface AppClient extends OpenClient {
   /** Resolves when it has a connection. */
   ready(): Promise<void>;
   /** How many commands it keeps: sent and not answered, or not sent. */
   queued(): number;
-  close(): void;
 }
 
-export interface AppClientOptions {
+export interface AppClientOptions extends ClientOptions {
   readonly port: number;
-  readonly keyPrefix?: string;
-  readonly username?: string;
-  readonly password?: string;
 }
 
-/** How an application connects to one server, with a client library. It connects again soon, and for ever. */
-export interface ClientLibrary {
-  readonly name: string;
-  readonly hasKeyPrefix: boolean;
-  connect(options: AppClientOptions): AppClient;
-}
+/** For one server. The client connects again soon, and for ever. */
+export type ClientLibrary = Library<AppClientOptions, AppClient>;
 
 type IoredisClass = new (
   options: object,

@@ -2,34 +2,19 @@ import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { createCluster as createCluster6 } from 'redis';
 import { createCluster as createCluster5 } from 'redis5';
-import type { RedisClient } from 'reenlock/redis';
 import { matrix } from '../matrix.ts';
-import { disconnectTimeout } from './client.ts';
+import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
 
-/** An application's client of a cluster. */
-export interface ClusterClient {
-  readonly client: RedisClient;
-  close(): void;
-}
-
-export interface ClusterClientOptions {
+export interface ClusterClientOptions extends ClientOptions {
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
-  readonly keyPrefix?: string;
-  readonly username?: string;
-  readonly password?: string;
   /** How often a call is tried, soon again, by a client that has a say in that. */
   readonly maxRedirections?: number;
   /** Whether it gives up if it finds no server at first. */
   readonly isImpatient?: boolean;
 }
 
-/** How an application connects to a cluster, with a client library. */
-export interface ClusterLibrary {
-  readonly name: string;
-  readonly hasKeyPrefix: boolean;
-  /** Resolves when its connections are open, or when it has given up. */
-  connect(options: ClusterClientOptions): Promise<ClusterClient>;
-}
+/** For a cluster. Connecting resolves when all connections are open, or when it has given up. */
+export type ClusterLibrary = Library<ClusterClientOptions, Promise<OpenClient>>;
 
 function ioredis(name: string, Class: typeof Cluster6): ClusterLibrary {
   return {

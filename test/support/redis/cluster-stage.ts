@@ -1,9 +1,11 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
+import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { until } from '../until.ts';
-import { disconnectTimeout } from './client.ts';
+import { disconnectTimeout, type OpenClient } from './client.ts';
 import { type RedisCluster, startRedisCluster } from './cluster.ts';
+import type { ClusterClientOptions, ClusterLibrary } from './cluster-clients.ts';
 import type { RedisOptions } from './redis-stage.ts';
 import type { RedisServer } from './server.ts';
 
@@ -13,6 +15,7 @@ export type ClusterOptions = Omit<AllClusterOptions, 'redisOptions'> & { redisOp
 export class ClusterStage extends StoreStage {
   #cluster: RedisCluster | undefined;
   #client: Cluster | undefined;
+  readonly #opened: OpenClient[] = [];
 
   get cluster(): RedisCluster {
     return this.#cluster as RedisCluster;
@@ -32,6 +35,13 @@ export class ClusterStage extends StoreStage {
     client.on('error', () => {});
     await connected(client);
     return client;
+  }
+
+  /** A client of any library, until the test is over. */
+  async open(library: ClusterLibrary, options: Partial<ClusterClientOptions> = {}): Promise<RedisClient> {
+    const opened = await library.connect({ nodes: this.cluster.nodes, ...options });
+    this.#opened.push(opened);
+    return opened.client;
   }
 
   /** A primary that does not have the slot of the key. */
@@ -59,6 +69,11 @@ export class ClusterStage extends StoreStage {
       return new RegExp(`^slave0:.*,offset=${sent},`, 'm').test(info);
     };
     await until(isSynced);
+  }
+
+  override async end(): Promise<void> {
+    await super.end();
+    for (const opened of this.#opened.splice(0)) await opened.close();
   }
 
   async start(): Promise<void> {

@@ -1,31 +1,16 @@
 import { Redis as Redis6 } from 'ioredis';
 import { createSentinel as createSentinel6 } from 'redis';
 import { createSentinel as createSentinel5 } from 'redis5';
-import type { RedisClient } from 'reenlock/redis';
 import { matrix } from '../matrix.ts';
-import { disconnectTimeout } from './client.ts';
+import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
 
-/** An application's client of the primary behind Sentinel. */
-export interface SentinelClient {
-  readonly client: RedisClient;
-  close(): Promise<void>;
-}
-
-export interface SentinelClientOptions {
+export interface SentinelClientOptions extends ClientOptions {
   readonly name: string;
   readonly sentinels: readonly { readonly host: string; readonly port: number }[];
-  readonly keyPrefix?: string;
-  readonly username?: string;
-  readonly password?: string;
 }
 
-/** How an application connects to a primary through Sentinel, with a client library. */
-export interface SentinelLibrary {
-  readonly name: string;
-  readonly hasKeyPrefix: boolean;
-  /** Resolves when it is connected. */
-  connect(options: SentinelClientOptions): Promise<SentinelClient>;
-}
+/** For the primary behind Sentinel. Connecting resolves when the connection is open. */
+export type SentinelLibrary = Library<SentinelClientOptions, Promise<OpenClient>>;
 
 function ioredis(name: string, Class: typeof Redis6): SentinelLibrary {
   return {
@@ -36,7 +21,7 @@ function ioredis(name: string, Class: typeof Redis6): SentinelLibrary {
       const client = new Class({ ...options, ...retry, sentinels: [...sentinels], disconnectTimeout });
       client.on('error', () => {});
       await client.ping();
-      return { client, close: async () => client.disconnect() };
+      return { client, close: () => client.disconnect() };
     },
   };
 }

@@ -2,8 +2,10 @@ import type { Cluster, Redis } from 'ioredis';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
 import { RedisChannel } from '../../../../src/core/stores/redis/channel.ts';
 import { driverOf } from '../../../../src/core/stores/redis/drivers/driver-of.ts';
+import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { clusterLibraries, clusterLibrariesForFaults } from '../../../support/redis/cluster-clients.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
@@ -77,7 +79,8 @@ describe('The channel of a store on a cluster', () => {
     expect(await subscribed()).toEqual([]);
   });
 
-  it('The channel receives what is published on any server', async () => {
+  it.each(clusterLibraries)('With $name the channel receives what is published on any server', async (library) => {
+    stage.store = new RedisStore({ client: await stage.open(library) });
     const { listen, messages, has } = collector();
     const end = await stage.store.subscribe('process', listen);
     for (const [i, server] of stage.cluster.servers.entries()) {
@@ -88,42 +91,49 @@ describe('The channel of a store on a cluster', () => {
     await end();
   });
 
-  it('The channel moves to another server when its own dies, reports `resubscribed`, and goes on', async () => {
-    const { listen, has, messages } = collector();
-    const end = await stage.store.subscribe('process', listen);
-    await has('resubscribed');
-    const [first] = await subscribed();
-    await first!.kill();
-    await has('resubscribed', 2);
-    const [next, ...rest] = await subscribed();
-    expect(rest).toEqual([]);
-    expect(next).not.toBe(first);
-    const others = stage.cluster.servers.filter((server) => server !== first);
-    for (const server of others) await stage.cluster.call(server, 'PUBLISH', channel, 'lost hold-1');
-    await has('lost', others.length);
-    await end();
-    await first!.restart();
-    await stage.cluster.settled();
-    expect(messages.filter(({ kind }) => kind === 'lost')).toHaveLength(others.length);
-  });
+  it.each(clusterLibrariesForFaults)(
+    'With $name the channel moves to another server when its own dies, reports `resubscribed`, and goes on',
+    async (library) => {
+      stage.store = new RedisStore({ client: await stage.open(library) });
+      const { listen, has, messages } = collector();
+      const end = await stage.store.subscribe('process', listen);
+      await has('resubscribed');
+      const [first] = await subscribed();
+      await first!.kill();
+      await has('resubscribed', 2);
+      const [next, ...rest] = await subscribed();
+      expect(rest).toEqual([]);
+      expect(next).not.toBe(first);
+      const others = stage.cluster.servers.filter((server) => server !== first);
+      for (const server of others) await stage.cluster.call(server, 'PUBLISH', channel, 'lost hold-1');
+      await has('lost', others.length);
+      await end();
+      await first!.restart();
+      await stage.cluster.settled();
+      expect(messages.filter(({ kind }) => kind === 'lost')).toHaveLength(others.length);
+    },
+  );
 
-  it('The channel moves to another server when its own answers no ping in time', async () => {
-    const clock = new ManualClock();
-    const redisChannel = new RedisChannel(driverOf(stage.client), 'reenlock:{grants}:', clock);
-    const { listen, has } = collector();
-    const end = await redisChannel.subscribe('process', listen);
-    await has('resubscribed');
-    const [first] = await subscribed();
-    first!.pause();
-    await clock.advance(5_000);
-    await clock.advance(2_000);
-    await has('resubscribed', 2);
-    await end();
-    first!.resume();
-    await until(() => clock.timerCount === 0);
-    await until(async () => (await subscribed()).length === 0);
-    await stage.cluster.settled();
-  });
+  it.each(clusterLibrariesForFaults)(
+    'With $name the channel moves to another server when its own answers no ping in time',
+    async (library) => {
+      const clock = new ManualClock();
+      const redisChannel = new RedisChannel(driverOf(await stage.open(library)), 'reenlock:{grants}:', clock);
+      const { listen, has } = collector();
+      const end = await redisChannel.subscribe('process', listen);
+      await has('resubscribed');
+      const [first] = await subscribed();
+      first!.pause();
+      await clock.advance(5_000);
+      await clock.advance(2_000);
+      await has('resubscribed', 2);
+      await end();
+      first!.resume();
+      await until(() => clock.timerCount === 0);
+      await until(async () => (await subscribed()).length === 0);
+      await stage.cluster.settled();
+    },
+  );
 
   it('The channel moves to another server when its own has left the cluster', async () => {
     const clock = new ManualClock();

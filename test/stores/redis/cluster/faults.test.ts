@@ -5,7 +5,6 @@ import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import {
-  type ClusterClient,
   type ClusterClientOptions,
   type ClusterLibrary,
   clusterLibrariesForFaults,
@@ -26,20 +25,11 @@ describe('Faults of a cluster', () => {
 });
 
 function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
-  const clients: ClusterClient[] = [];
-  const connect = async (options: Partial<ClusterClientOptions> = {}): Promise<RedisClient> => {
-    const app = await library.connect({ nodes: stage.cluster.nodes, ...options });
-    clients.push(app);
-    return app.client;
-  };
+  const connect = (options?: Partial<ClusterClientOptions>): Promise<RedisClient> => stage.open(library, options);
 
   // A client opens and closes connections as the cluster changes: each test has its own, and closes it.
   beforeEach(async () => {
     stage.store = new RedisStore({ client: await connect() });
-  });
-  afterEach(async () => {
-    await stage.end();
-    for (const client of clients.splice(0)) client.close();
   });
 
   describe('whose slots move', () => {

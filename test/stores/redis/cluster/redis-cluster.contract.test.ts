@@ -2,8 +2,9 @@ import type { RedisClient } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
+import type { OpenClient } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
-import { type ClusterClient, type ClusterLibrary, clusterLibraries } from '../../../support/redis/cluster-clients.ts';
+import { type ClusterLibrary, clusterLibraries } from '../../../support/redis/cluster-clients.ts';
 import { elapseOnRedis } from '../../../support/stores/elapse.ts';
 
 watchLeaks();
@@ -18,7 +19,7 @@ describe('on a cluster', () => {
   // Each client with one way of naming keys: neither depends on the other.
   clusterLibraries.forEach((library, n) => {
     describe(library.name, () => {
-      let app: ClusterClient;
+      let app: OpenClient;
       let store: RedisStore;
       beforeAll(async () => {
         app = await library.connect({ nodes: cluster.nodes, keyPrefix: n % 2 === 0 ? 'shop:' : '' });
@@ -50,7 +51,7 @@ describe('on a cluster', () => {
 });
 
 function faults(library: ClusterLibrary, cluster: () => RedisCluster): StoreFault[] {
-  const broken = ({ client, close }: ClusterClient) => ({
+  const broken = ({ client, close }: OpenClient) => ({
     store: new RedisStore({ client: client as RedisClient }),
     close: async () => close(),
   });

@@ -1,8 +1,10 @@
 import type { Cluster, Redis } from 'ioredis';
+import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { clusterLibraries, clusterLibrariesForFaults } from '../../../support/redis/cluster-clients.ts';
 import { type ClusterOptions, useCluster } from '../../../support/redis/cluster-stage.ts';
 import type { RedisServer } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
@@ -13,19 +15,26 @@ jest.setTimeout(120_000);
 describe('A cluster’s store that waits for a replica', () => {
   const stage = useCluster();
   const record = `reenlock:{${key}}:lock`;
-  let client: Cluster;
+  let client: Cluster | undefined;
   let end: (() => Promise<void>) | undefined;
 
-  async function use(options: ClusterOptions = {}): Promise<void> {
-    client = await stage.connect(options);
-    stage.store = new RedisStore({ client, waitReplicas: 1 });
+  async function useStore(of: RedisClient): Promise<void> {
+    stage.store = new RedisStore({ client: of, waitReplicas: 1 });
     // The last subscription closes what calls have opened.
     end = await stage.store.subscribe('the-suite', () => {});
   }
+
+  /** With a client of ioredis. */
+  async function use(options: ClusterOptions = {}): Promise<Cluster> {
+    client = await stage.connect(options);
+    await useStore(client);
+    return client;
+  }
   afterEach(async () => {
-    await stage.end();
     await end?.();
-    client.disconnect();
+    await stage.end();
+    client?.disconnect();
+    client = undefined;
   });
 
   async function copyOf(name: string): Promise<string> {
@@ -40,10 +49,16 @@ describe('A cluster’s store that waits for a replica', () => {
     message: expect.stringContaining(`to confirm ${operation}, but 0 did`),
   });
 
-  it.each(['', 'app:', '{app}:'])(
-    'The replica of each shard has what the store has granted and renewed (%j)',
-    async (keyPrefix) => {
-      await use({ keyPrefix });
+  const prefixed = clusterLibraries.flatMap((library) =>
+    (library.hasKeyPrefix ? ['', 'app:', '{app}:'] : ['']).map(
+      (keyPrefix) => [library.name, keyPrefix, library] as const,
+    ),
+  );
+
+  it.each(prefixed)(
+    'With %s the replica of each shard has what the store has granted and renewed (%j)',
+    async (_, keyPrefix, library) => {
+      await useStore(await stage.open(library, { keyPrefix }));
       for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) {
         const name = `${keyPrefix}reenlock:{${id}}:lock`;
         const line = stage.deafProcess().line(undefined, { id });
@@ -56,31 +71,34 @@ describe('A cluster’s store that waits for a replica', () => {
     },
   );
 
-  it('The store grants and renews nothing of a shard whose replica does not answer, and goes on in the others', async () => {
-    await use();
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    const { primary, replica } = await stage.cluster.serversOf(record);
-    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-    const servers = await Promise.all(ids.map(async (id) => (await stage.cluster.serversOf(`{${id}}`)).primary.port));
-    const inShard = (isIn: boolean) => ids[servers.findIndex((port) => (port === primary.port) === isIn)]!;
-    replica.pause();
-    const other = stage.deafProcess().line(undefined, { id: inShard(false) });
-    expect((await other.ask()).status).toBe('granted');
-    const failures = [
-      line.renew(fence),
-      stage
-        .deafProcess()
-        .line(undefined, { id: inShard(true) })
-        .ask(),
-    ];
-    const [renewed, acquired] = await Promise.all(failures.map((call) => call.catch((error: unknown) => error)));
-    replica.resume();
-    expect(renewed).toMatchObject(unconfirmed('renew'));
-    expect(acquired).toMatchObject(unconfirmed('acquire'));
-    await stage.cluster.settled();
-    expect((await line.renew(fence)).status).toBe('renewed');
-  });
+  it.each(clusterLibrariesForFaults)(
+    'With $name the store grants and renews nothing of a shard whose replica does not answer, and goes on in the others',
+    async (library) => {
+      await useStore(await stage.open(library));
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      const { primary, replica } = await stage.cluster.serversOf(record);
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+      const servers = await Promise.all(ids.map(async (id) => (await stage.cluster.serversOf(`{${id}}`)).primary.port));
+      const inShard = (isIn: boolean) => ids[servers.findIndex((port) => (port === primary.port) === isIn)]!;
+      replica.pause();
+      const other = stage.deafProcess().line(undefined, { id: inShard(false) });
+      expect((await other.ask()).status).toBe('granted');
+      const failures = [
+        line.renew(fence),
+        stage
+          .deafProcess()
+          .line(undefined, { id: inShard(true) })
+          .ask(),
+      ];
+      const [renewed, acquired] = await Promise.all(failures.map((call) => call.catch((error: unknown) => error)));
+      replica.resume();
+      expect(renewed).toMatchObject(unconfirmed('renew'));
+      expect(acquired).toMatchObject(unconfirmed('acquire'));
+      await stage.cluster.settled();
+      expect((await line.renew(fence)).status).toBe('renewed');
+    },
+  );
 
   it('A hand-off is a message that only wakes, and the grant stands when the store was called', async () => {
     await use();
@@ -99,8 +117,8 @@ describe('A cluster’s store that waits for a replica', () => {
     expect(await copyOf(record)).toMatch(new RegExp(`^${fence}.*\n[wW]\\d{13} ${two.name} `));
   });
 
-  it('The store follows a slot to another server, and back', async () => {
-    await use();
+  it.each(clusterLibraries)('With $name the store follows a slot to another server, and back', async (library) => {
+    await useStore(await stage.open(library));
     const line = stage.deafProcess().line();
     const { fence } = await line.hold();
     for (let move = 0; move < 2; move++) {
@@ -142,7 +160,7 @@ describe('A cluster’s store that waits for a replica', () => {
   });
 
   it('The store remembers a call that was not answered, even if it was refused before', async () => {
-    await use();
+    const client = await use();
     const failures = [
       Object.assign(new Error('MOVED 1 127.0.0.1:1'), { name: 'ReplyError' }),
       new Error('Connection is closed.'),
@@ -161,7 +179,7 @@ describe('A cluster’s store that waits for a replica', () => {
   });
 
   it('The store looks up the server of the slot again if it gets no connection to the former one', async () => {
-    await use();
+    const client = await use();
     const refused: Redis[] = [];
     for (const node of client.nodes('master')) {
       const duplicate = node.duplicate.bind(node);
@@ -177,14 +195,17 @@ describe('A cluster’s store that waits for a replica', () => {
     expect(refused).toHaveLength(1);
   });
 
-  it('The store goes on with the replica that took over in agreement', async () => {
-    await use();
-    const line = stage.deafProcess().line();
-    const { fence } = await line.hold();
-    await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
-    expect((await line.renew(fence)).status).toBe('renewed');
-    expect(await copyOf(record)).toMatch(new RegExp(`^${fence}`));
-  });
+  it.each(clusterLibrariesForFaults)(
+    'With $name the store goes on with the replica that took over in agreement',
+    async (library) => {
+      await useStore(await stage.open(library));
+      const line = stage.deafProcess().line();
+      const { fence } = await line.hold();
+      await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
+      expect((await line.renew(fence)).status).toBe('renewed');
+      expect(await copyOf(record)).toMatch(new RegExp(`^${fence}`));
+    },
+  );
 
   it.each(['master', 'slave'] as const)(
     'The store calls the replica that took over from a dead server, and grants when there is another (reads: %s)',

@@ -13,6 +13,11 @@ import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
+import {
+  type ClusterClientOptions,
+  clusterLibraries,
+  clusterLibrariesForFaults,
+} from '../../../support/redis/cluster-clients.ts';
 import { type ClusterOptions, connected, useCluster } from '../../../support/redis/cluster-stage.ts';
 import { type RedisServer, startRedis } from '../../../support/redis/server.ts';
 import { until } from '../../../support/until.ts';
@@ -36,11 +41,8 @@ describe('Messages on a cluster', () => {
     'ioredis 5': (options) => new Cluster5([...stage.cluster.nodes], options as object) as unknown as Cluster,
   };
 
-  async function use(version: string, options: ClusterOptions = {}): Promise<void> {
-    const client = versions[version]!(options);
-    clients.push(client);
-    await connected(client);
-    stage.store = new RedisStore({ client });
+  async function use(library = clusterLibraries[0]!, options: Partial<ClusterClientOptions> = {}): Promise<void> {
+    stage.store = new RedisStore({ client: await stage.open(library, options) });
   }
 
   const primary = async (): Promise<RedisServer> => (await stage.cluster.serversOf(record)).primary;
@@ -72,16 +74,17 @@ describe('Messages on a cluster', () => {
     expect(await process.granted(to)).toMatchObject({ isClaim: true });
   }
 
-  it.each(Object.keys(versions))(
-    'Messages stay in the shard of a lock that a process listens to (%s)',
-    async (version) => {
-      await use(version, { keyPrefix: 'app:' });
+  it.each(clusterLibraries)(
+    'Messages stay in the shard of a lock that a process listens to ($name)',
+    async (library) => {
+      const keyPrefix = library.hasKeyPrefix ? 'app:' : '';
+      await use(library, { keyPrefix });
       const [one, two] = [await stage.process(), await stage.process()];
       const lines = [one.line(), two.line(), one.line(), two.line()] as const;
       await lines[0].hold();
       for (const line of lines.slice(1)) await line.wait();
-      await listens(one, 'app:');
-      await listens(two, 'app:');
+      await listens(one, keyPrefix);
+      await listens(two, keyPrefix);
       const before = await sent();
       await handOn(lines[0], lines[1], two);
       await handOn(lines[1], lines[2], one);
@@ -105,7 +108,7 @@ describe('Messages on a cluster', () => {
   ])('Messages arrive even if the user may not $name', async ({ right }) => {
     const rights = ['reset', 'on', 'nopass', '~*', '&*', '+@all', ...right.split(' ')];
     for (const server of stage.cluster.servers) await stage.cluster.call(server, 'ACL', 'SETUSER', 'guest', ...rights);
-    await use('ioredis 6', { redisOptions: { username: 'guest', password: 'any' } });
+    await use(undefined, { username: 'guest', password: 'any' });
     const [one, two] = [await stage.process(), await stage.process()];
     const lines = [one.line(), two.line(), one.line(), two.line()] as const;
     await lines[0].hold();
@@ -139,10 +142,10 @@ describe('Messages on a cluster', () => {
     }
   });
 
-  it.each(Object.keys(versions))(
-    'Messages arrive while a slot moves and after it, and nobody is passed over (%s)',
-    async (version) => {
-      await use(version);
+  it.each(clusterLibraries)(
+    'Messages arrive while a slot moves and after it, and nobody is passed over ($name)',
+    async (library) => {
+      await use(library);
       const [one, two] = [await stage.process(), await stage.process()];
       const lines = [one.line(), two.line(), one.line(), two.line(), one.line()] as const;
       await lines[0].hold();
@@ -179,48 +182,56 @@ describe('Messages on a cluster', () => {
     },
   );
 
-  it('Messages arrive after a replica has taken over, and nobody is passed over', async () => {
-    await use('ioredis 6');
-    const [one, two] = [await stage.process(), await stage.process()];
-    const lines = [one.line(), two.line(), one.line(), two.line()] as const;
-    await lines[0].hold();
-    for (const line of lines.slice(1)) await line.wait();
-    await Promise.all([listens(one), listens(two)]);
-    for (const line of [lines[1], lines[2]]) await line.ask();
-    await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
-    await handOn(lines[0], lines[1], two);
-    await handOn(lines[1], lines[2], one);
-    await lines[3].ask();
-    await listens(two);
-    await handOn(lines[2], lines[3], two);
-  });
+  it.each(clusterLibrariesForFaults)(
+    'Messages arrive after a replica has taken over, and nobody is passed over ($name)',
+    async (library) => {
+      await use(library);
+      const [one, two] = [await stage.process(), await stage.process()];
+      const lines = [one.line(), two.line(), one.line(), two.line()] as const;
+      await lines[0].hold();
+      for (const line of lines.slice(1)) await line.wait();
+      await Promise.all([listens(one), listens(two)]);
+      for (const line of [lines[1], lines[2]]) await line.ask();
+      await stage.cluster.failOver((await stage.cluster.serversOf(record)).replica);
+      await handOn(lines[0], lines[1], two);
+      await handOn(lines[1], lines[2], one);
+      await lines[3].ask();
+      await listens(two);
+      await handOn(lines[2], lines[3], two);
+    },
+  );
 
-  it.each([
-    ['', longMs],
+  const lost = clusterLibraries.flatMap((library) => [
+    [library.name, '', longMs, library] as const,
     // As behind a clock that was set back: it said already that it is live for longer than it says now.
-    [', also where it is live for longer than it says', 2 * longMs],
-  ])('No process is passed over whose connection was lost, and that has polled since%s', async (_, livenessMs) => {
-    await use('ioredis 6');
-    const [one, two] = [await stage.process(), await stage.process()];
-    const [holder, first, second] = [one.line(), two.line(), one.line()];
-    await holder.hold();
-    await first.wait();
-    await second.wait();
-    await listens(two);
-    await first.ask({ livenessMs });
-    const server = await primary();
-    await stage.cluster.call(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub');
-    await until(async () => (await listeners(server, two)) === 0);
-    expect(await first.ask()).toMatchObject({ status: 'queued' });
-    await holder.release();
-    // Its other connection may have been to the same server: what comes of the message is not said here.
-    expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [second.holdId] });
-  });
+    [library.name, ', also where it is live for longer than it says', 2 * longMs, library] as const,
+  ]);
+
+  it.each(lost)(
+    'With %s no process is passed over whose connection was lost, and that has polled since%s',
+    async (_, __, livenessMs, library) => {
+      await use(library);
+      const [one, two] = [await stage.process(), await stage.process()];
+      const [holder, first, second] = [one.line(), two.line(), one.line()];
+      await holder.hold();
+      await first.wait();
+      await second.wait();
+      await listens(two);
+      await first.ask({ livenessMs });
+      const server = await primary();
+      await stage.cluster.call(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await until(async () => (await listeners(server, two)) === 0);
+      expect(await first.ask()).toMatchObject({ status: 'queued' });
+      await holder.release();
+      // Its other connection may have been to the same server: what comes of the message is not said here.
+      expect(await stage.order()).toEqual({ holds: [first.holdId], waiters: [second.holdId] });
+    },
+  );
 
   describe('A process that listened, polled again, and listens no more', () => {
     /** Two that wait behind a holder; the first is gone. */
     async function play(): Promise<{ holder: Line; dead: Line; next: Line; gone: Process; process: Process }> {
-      await use('ioredis 6');
+      await use();
       const [process, gone] = [await stage.process(), await stage.process()];
       const holder = process.line();
       await holder.hold();
@@ -247,7 +258,7 @@ describe('Messages on a cluster', () => {
     });
 
     it('A process that no longer listens is passed over when one of several readers leaves as well', async () => {
-      await use('ioredis 6');
+      await use();
       const [process, gone] = [await stage.process(), await stage.process()];
       const readers = [process.reader(), process.reader()] as const;
       for (const reader of readers) await reader.hold();
@@ -374,7 +385,7 @@ describe('Messages on a cluster', () => {
     });
 
     it('Sharded subscriptions are refreshed by each reply to a waiter, for twice as long as its place may stay', async () => {
-      await use('ioredis 6');
+      await use();
       const listen = jest.spyOn(ShardedSubscriptions.prototype, 'listen');
       const process = await stage.process();
       const [holder, waiter] = [process.line(), process.line()];
