@@ -323,6 +323,8 @@ export interface ListRequest {
 /** A page of locks: it may be empty, and still not be the last. */
 export interface ListReply {
   readonly locks: readonly (InspectReply & { readonly id: string })[];
+  /** The locks whose record another version of the package wrote, in a format that this one does not know. */
+  readonly unreadable?: readonly string[] | undefined;
   /** Asks for the next page; absent after the last. */
   readonly cursor?: string | undefined;
   /** About how many names a listing goes through in all; absent in a store that can't tell. */

@@ -250,6 +250,8 @@ export interface ForceReleaseOptions extends InspectOptions {
 /** A page of locks. It may be empty, and still not be the last. */
 export interface LockPage {
   readonly locks: readonly LockInfo[];
+  /** The locks whose record a later version of the package wrote, in a format that this one does not know: ask that version. */
+  readonly unreadable: readonly Pick<LockInfo, 'key' | 'category'>[];
   /** Asks for the next page; undefined after the last. */
   readonly cursor: string | undefined;
 }

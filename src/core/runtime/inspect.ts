@@ -37,9 +37,10 @@ export async function listLocks(runtime: Runtime, options: ListOptions | undefin
   const idPrefix = category === undefined ? '' : namePrefix(prefix, category);
   const page = await runtime.client.list({ idPrefix, limit, cursor });
   const infos = page.locks.map((lock) => lockInfo({ ...readName(lock.id), id: lock.id }, lock));
-  const isAsked = (info: LockInfo): boolean =>
+  const unreadable = (page.unreadable ?? []).map(readName);
+  const isAsked = (info: Pick<LockInfo, 'key' | 'category'>): boolean =>
     (category === undefined || info.category === category) && info.key.startsWith(prefix);
-  return { locks: infos.filter(isAsked), cursor: page.cursor };
+  return { locks: infos.filter(isAsked), unreadable: unreadable.filter(isAsked), cursor: page.cursor };
 }
 
 /** Checks what `locks.inspect` takes. Throws `LockConfigError`. */

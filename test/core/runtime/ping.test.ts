@@ -12,7 +12,7 @@ describe('locks.ping', () => {
     await setup.clock.advance(30);
     expect(outcome.value).toEqual({ ok: true, latencyMs: 30 });
     expect(setup.store.calls).toHaveLength(1);
-    expect(await setup.locks.list()).toEqual({ locks: [], cursor: undefined });
+    expect(await setup.locks.list()).toEqual({ locks: [], unreadable: [], cursor: undefined });
   });
 
   it('locks.ping resolves with the error if the store fails, and a `storeError` event tells of it', async () => {

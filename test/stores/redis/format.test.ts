@@ -1,3 +1,4 @@
+import { createLocks } from 'reenlock';
 import type { InspectReply } from '../../../src/core/model/store.ts';
 import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
 import { readMessage } from '../../../src/core/stores/redis/replies.ts';
@@ -66,7 +67,6 @@ describe('What is stored in Redis as format 1', () => {
       () => stage.store.inspect(id),
       () => stage.store.forceRelease(id, 1),
       () => stage.store.edges?.wait(line.request),
-      () => stage.store.list?.({ idPrefix: '', limit: 10 }),
     ];
     for (const call of calls) {
       await expect((async () => call())()).rejects.toMatchObject({
@@ -78,6 +78,23 @@ describe('What is stored in Redis as format 1', () => {
     expect(await stage.client.get(keys.lock)).toBe(later);
     expect(await stage.client.exists(keys.queue)).toBe(0);
   });
+
+  it.each(['v2 something else', 'p9999 something else', 'p-4', 'r1700000000000000--'])(
+    'A listing names a record of a later format (%j), and returns the other locks',
+    async (later) => {
+      await stage.client.set(keys.lock, later);
+      await stage.deafProcess().line(undefined, { id: 'stock:7' }).hold();
+      const page = await stage.store.list?.({ idPrefix: '', limit: 10 });
+      expect([page?.locks.map((lock) => lock.id), page?.unreadable]).toEqual([['stock:7'], [id]]);
+      const locks = createLocks({ store: stage.store });
+      expect(await locks.list({ prefix: 'order:' })).toEqual({
+        locks: [],
+        unreadable: [{ key: id, category: undefined }],
+        cursor: undefined,
+      });
+      await locks.close();
+    },
+  );
 
   it('A key with permits begins with a `p`, which versions without permits refuse, until nobody holds it or waits', async () => {
     const record = async () => ((await stage.client.get(keys.lock)) as string).slice(0, 6);

@@ -115,6 +115,8 @@ export class LockScanner {
       this.#scanned += pageSize;
       this.#total = page.total ?? this.#total;
       for (const lock of page.locks) this.#found(lock.id, lock);
+      // A look at them would fail.
+      for (const id of page.unreadable ?? []) this.#forget(id);
       this.#cursor = page.cursor;
       if (this.#cursor !== undefined) return pageMs;
       this.#scanned = this.#total ?? this.#scanned;
@@ -175,7 +177,7 @@ export class LockScanner {
     const row = lockRow(id, reply);
     const before = this.rows.get(id);
     if (row === undefined) {
-      if (this.rows.delete(id)) this.#onChange(id);
+      this.#forget(id);
       return;
     }
     if (before === undefined && this.rows.size >= this.#maxRows) {
@@ -186,6 +188,10 @@ export class LockScanner {
     if (json === before) return;
     this.rows.set(id, json);
     this.#onChange(id);
+  }
+
+  #forget(id: string): void {
+    if (this.rows.delete(id)) this.#onChange(id);
   }
 
   #failed(): void {

@@ -65,6 +65,11 @@ export function redactCredentials<E>(error: E): E {
   return error;
 }
 
+/** Whether a call did nothing because another version of the package wrote the record. */
+export function isOtherFormat(driver: RedisDriver, error: unknown): boolean {
+  return error instanceof LockStoreError && driver.codeOf(error.cause) === otherFormat;
+}
+
 /** Whether a call did nothing because its server does not have the key, or not the whole lock. */
 export function isElsewhere(driver: RedisDriver, error: unknown): boolean {
   if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;

@@ -30,7 +30,7 @@ import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
-import { connected } from './errors.ts';
+import { connected, isOtherFormat } from './errors.ts';
 import { operationsFor, type RedisOperations } from './record-ttl.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
 import { inspect } from './scripts.generated.ts';
@@ -185,9 +185,19 @@ export class RedisStore implements LockStore {
 
   async list(request: ListRequest): Promise<ListReply> {
     const { ids, cursor } = await scanLocks(this.#driver, this.#prefix, request);
-    const replies = await Promise.all(ids.map(async (id) => ({ id, ...(await this.inspect(id)) })));
-    // A record outlives its holds and waiters.
-    return { locks: replies.filter(({ holds, waiters }) => holds.length + waiters.length > 0), cursor };
+    const unreadable: string[] = [];
+    const read = async (id: string): Promise<ListReply['locks']> => {
+      try {
+        const reply = await this.inspect(id);
+        // A record outlives its holds and waiters.
+        return reply.holds.length + reply.waiters.length > 0 ? [{ id, ...reply }] : [];
+      } catch (error) {
+        if (!isOtherFormat(this.#driver, error)) throw error;
+        unreadable.push(id);
+        return [];
+      }
+    };
+    return { locks: (await Promise.all(ids.map(read))).flat(), unreadable, cursor };
   }
 
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe> {

@@ -3,12 +3,12 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'fc9b12d5f14ce951892b393624c6d39058f0fc36',
+  sha1: '58428bd138ecebcdc28cbc0157ed098a7a42afd3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -528,12 +528,12 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: '694d76bde5497ab7acb4272dc0e400eb979118fb',
+  sha1: '4e13b759afece16d11f1caf1171ead5fc1bba71d',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -919,13 +919,13 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: 'bc2938e2ef56f67080dd58bc9f91ff85c12c3e2a',
+  sha1: 'fe2c6e6ce08ad103916938541bbe331e382ed967',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -963,12 +963,12 @@ return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'c6c5bd77de3ab6514f6173874939ebb26e6ef371',
+  sha1: 'f6c0873f7444c6dbcf54d89bd6d7a4b913a70ad6',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -1490,12 +1490,12 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: 'dd4c1afb8075dc99fff859e37ca1db6bac5083b3',
+  sha1: '8d8742ca70e29d8a0a11ba1d144c0c7352477175',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -1561,12 +1561,12 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '8ec84da2bc14ee65a4242a9160fc4e0163028f20',
+  sha1: '03352d0f8c0377586260063b61361f9d332ce6b6',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
@@ -1997,13 +1997,13 @@ return {'granted', nowMs, last, hold.ends}`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: 'c8c6768da885eeb1c58caa11939de53c74478832',
+  sha1: 'd2457ae238004a92dd582d41acdf17c0dbf56134',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
-permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end

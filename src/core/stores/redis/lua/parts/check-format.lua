@@ -3,7 +3,7 @@
 -- `text`.
 local permits
 if text and string.byte(text) > DIGIT_NINE then
-  permits = tonumber(string.match(text, '^p(%d%d%d%d)'))
+  permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
   if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
   text = string.sub(text, 6)
 end
