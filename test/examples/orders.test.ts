@@ -23,10 +23,13 @@ const frameworks = ['express-orders', 'koa-orders', 'fastify-orders', 'hono-orde
 const servers = frameworks.map((name) => `${name}/server.ts`);
 
 describe.each(servers)('%s', (file) => {
-  afterEach(stopExamples);
+  let example: Example;
+  beforeAll(async () => {
+    example = await Example.start(file);
+  });
+  afterAll(stopExamples);
 
   it('ships no unit twice, however many requests come at once', async () => {
-    const example = await Example.start(file);
     const ids = [...Array<string>(12).fill('1'), ...Array<string>(3).fill('2')];
     const answers = await Promise.all(ids.map((id) => ship(example, id)));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(8).fill(201), ...Array(7).fill(409)]);
@@ -41,7 +44,6 @@ describe.each(servers)('%s', (file) => {
   });
 
   it('answers what its own services refuse with their status, and the trace id', async () => {
-    const example = await Example.start(file);
     for (let unit = 0; unit < 5; unit++) expect((await ship(example, '7')).status).toBe(201);
     const answer = await ship(example, '7');
     expect(answer.status).toBe(409);
@@ -74,15 +76,17 @@ describe.each([
 
 describe('on Redis', () => {
   let redis: RedisServer;
+  let examples: Example[];
   beforeAll(async () => {
     redis = await startRedis();
+    examples = await Promise.all(servers.map((file) => Example.start(file, { REDIS_URL: redis.url })));
   });
-  afterEach(stopExamples);
-  afterAll(() => redis.stop());
-  const start = (file: string) => Example.start(file, { REDIS_URL: redis.url });
+  afterAll(async () => {
+    await stopExamples();
+    await redis.stop();
+  });
 
   it('processes of every framework ship no unit twice between them', async () => {
-    const examples = await Promise.all(servers.map(start));
     const ids = ['1', '2', '3'];
     const requests = Array.from(
       { length: 36 },
@@ -96,45 +100,49 @@ describe('on Redis', () => {
       expect(await readOrder(examples[1]!, id)).toEqual({ id, shipped: 5, stock: 0, charged: 2_500, settled: 0 });
   });
 
-  it.each(servers)('%s ends by itself on SIGTERM, and leaves no order locked', async (file) => {
-    const example = await start(file);
-    const client = new Redis(redis.url);
-    const store = new RedisStore({ client });
-    const holds = async (): Promise<number> => (await store.inspect(orderKey('5'))).holds.length;
-    try {
-      const answers = Array.from({ length: 40 }, () => ship(example, '5').catch(() => undefined));
-      await until(holds, (count) => count > 0);
-      example.kill('SIGTERM');
-      expect(await example.exited).toMatchObject({ code: 0, stderr: '' });
-      await Promise.all(answers);
-      expect(await holds()).toBe(0);
-    } finally {
-      await client.quit();
-    }
-  });
+  it.each(servers.slice(0, 2).map((file, n) => [file, n] as const))(
+    '%s answers 423 with Retry-After while another process holds the order',
+    async (_, n) => {
+      const example = examples[n]!;
+      const id = String(8 + n);
+      const client = new Redis(redis.url);
+      const locks = createLocks({ store: new RedisStore({ client }) });
+      const test = async (): Promise<void> => {
+        await lock.acquire(orderKey(id));
+        const answer = await ship(example, id);
+        expect(answer.status).toBe(423);
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+        expect(await answer.json()).toEqual({ error: expect.stringContaining('not free'), code: 'ERR_LOCK_TIMEOUT' });
+        await lock.release(orderKey(id));
+        expect((await ship(example, id)).status).toBe(201);
+      };
+      try {
+        await runInTrace(test, { locks });
+      } finally {
+        await locks.close();
+        await client.quit();
+      }
+    },
+  );
 
-  // An order each: a server that is killed leaves its last lease behind.
-  it.each([
-    [servers[0]!, '8'],
-    [servers[1]!, '9'],
-  ])('%s answers 423 with Retry-After while another process holds the order', async (file, id) => {
-    const example = await start(file);
-    const client = new Redis(redis.url);
-    const locks = createLocks({ store: new RedisStore({ client }) });
-    const test = async (): Promise<void> => {
-      await lock.acquire(orderKey(id));
-      const answer = await ship(example, id);
-      expect(answer.status).toBe(423);
-      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-      expect(await answer.json()).toEqual({ error: expect.stringContaining('not free'), code: 'ERR_LOCK_TIMEOUT' });
-      await lock.release(orderKey(id));
-      expect((await ship(example, id)).status).toBe(201);
-    };
-    try {
-      await runInTrace(test, { locks });
-    } finally {
-      await locks.close();
-      await client.quit();
-    }
-  });
+  // The last test of each of them.
+  it.each(servers.map((file, n) => [file, n] as const))(
+    '%s ends by itself on SIGTERM, and leaves no order locked',
+    async (_, n) => {
+      const example = examples[n]!;
+      const client = new Redis(redis.url);
+      const store = new RedisStore({ client });
+      const holds = async (): Promise<number> => (await store.inspect(orderKey('5'))).holds.length;
+      try {
+        const answers = Array.from({ length: 40 }, () => ship(example, '5').catch(() => undefined));
+        await until(holds, (count) => count > 0);
+        example.kill('SIGTERM');
+        expect(await example.exited).toMatchObject({ code: 0, stderr: '' });
+        await Promise.all(answers);
+        expect(await holds()).toBe(0);
+      } finally {
+        await client.quit();
+      }
+    },
+  );
 });

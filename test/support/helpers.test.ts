@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import Redis from 'ioredis';
+import { longest } from './jest/longest.json';
 import { watchLeaks } from './processes/leaks.ts';
 import { runScript, startScript } from './processes/processes.ts';
 import { redisBinary } from './redis/binary.ts';
@@ -141,5 +142,11 @@ describe('the Redis server of the tests', () => {
     const getuid = jest.spyOn(process, 'getuid').mockReturnValue(1000);
     expect(redisBinary).toThrow(ways);
     getuid.mockRestore();
+  });
+});
+
+describe('The order in which files are tested', () => {
+  it('The files that are tested first are there', () => {
+    expect(longest.filter((path) => !existsSync(join(__dirname, '../..', path)))).toEqual([]);
   });
 });

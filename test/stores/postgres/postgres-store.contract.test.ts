@@ -1,6 +1,7 @@
 import { Pool, type PoolConfig } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from 'reenlock/postgres';
 import { describeStoreContract, type StoreFault, type StoreHarness } from 'reenlock/testing/contract';
+import { matrix } from '../../support/matrix.ts';
 import { type PgBouncer, startPgBouncer } from '../../support/postgres/pgbouncer.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { tables } from '../../support/postgres/stage.ts';
@@ -17,100 +18,102 @@ interface Way {
   listen(server: PostgresServer): PostgresStoreOptions['listen'];
 }
 
-const ways: readonly Way[] = [
-  {
-    name: 'on PostgreSQL',
-    isBehindPgBouncer: false,
-    isolation: 'read committed',
-    lacks: [],
-    listen: () => undefined,
-  },
-  {
-    name: 'behind PgBouncer, which only LISTEN passes by, where transactions are serializable',
-    isBehindPgBouncer: true,
-    isolation: 'serializable',
-    lacks: [],
-    listen: ({ url }) => url,
-  },
-  {
-    name: 'behind PgBouncer, without LISTEN',
-    isBehindPgBouncer: true,
-    isolation: 'read committed',
-    lacks: ['reachability'],
-    listen: () => false,
-  },
-];
+const direct: Way = {
+  name: 'on PostgreSQL',
+  isBehindPgBouncer: false,
+  isolation: 'read committed',
+  lacks: [],
+  listen: () => undefined,
+};
+const behindPgBouncer: Way = {
+  name: 'behind PgBouncer, which only LISTEN passes by, where transactions are serializable',
+  isBehindPgBouncer: true,
+  isolation: 'serializable',
+  lacks: [],
+  listen: ({ url }) => url,
+};
+const withoutListen: Way = {
+  name: 'behind PgBouncer, without LISTEN',
+  isBehindPgBouncer: true,
+  isolation: 'read committed',
+  lacks: ['reachability'],
+  listen: () => false,
+};
 
-describe.each(ways)('$name', ({ isBehindPgBouncer, isolation, lacks, listen }) => {
-  let server: PostgresServer;
-  let bouncer: PgBouncer | undefined;
-  let admin: Pool;
-  let pool: Pool;
-  let store: PostgresStore;
-  beforeAll(async () => {
-    server = await startPostgres();
-    admin = await filled({ connectionString: server.url, max: 1 });
-    await admin.query(`ALTER DATABASE postgres SET default_transaction_isolation = '${isolation}'`);
-    bouncer = isBehindPgBouncer ? await startPgBouncer(server, 'transaction') : undefined;
-    pool = await filled({ connectionString: (bouncer ?? server).url, max: 10 });
-    await new PostgresStore({ pool }).migrate();
-    // A busy machine may take long to make a cluster of databases.
-  }, 60_000);
-  afterAll(async () => {
-    await pool.end();
-    await admin.end();
-    await bouncer?.stop();
-    await server.stop();
-  });
+describe.each(matrix([direct, behindPgBouncer], () => [withoutListen]))(
+  '$name',
+  ({ isBehindPgBouncer, isolation, lacks, listen }) => {
+    let server: PostgresServer;
+    let bouncer: PgBouncer | undefined;
+    let admin: Pool;
+    let pool: Pool;
+    let store: PostgresStore;
+    beforeAll(async () => {
+      server = await startPostgres();
+      admin = await filled({ connectionString: server.url, max: 1 });
+      await admin.query(`ALTER DATABASE postgres SET default_transaction_isolation = '${isolation}'`);
+      bouncer = isBehindPgBouncer ? await startPgBouncer(server, 'transaction') : undefined;
+      pool = await filled({ connectionString: (bouncer ?? server).url, max: 10 });
+      await new PostgresStore({ pool }).migrate();
+      // A busy machine may take long to make a cluster of databases.
+    }, 60_000);
+    afterAll(async () => {
+      await pool.end();
+      await admin.end();
+      await bouncer?.stop();
+      await server.stop();
+    });
 
-  const empty = (): Promise<unknown> => admin.query(`TRUNCATE ${tables.map((name) => `reenlock.${name}`).join(', ')}`);
+    const empty = (): Promise<unknown> =>
+      admin.query(`TRUNCATE ${tables.map((name) => `reenlock.${name}`).join(', ')}`);
 
-  const faults: StoreFault[] = [
-    {
-      name: 'nobody listens at the port',
-      outcome: 'not-applied',
-      create: () => broken({ port: 1, host: '127.0.0.1' }),
-    },
-    {
-      name: 'the user has no permission',
-      outcome: 'not-applied',
+    const faults: StoreFault[] = [
+      {
+        name: 'nobody listens at the port',
+        outcome: 'not-applied',
+        create: () => broken({ port: 1, host: '127.0.0.1' }),
+      },
+      {
+        name: 'the user has no permission',
+        outcome: 'not-applied',
+        async create() {
+          await admin.query('DROP ROLE IF EXISTS weak');
+          await admin.query('CREATE ROLE weak LOGIN');
+          return broken({ port: server.port, host: '127.0.0.1', user: 'weak', database: 'postgres' });
+        },
+      },
+    ];
+
+    describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'PostgresStore', {
       async create() {
-        await admin.query('DROP ROLE IF EXISTS weak');
-        await admin.query('CREATE ROLE weak LOGIN');
-        return broken({ port: server.port, host: '127.0.0.1', user: 'weak', database: 'postgres' });
+        await empty();
+        store = new PostgresStore({ pool, listen: listen(server) });
+        return store;
       },
-    },
-  ];
-
-  describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'PostgresStore', {
-    async create() {
-      await empty();
-      store = new PostgresStore({ pool, listen: listen(server) });
-      return store;
-    },
-    elapse: (ms) => elapse(ms, () => timeMs(admin)),
-    lacks,
-    losses: [
-      {
-        name: 'TRUNCATE',
-        async happen() {
-          await empty();
-          return store;
+      elapse: (ms) => elapse(ms, () => timeMs(admin)),
+      lacks,
+      losses: [
+        {
+          name: 'TRUNCATE',
+          async happen() {
+            await empty();
+            return store;
+          },
         },
-      },
-      {
-        name: 'a schema that was dropped and made again',
-        async happen() {
-          await admin.query('DROP SCHEMA reenlock CASCADE');
-          await store.migrate();
-          return store;
+        {
+          name: 'a schema that was dropped and made again',
+          async happen() {
+            await admin.query('DROP SCHEMA reenlock CASCADE');
+            await store.migrate();
+            return store;
+          },
         },
-      },
-    ],
-    isNode: true,
-    faults,
-  });
-});
+      ],
+      isNode: true,
+      faults,
+    });
+  },
+);
 
 /** Its connections are open, and stay so: the tests look at what each of them leaves. */
 async function filled(config: PoolConfig & { max: number }): Promise<Pool> {

@@ -1,8 +1,6 @@
+import { createRequire } from 'node:module';
 import { Redis as Redis6 } from 'ioredis';
-import { Redis as Redis5 } from 'ioredis5';
-import { Redis as Valkey } from 'iovalkey';
 import { createClient as createClient6 } from 'redis';
-import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from 'reenlock/redis';
 import { matrix } from '../matrix.ts';
 import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
@@ -86,14 +84,15 @@ function nodeRedis(name: string, create: typeof createClient6, hasKeyPrefix: boo
   };
 }
 
+const load = createRequire(__filename);
 const ioredis6 = ioredis('ioredis 6', Redis6);
 const nodeRedis6 = nodeRedis('node-redis 6', createClient6, true);
 
 /** The client libraries of which the tests are true: one of each driver, and in the whole matrix the others. */
 export const clientLibraries: readonly ClientLibrary[] = matrix([ioredis6, nodeRedis6], () => [
-  ioredis('iovalkey', Valkey),
-  ioredis('ioredis 5', Redis5),
-  nodeRedis('node-redis 5', createClient5 as unknown as typeof createClient6, false),
+  ioredis('iovalkey', load('iovalkey').Redis),
+  ioredis('ioredis 5', load('ioredis5').Redis),
+  nodeRedis('node-redis 5', load('redis5').createClient, false),
 ]);
 
 /** Those that faults are played with, which takes long: the contract and the tests of outages show what others do otherwise. */

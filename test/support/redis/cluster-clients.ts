@@ -1,7 +1,6 @@
+import { createRequire } from 'node:module';
 import { Cluster as Cluster6 } from 'ioredis';
-import { Cluster as Cluster5 } from 'ioredis5';
 import { createCluster as createCluster6 } from 'redis';
-import { createCluster as createCluster5 } from 'redis5';
 import { matrix } from '../matrix.ts';
 import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
 
@@ -64,13 +63,14 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
   };
 }
 
+const load = createRequire(__filename);
 const ioredis6 = ioredis('ioredis 6', Cluster6);
 const nodeRedis6 = nodeRedis('node-redis 6', createCluster6, true);
 
 /** The client libraries that the tests on a cluster are true of. */
 export const clusterLibraries: readonly ClusterLibrary[] = matrix([ioredis6, nodeRedis6], () => [
-  ioredis('ioredis 5', Cluster5 as unknown as typeof Cluster6),
-  nodeRedis('node-redis 5', createCluster5 as unknown as typeof createCluster6, false),
+  ioredis('ioredis 5', load('ioredis5').Cluster),
+  nodeRedis('node-redis 5', load('redis5').createCluster, false),
 ]);
 
 /** Those that faults of a cluster are played with, as in `clients.ts`. */

@@ -1,6 +1,6 @@
+import { createRequire } from 'node:module';
 import { Redis as Redis6 } from 'ioredis';
 import { createSentinel as createSentinel6 } from 'redis';
-import { createSentinel as createSentinel5 } from 'redis5';
 import { matrix } from '../matrix.ts';
 import { type ClientOptions, disconnectTimeout, type Library, type OpenClient } from './client.ts';
 
@@ -44,11 +44,12 @@ function nodeRedis(name: string, create: typeof createSentinel6, hasKeyPrefix: b
   };
 }
 
+const load = createRequire(__filename);
 const nodeRedis6 = nodeRedis('node-redis 6', createSentinel6, true);
 
 /** Those that the contract is kept with: for ioredis, one class and one driver serve a single server and Sentinel. */
 export const sentinelLibraries: readonly SentinelLibrary[] = matrix([nodeRedis6], () => [
-  nodeRedis('node-redis 5', createSentinel5 as unknown as typeof createSentinel6, false),
+  nodeRedis('node-redis 5', load('redis5').createSentinel, false),
 ]);
 
 /** Those that failovers are played with, as in `clients.ts`. */

@@ -65,7 +65,7 @@ async function enter(key, fence) {
   const last = Number(readFileSync(`${name}.fence`, 'utf8'));
   if (fence <= last) report.violations.push(`${key} has a fence that is not higher`);
   writeFileSync(`${name}.fence`, String(fence));
-  await sleep(1);
+  await sleep(10);
   unlinkSync(`${name}.held`);
 }
 
