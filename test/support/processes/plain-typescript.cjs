@@ -10,7 +10,9 @@ const { version } = require('@swc/core/package.json');
 const { paths } = require('../../../tsconfig.json').compilerOptions;
 
 const root = join(__dirname, '../../..');
-const [, jestOptions] = jest.transform['\\.ts$'];
+// The whole matrix has several projects.
+const { transform } = jest.projects?.[0] ?? jest;
+const [, jestOptions] = transform['\\.ts$'];
 // An import() may be of a module that is not CommonJS.
 const options = { ...jestOptions, module: { ...jestOptions.module, ignoreDynamic: true } };
 const cache = join(root, 'node_modules/.cache/plain-typescript');
