@@ -73,5 +73,8 @@ export const clusterLibraries: readonly ClusterLibrary[] = matrix([ioredis6, nod
   nodeRedis('node-redis 5', load('redis5').createCluster, false),
 ]);
 
-/** Those that faults of a cluster are played with, as in `clients.ts`. */
+/** One of each driver. */
+export const newestClusterLibraries: readonly ClusterLibrary[] = [ioredis6, nodeRedis6];
+
+/** Those that all faults of a cluster are played with, as in `clients.ts`. */
 export const clusterLibrariesForFaults: readonly ClusterLibrary[] = matrix([ioredis6], () => [nodeRedis6]);

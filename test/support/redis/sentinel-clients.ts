@@ -45,6 +45,7 @@ function nodeRedis(name: string, create: typeof createSentinel6, hasKeyPrefix: b
 }
 
 const load = createRequire(__filename);
+const ioredis6 = ioredis('ioredis 6', Redis6);
 const nodeRedis6 = nodeRedis('node-redis 6', createSentinel6, true);
 
 /** Those that the contract is kept with: for ioredis, one class and one driver serve a single server and Sentinel. */
@@ -52,7 +53,8 @@ export const sentinelLibraries: readonly SentinelLibrary[] = matrix([nodeRedis6]
   nodeRedis('node-redis 5', load('redis5').createSentinel, false),
 ]);
 
-/** Those that failovers are played with, as in `clients.ts`. */
-export const sentinelLibrariesForFaults: readonly SentinelLibrary[] = matrix([ioredis('ioredis 6', Redis6)], () => [
-  nodeRedis6,
-]);
+/** One of each driver. */
+export const newestSentinelLibraries: readonly SentinelLibrary[] = [ioredis6, nodeRedis6];
+
+/** Those that all failovers are played with, as in `clients.ts`. */
+export const sentinelLibrariesForFaults: readonly SentinelLibrary[] = matrix([ioredis6], () => [nodeRedis6]);
