@@ -15,6 +15,7 @@ export const wide = {
     'reenlock',
     'reenlock, listeners on',
     'reenlock on node-redis',
+    'reenlock, scripts only',
     'reenlock on PostgreSQL',
   ],
   columns: { perSecond: 'cycles/s', ...meterColumns('cycle') },

@@ -49,13 +49,14 @@ export class Lab {
   }
 
   /** The store of a client process that connects to this port. */
-  setupFor(port: number): StoreSetup {
-    return { kind: 'redis', port, ...(this.#library !== undefined && { library: this.#library }) };
+  setupFor(port: number, thinLocks = true): StoreSetup {
+    return { kind: 'redis', port, thinLocks, ...(this.#library !== undefined && { library: this.#library }) };
   }
 
-  /** Some client processes, side by side. */
+  /** Some client processes, side by side. Every second one has thin locks, as a fleet that turns them on. */
   clients(count: number, locks: LocksOptions = {}): Promise<Client[]> {
-    return Promise.all(Array.from({ length: count }, () => this.client(locks)));
+    const setup = (n: number): StoreSetup => this.setupFor(this.proxy.port, n % 2 === 1);
+    return Promise.all(Array.from({ length: count }, (_, n) => this.client(locks, { store: setup(n) })));
   }
 
   /** All that has happened so far. */

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Command, type Redis } from 'ioredis';
 import type { Clock } from '../../src/core/base/clock.ts';
 import type {
   AcquireReply,
@@ -158,9 +158,12 @@ export function withScriptBug(client: Redis, { script, before, lua }: ScriptBug)
   const spoilt = source.replace(head, (line) => `${line}\n${lua}`);
   return new Proxy(client, {
     get(target, name) {
-      if (name === 'call') {
-        return (command: string, digest: string, ...args: string[]) =>
-          digest === sha1 ? target.call('eval', spoilt, ...args) : target.call(command, digest, ...args);
+      if (name === 'sendCommand') {
+        return (command: Command) => {
+          const [digest, ...args] = command.args;
+          if (digest !== sha1) return target.sendCommand(command);
+          return target.sendCommand(new Command('eval', [spoilt, ...args], { replyEncoding: 'utf8' }));
+        };
       }
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? value.bind(target) : value;

@@ -1,7 +1,7 @@
 import { type Explored, explore as exploreModel } from './explore.ts';
 import { isLong } from './seed.ts';
 import { type Budgets, fairSteps, firstWorld, isDone, mishaps, type World } from './thin-locks-model.ts';
-import { type Key, leaseTicks, type Protocol, realProtocol } from './thin-locks-server.ts';
+import { fencesPerTick, type Key, leaseTicks, type Protocol, realProtocol } from './thin-locks-server.ts';
 
 /** The clients by the leases that they ask for, what may go wrong, and what the key has at first. */
 interface Start {
@@ -122,19 +122,19 @@ describe('What the model of thin locks finds', () => {
       'a key that is thin again while a late copy may come',
       'held by nobody',
       { leases: two, budgets: { cancels: 1 } },
-      { thinAgain: (record, now) => realProtocol.thinAgain({ ...record, tombstones: [] }, now) },
+      { mayBeThin: (record) => realProtocol.mayBeThin({ ...record, tombstones: [] }) },
     ],
     [
       'a key that is thin again while a client holds it',
       'two holders',
       { leases: three, budgets: { cancels: 1 } },
-      { thinAgain: (record, now) => realProtocol.thinAgain({ ...record, holder: undefined }, now) },
+      { mayBeThin: (record) => realProtocol.mayBeThin({ ...record, holder: undefined }) },
     ],
     [
       'a last fence that goes with the record',
       'the fence did not rise',
       { leases: two },
-      { thinAgain: (record, now) => (realProtocol.thinAgain(record, now) === 'record' ? 'record' : undefined) },
+      { thinFence: (_, now) => now * fencesPerTick },
     ],
     [
       'an entry without a fence of its own',
@@ -154,12 +154,7 @@ describe('What the model of thin locks finds', () => {
       { leases: two, budgets: { ticks: 1 }, key: oldKey },
       { expiry: (old, wanted) => old ?? wanted },
     ],
-    [
-      'a key without a time to live',
-      'a key that never ends',
-      { leases: two },
-      { expiry: (old, wanted) => old && Math.max(old, wanted) },
-    ],
+    ['a key that XADD makes, without a time to live', 'a key that never ends', { leases: two }, { makesStream: true }],
     [
       'a copy that is left when its hold is deleted',
       'held by nobody',

@@ -190,7 +190,10 @@ function receive(world: World, who: number, client: Client, call: Call, protocol
       return hold(world, who, { ...answered, entry }, fenceOf(entry), sentAt + leaseTicks);
     }
     case 'acquire':
-      if (reply.is === 'granted') return hold(world, who, answered, reply.fence, sentAt + reply.leftTicks);
+      if (reply.is === 'granted') {
+        const { entry, fence, leftTicks } = reply;
+        return hold(world, who, { ...answered, entry }, fence, sentAt + leftTicks);
+      }
       return put(world, who, { ...answered, state: reply.is === 'cancelled' ? 'leaving' : 'waiting' });
     case 'renew':
       if (client.state !== 'held') return put(world, who, answered);

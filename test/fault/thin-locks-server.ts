@@ -1,11 +1,11 @@
-// The server's side of the model of thin locks. No store has them yet: the model is the rule for one that will.
+// The server's side of the model of thin locks, as `RedisStore` has them.
 //
 // A thin lock is a lock that needs no script while nobody waits: a Redis stream whose first entry is the hold.
-//   acquire   XADD key * names lease · PEXPIRE key ttl NX · PEXPIRE key ttl GT · XRANGE key - + COUNT 1
+//   acquire   XADD key NOMKSTREAM * names lease · PEXPIRE key ttl GT · XRANGE key - + COUNT 1
 //             The caller holds if the first entry is its own. Any other reply leads to a script.
 //   release   XDEL key id
 //             Anything but one entry deleted leads to a script.
-// A script turns the stream into a record with a queue first. A record that is left free becomes a stream again.
+// A script turns the stream into a record with a queue first. A script that grants a key that is free makes it a stream.
 
 /** An id of a stream entry: the server's time in ticks, and a number among the entries of that tick. */
 export type Id = readonly [tick: number, sequence: number];
@@ -15,7 +15,7 @@ interface Entry {
   readonly who: number;
 }
 
-/** A key that nobody waits for. Its first entry whose lease lasts is the hold. */
+/** A key that nobody waits for. Its first entry is the hold, if its lease lasts. */
 interface Stream {
   readonly kind: 'stream';
   readonly entries: readonly Entry[];
@@ -47,7 +47,7 @@ export type Command =
   | { readonly name: 'release'; readonly who: number; readonly tombstone: boolean };
 
 export type Reply =
-  | { readonly is: 'granted'; readonly fence: number; readonly leftTicks: number }
+  | { readonly is: 'granted'; readonly fence: number; readonly leftTicks: number; readonly entry?: Id | undefined }
   | { readonly is: 'first'; readonly who: number; readonly id: Id }
   | { readonly is: 'queued' | 'cancelled' | 'lost' | 'deleted' | 'done' | 'other' };
 
@@ -62,10 +62,14 @@ export const thinTicks = 3;
 export interface Protocol {
   /** Which entry of a stream is the hold, when a script turns the stream into a record. */
   holderOf(entries: readonly Entry[]): Entry | undefined;
-  /** When the server removes a key after an EXPIRE, which stands for two commands, with NX and with GT. */
+  /** Whether XADD makes a stream of a key that is not there. */
+  makesStream: boolean;
+  /** When the server removes a key after an EXPIRE, which never makes that sooner. */
   expiry(old: number | undefined, wanted: number): number | undefined;
-  /** What the key has after a release: the record, or a stream again. */
-  thinAgain(record: LockRecord, now: number): Key | 'record';
+  /** Whether a script that grants a lock makes it thin again. */
+  mayBeThin(record: LockRecord): boolean;
+  /** The fence of a hold that a script makes thin. */
+  thinFence(record: LockRecord, now: number): number;
   /** Whether a release is remembered that an acquire may follow. */
   remembers: boolean;
   /** What the last command of a thin acquire returns. */
@@ -80,12 +84,11 @@ export interface Protocol {
 
 export const realProtocol: Protocol = {
   holderOf: (entries) => entries[0],
-  expiry: (old, wanted) => Math.max(old ?? 0, wanted),
-  thinAgain: ({ holder, queue, tombstones, lastFence }, now) => {
-    if (holder !== undefined || queue.length > 0 || tombstones.length > 0) return 'record';
-    const lastId: Id = [Math.floor(lastFence / fencesPerTick), lastFence % fencesPerTick];
-    return { kind: 'stream', entries: [], lastId, expiresAt: Math.max(now, lastId[0]) + thinTicks };
-  },
+  makesStream: false,
+  // A key without an end counts as one that never ends.
+  expiry: (old, wanted) => old && Math.max(old, wanted),
+  mayBeThin: ({ holder, queue, tombstones }) => holder === undefined && queue.length === 0 && tombstones.length === 0,
+  thinFence: nextFence,
   remembers: true,
   first: ({ entries: [first] }) => (first === undefined ? { is: 'other' } : { is: 'first', ...first }),
   isHeld: (reply, who) => reply.is === 'first' && reply.who === who && reply.id[1] < fencesPerTick,
@@ -101,7 +104,7 @@ export function fenceOf([tick, sequence]: Id): number {
 export function run(key: Key, command: Command, now: number, protocol: Protocol): [Key, Reply] {
   switch (command.name) {
     case 'XADD':
-      return add(key, command.who, now);
+      return add(key, command.who, now, protocol);
     case 'EXPIRE':
       if (key === undefined) return [key, { is: 'other' }];
       return [{ ...key, expiresAt: protocol.expiry(key.expiresAt, now + thinTicks) } as Key, { is: 'done' }];
@@ -119,8 +122,8 @@ export function holderOf(key: Key, now: number): number | undefined {
   return key === undefined ? undefined : inflated(key, now, realProtocol).holder?.who;
 }
 
-function add(key: Key, who: number, now: number): [Key, Reply] {
-  if (key?.kind === 'record') return [key, { is: 'other' }];
+function add(key: Key, who: number, now: number, { makesStream }: Protocol): [Key, Reply] {
+  if (key?.kind === 'record' || (key === undefined && !makesStream)) return [key, { is: 'other' }];
   const [tick, sequence] = key?.lastId ?? [-1, 0];
   const id: Id = now > tick ? [now, 0] : [tick, sequence + 1];
   const entries = [...(key?.entries ?? []), { id, who }];
@@ -143,8 +146,9 @@ function inflated(key: Key, now: number, protocol: Protocol): LockRecord {
   }
   // The clock may have been set back since.
   const endOf = ({ id }: Entry): number => Math.min(id[0], now) + leaseTicks;
-  const first = protocol.holderOf(key.entries.filter((entry) => endOf(entry) > now));
-  const holder = first && { who: first.who, fence: fenceOf(first.id), endsAt: endOf(first) };
+  const first = protocol.holderOf(key.entries);
+  const isHeld = first !== undefined && endOf(first) > now;
+  const holder = isHeld ? { who: first.who, fence: fenceOf(first.id), endsAt: endOf(first) } : undefined;
   return {
     kind: 'record',
     holder,
@@ -159,7 +163,7 @@ type ScriptCall = Extract<Command, { readonly name: 'acquire' | 'renew' | 'relea
 type LeaseCall = Extract<Command, { readonly leaseTicks: number }>;
 
 function runScript(record: LockRecord, command: ScriptCall, now: number, protocol: Protocol): [Key, Reply] {
-  if (command.name === 'acquire') return acquire(record, command, now);
+  if (command.name === 'acquire') return acquire(record, command, now, protocol);
   const isHolder = record.holder?.who === command.who;
   if (command.name === 'renew') {
     if (record.holder === undefined || !isHolder) return [stored(record, now), { is: 'lost' }];
@@ -175,15 +179,15 @@ function runScript(record: LockRecord, command: ScriptCall, now: number, protoco
   };
   if (after.holder === undefined && first !== undefined)
     after = granted(after, first, leaseTicks, nextFence(after, now), now);
-  const thin = protocol.thinAgain(after, now);
-  return [thin === 'record' ? stored(after, now) : thin, { is: 'done' }];
+  return [stored(after, now), { is: 'done' }];
 }
 
-function acquire(record: LockRecord, call: LeaseCall, now: number): [Key, Reply] {
+function acquire(record: LockRecord, call: LeaseCall, now: number, protocol: Protocol): [Key, Reply] {
   const { who } = call;
   const { holder, queue, tombstones } = record;
   if (tombstones.includes(who)) return [stored(record, now), { is: 'cancelled' }];
   if (holder?.who === who) return [stored(record, now), { is: 'granted', ...termsOf(holder, now) }];
+  if (call.leaseTicks <= leaseTicks && protocol.mayBeThin(record)) return grantThin(record, who, now, protocol);
   const next = queue[0] ?? who;
   if (holder !== undefined || next !== who) {
     const waiting = { ...record, queue: queue.includes(who) ? queue : [...queue, who] };
@@ -196,6 +200,18 @@ function acquire(record: LockRecord, call: LeaseCall, now: number): [Key, Reply]
 function grant(record: LockRecord, { who, leaseTicks }: LeaseCall, fence: number, now: number): [Key, Reply] {
   const after = granted(record, who, leaseTicks, fence, now);
   return [stored(after, now), { is: 'granted', ...termsOf(after.holder as Holder, now) }];
+}
+
+function grantThin(record: LockRecord, who: number, now: number, protocol: Protocol): [Key, Reply] {
+  const fence = protocol.thinFence(record, now);
+  const entry: Id = [Math.floor(fence / fencesPerTick), fence % fencesPerTick];
+  const entries = [{ id: entry, who }];
+  const expiresAt = Math.max(record.expiresAt, Math.max(now, entry[0]) + thinTicks);
+  const leftTicks = Math.min(entry[0], now) + leaseTicks - now;
+  return [
+    { kind: 'stream', entries, lastId: entry, expiresAt },
+    { is: 'granted', fence, leftTicks, entry },
+  ];
 }
 
 type Holder = NonNullable<LockRecord['holder']>;

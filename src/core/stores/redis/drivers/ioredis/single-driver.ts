@@ -1,10 +1,17 @@
 import type { Redis } from 'ioredis';
 import type { Link, LinkWatch } from '../../../../base/link.ts';
 import { retryMs, watchConnection } from '../connection-times.ts';
-import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
+import type {
+  RedisCommand,
+  RedisConnection,
+  RedisDriver,
+  RedisReplies,
+  RedisSubscriber,
+  SubscriberListener,
+} from '../driver.ts';
 import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
 import { IoredisConnection } from './connection.ts';
-import { sendScriptCall } from './script-call.ts';
+import { sendStoreCommand, sendStoreCommands } from './store-command.ts';
 import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
@@ -33,7 +40,12 @@ export class IoredisDriver extends IoredisSender implements RedisDriver {
 
   sendScript(name: string, command: RedisCommand): Promise<unknown> {
     this.#batcher.beforeCall(name);
-    return sendScriptCall(this.client, command);
+    return sendStoreCommand(this.client, command);
+  }
+
+  sendGroup(name: string, commands: readonly RedisCommand[]): Promise<RedisReplies> {
+    this.#batcher.beforeCall(name);
+    return sendStoreCommands(this.client, commands);
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
