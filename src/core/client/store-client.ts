@@ -119,7 +119,6 @@ export class StoreClient {
       timeoutMs,
       () => this.#store.acquire(request, terms),
       (reply: AcquireReply) => {
-        this.outage.onReply();
         this.onClaims(request.id, sent, reply);
         onReply(reply);
       },
@@ -127,13 +126,16 @@ export class StoreClient {
     );
   }
 
-  /** Rejects with a `LockStoreError`. A failure is told by no event. */
-  async renew(target: CallTarget, terms: RenewTerms, { sent, timeoutMs }: CallTime): Promise<RenewReply> {
-    try {
-      return await this.#send('renew', sent, timeoutMs, () => this.#store.renew(target.request, terms));
-    } catch (failure) {
-      throw this.#failed(target, failure as LockStoreError);
-    }
+  /** Sends a renewal. A failure is told by no event. A late reply may follow `onError`. */
+  renew(
+    target: CallTarget,
+    terms: RenewTerms,
+    { sent, timeoutMs }: CallTime,
+    onReply: (reply: RenewReply) => void,
+    onError: (error: LockStoreError) => void,
+  ): void {
+    const call = (): Promise<RenewReply> => this.#store.renew(target.request, terms);
+    this.#start('renew', sent, timeoutMs, call, onReply, (failure) => onError(this.#failed(target, failure)));
   }
 
   /**
@@ -150,7 +152,6 @@ export class StoreClient {
     let hasFailed = false;
     const call = (): Promise<ReleaseReply> => this.#store.release(request, terms);
     const replied = (reply: ReleaseReply): void => {
-      this.outage.onReply();
       if (!hasFailed) onStatus(reply.status);
       // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
       this.onClaims(request.id, sent, reply);
@@ -252,11 +253,7 @@ export class StoreClient {
 
   #send<T>(operation: string, sent: Instant, timeoutMs: number, call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const onReply = (reply: T): void => {
-        this.outage.onReply();
-        resolve(reply);
-      };
-      this.#start(operation, sent, timeoutMs, call, onReply, reject);
+      this.#start(operation, sent, timeoutMs, call, resolve, reject);
     });
   }
 
@@ -270,8 +267,12 @@ export class StoreClient {
     onError: (error: LockStoreError) => void,
   ): void {
     const { outage } = this;
+    const replied = (reply: T): void => {
+      outage.onReply();
+      onReply(reply);
+    };
     if (outage.isOpen) {
-      this.#deadlines.start(operation, sent, timeoutMs, call, onReply, onError);
+      this.#deadlines.start(operation, sent, timeoutMs, call, replied, onError);
       return;
     }
     let isMade = false;
@@ -282,7 +283,7 @@ export class StoreClient {
       isMade = true;
       return call();
     };
-    this.#deadlines.start(operation, sent, timeoutMs, callLater, onReply, (failure) => {
+    this.#deadlines.start(operation, sent, timeoutMs, callLater, replied, (failure) => {
       isOver = true;
       onError(isMade ? failure : outage.notSent(operation));
     });

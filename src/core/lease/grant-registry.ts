@@ -99,6 +99,16 @@ export class GrantRegistry {
   }
 
   /**
+   * Renews the claims on a lock now. If thousands are granted first and renewed afterwards, their renewals may take longer than
+   * a claim lasts: the store serves these renewals before it grants more.
+   */
+  renewClaims(id: string): void {
+    for (const grant of this.all) {
+      if (grant.isClaim && grant.request.id === id && !grant.isRenewing) void this.#watchdog.renewInBackground(grant);
+    }
+  }
+
+  /**
    * Releases a grant after its last hold. Rejects with `LockLostError` if it had been lost, unless the store says that
    * nobody had taken the key; with `LockStoreError` if the store did not answer in time.
    */

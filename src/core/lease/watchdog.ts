@@ -3,6 +3,7 @@ import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { SwapList } from '../base/swap-list.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { eventOf } from '../model/events.ts';
+import type { RenewReply } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 
 /** Renewals that fall due within this of each other travel together. */
@@ -60,16 +61,32 @@ export class Watchdog {
   }
 
   /**
-   * Renews now. Rejects with a `LockStoreError` if the store did not answer. A definite no makes the grant lost.
+   * Renews now. Rejects with a `LockStoreError` if the store did not answer in time; a late reply counts all the same. A
+   * definite no makes the grant lost.
    */
-  async renew(grant: Grant, leaseMs: number, timeoutMs: number = this.#access.settings.storeTimeoutMs): Promise<void> {
-    const { client, clock, events } = this.#access;
+  renew(grant: Grant, leaseMs: number, timeoutMs: number = this.#access.settings.storeTimeoutMs): Promise<void> {
+    const { client, clock } = this.#access;
     const sent = clock.now();
     const leftMs = remainingMs(sent, grant.maxHold);
     const terms = { fence: grant.fence, leaseMs: Math.max(1, Math.ceil(Math.min(leaseMs, leftMs))) };
     grant.longestMs = Math.max(grant.longestMs, terms.leaseMs);
     grant.unansweredRenewal = sent;
-    const reply = await client.renew(grant, terms, { sent, timeoutMs });
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const onReply = (reply: RenewReply): void => {
+        this.#onReply(grant, reply, sent, leaseMs >= leftMs);
+        if (isLate && grant.isOpen && !grant.isRenewing) this.#schedule(grant, grant.remainingMs / 3);
+        resolve();
+      };
+      client.renew(grant, terms, { sent, timeoutMs }, onReply, (error) => {
+        isLate = true;
+        reject(error);
+      });
+    });
+  }
+
+  #onReply(grant: Grant, reply: RenewReply, sent: Instant, isFinal: boolean): void {
+    const { events } = this.#access;
     if (!grant.isOpen) return;
     if (reply.status === 'lost') {
       this.#onLost(grant, 'The lock was lost: its lease had ended, or the key changed hands');
@@ -78,7 +95,7 @@ export class Watchdog {
     if (grant.unansweredRenewal === sent) grant.unansweredRenewal = undefined;
     // The store's clock was set back if the lease is longer than was ever asked for: it ends once that clock is right again.
     const spanMs = Math.min(reply.endMs - reply.nowMs, grant.longestMs);
-    grant.prolong(leaseDeadline(sent, spanMs), leaseMs >= leftMs);
+    grant.prolong(leaseDeadline(sent, spanMs), isFinal);
     if (!events.has('renewed')) return;
     events.emit('renewed', { ...eventOf(grant), remainingMs: Math.round(grant.remainingMs) });
   }

@@ -174,6 +174,7 @@ class ProcessLocks implements Locks {
     const grants = new GrantRegistry(access, this.#releases);
     const acquires = new PendingAcquires(access, this.#releases, {
       onTaken: (holdId) => grants.loseById(holdId),
+      onConvoy: (id) => grants.renewClaims(id),
       onSubscribed: () => grants.verify(),
     });
     const acquireDefaults = acquireSettings(settings, noOptions);

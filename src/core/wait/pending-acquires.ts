@@ -69,13 +69,12 @@ export class PendingAcquires {
 
   /** Asks for a lock and waits for it, unless too many acquires wait. One of the task's callbacks is called. */
   acquire(task: AcquireTask): void {
-    const { startedAt } = task;
     const waiter = new Waiter(task, task.waitMs > 0 && !this.#isFull);
     this.inFlight.begin();
-    if (!waiter.mayWait) this.#begin(waiter, startedAt);
+    if (!waiter.mayWait) this.#begin(waiter, task.startedAt);
     // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
-    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, startedAt);
+    else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, task.startedAt);
     else void this.#subscribeFor(waiter);
   }
 
@@ -109,7 +108,9 @@ export class PendingAcquires {
 
   #askFor(holdId: string): void {
     const waiter = this.#waiters.get(holdId);
-    if (waiter?.queue !== undefined) void this.#strategy.ask(waiter.queue, waiter);
+    if (waiter?.queue === undefined) return;
+    this.#holders.onConvoy(waiter.task.request.id);
+    void this.#strategy.ask(waiter.queue, waiter);
   }
 
   async #subscribeFor(first: Waiter): Promise<void> {
@@ -266,7 +267,6 @@ export class PendingAcquires {
       return;
     }
     const { task } = waiter;
-    const { key, category } = task;
     const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes));
     this.inFlight.begin();
@@ -275,7 +275,7 @@ export class PendingAcquires {
     this.#giveUp(waiter, true);
     const holder = await looking;
     this.inFlight.end();
-    task.onFailed(new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder }));
+    task.onFailed(new LockTimeoutError({ key: task.key, category: task.category, waitedMs, retryAfterMs, holder }));
   }
 
   /** A grant that came by message, or in the reply to another call. */
@@ -296,6 +296,8 @@ export class PendingAcquires {
 interface HolderListener {
   /** Another call took the key from this hold. */
   onTaken(holdId: string): void;
+  /** Very many get a lock, some at a time. This process is about to ask for the next ones. */
+  onConvoy(id: string): void;
   /** From here on, `onTaken` tells. What was taken before is not known. */
   onSubscribed(): void;
 }

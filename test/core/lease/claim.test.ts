@@ -64,6 +64,17 @@ describe('A claim', () => {
     expect(due.map((ms) => Math.round(ms / 250) * 250)).toEqual([1_000, 1_000, 1_500, 1_500, 2_000]);
   });
 
+  it('If a lock goes to more readers than one call lets in, earlier claims are renewed before more readers get theirs', async () => {
+    const setup = setUp({ maxWaitersPerKey: 1_000 });
+    const first = await taken(setup);
+    const readers = Array.from({ length: 600 }, () => setup.job().in(() => lock.acquire('key', { mode: 'read' })));
+    await setup.clock.settle();
+    await first.release();
+    await Promise.all(readers);
+    // No time has passed.
+    expect(setup.store.count('renew')).toBe(512);
+  });
+
   it('A claim is renewed a third of it after it came at the latest, even if the reply to its acquire came later', async () => {
     const setup = setUpLast({ claimMs: 600 });
     const { store, clock } = setup;

@@ -139,6 +139,31 @@ describe('A renewal that fails', () => {
     expect(Math.max(...tries)).toBeLessThan(2_968);
   });
 
+  it('A reply to a renewal counts, however late it comes: the hold stays, although each later call is lost', async () => {
+    const { job, store, clock } = setUp();
+    const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
+    store.next('renew', { kind: 'lateReply', ms: 1_500 });
+    await clock.advance(1_000);
+    store.always('renew', { kind: 'lostCall' });
+    await clock.advance(1_600);
+    expect(hold.remainingMs()).toBeGreaterThan(1_000);
+    await clock.advance(1_000);
+    expect(hold.isHeld()).toBe(true);
+  });
+
+  it('After the late reply to a renewal, the next one is due at a third of the lease', async () => {
+    const { job, store, clock } = setUp();
+    const startMs = clock.now().monoMs;
+    await job().in(() => lock.acquire('key', { leaseMs: 30_000 }));
+    store.next('renew', { kind: 'lateReply', ms: 2_500 });
+    await clock.advance(9_900 + 2_500 + 100);
+    const sent = times(store.calls, 'renew', startMs);
+    // It had not come in `storeTimeoutMs`.
+    expect(sent[0]).toBe(9_900);
+    await clock.advance(8_000);
+    expect(times(store.calls, 'renew', startMs)).toEqual(sent);
+  });
+
   it('A renewal of a long lease is given up after `storeTimeoutMs`, and tried again a second later', async () => {
     const { job, store, clock } = setUp();
     const startMs = clock.now().monoMs;
