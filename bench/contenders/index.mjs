@@ -47,7 +47,6 @@ const contenders = {
     needs: ['reenlock', 'redis'],
     options: { store: 'node-redis' },
   },
-  'reenlock, scripts only': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { thinLocks: false } },
   'reenlock on PostgreSQL': {
     file: 'reenlock',
     server: 'postgres',

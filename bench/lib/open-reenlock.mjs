@@ -6,12 +6,12 @@ import { connect } from './connect.mjs';
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
  *
- * `store` is `redis`, `node-redis` (the same store with that client), `postgres` or `memory`; `thinLocks` is for `redis`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `store` is `redis`, `node-redis` (the same store with that client), `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
  * `settings` go to `createLocks`.
  */
-export async function openReenlock(ports, { store: kind = 'redis', from, thinLocks }, settings) {
+export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
   const { createLocks, lock, runInTrace } = await loadReenlock('core/index', from);
-  const { store, end } = await stores[kind](ports, from, thinLocks);
+  const { store, end } = await stores[kind](ports, from);
   const locks = createLocks({ store, ...settings });
   return {
     locks,
@@ -29,10 +29,10 @@ const stores = {
     const { MemoryStore } = await loadReenlock('core/index', from);
     return { store: new MemoryStore(), end: async () => {} };
   },
-  async redis({ redis }, from, thinLocks) {
+  async redis({ redis }, from) {
     const { RedisStore } = await loadReenlock('core/redis', from);
     const client = await connect(redis);
-    return { store: new RedisStore({ client, thinLocks }), end: () => client.quit() };
+    return { store: new RedisStore({ client }), end: () => client.quit() };
   },
   async 'node-redis'({ redis }, from) {
     const { RedisStore } = await loadReenlock('core/redis', from);

@@ -17,7 +17,6 @@ export const oneAtATime = {
     'reenlock',
     'reenlock, listeners on',
     'reenlock on node-redis',
-    'reenlock, scripts only',
     'reenlock on PostgreSQL',
   ],
   columns: { p50Us: 'p50 µs', ...meterColumns('cycle') },

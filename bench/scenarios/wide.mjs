@@ -15,7 +15,6 @@ export const wide = {
     'reenlock',
     'reenlock, listeners on',
     'reenlock on node-redis',
-    'reenlock, scripts only',
     'reenlock on PostgreSQL',
   ],
   columns: { perSecond: 'cycles/s', ...meterColumns('cycle') },

@@ -3,8 +3,7 @@
 // Redis with scripts: one round trip an operation, grants by message.
 
 export type { RedisClient } from './stores/redis/drivers/driver-of.ts';
-export type { RedisStoreOptions } from './stores/redis/options.ts';
-export { RedisStore } from './stores/redis/redis-store.ts';
+export { RedisStore, type RedisStoreOptions } from './stores/redis/redis-store.ts';
 
 // Any server with a compare-and-set, and what it takes to write an adapter.
 

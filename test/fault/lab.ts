@@ -49,14 +49,13 @@ export class Lab {
   }
 
   /** The store of a client process that connects to this port. */
-  setupFor(port: number, thinLocks = true): StoreSetup {
-    return { kind: 'redis', port, thinLocks, ...(this.#library !== undefined && { library: this.#library }) };
+  setupFor(port: number): StoreSetup {
+    return { kind: 'redis', port, ...(this.#library !== undefined && { library: this.#library }) };
   }
 
-  /** Some client processes, side by side. Every second one has thin locks, as a fleet that turns them on. */
+  /** Some client processes, side by side. */
   clients(count: number, locks: LocksOptions = {}): Promise<Client[]> {
-    const setup = (n: number): StoreSetup => this.setupFor(this.proxy.port, n % 2 === 1);
-    return Promise.all(Array.from({ length: count }, (_, n) => this.client(locks, { store: setup(n) })));
+    return Promise.all(Array.from({ length: count }, () => this.client(locks)));
   }
 
   /** All that has happened so far. */

@@ -209,8 +209,7 @@ describe('[server-05] A server that refuses', () => {
         const waiter = b.acquire(key);
         await waiting(lab, 1);
         const undo = await spoil(lab);
-        // `b` has thin locks, for which scripts need not be allowed.
-        const refusal = await refusalOf(a.acquire('order:43', { waitMs: 0 }));
+        const refusal = await refusalOf(b.acquire('order:43', { waitMs: 0 }));
         expect(refusal).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied', status: 503 });
         expect((await first.look()).isHeld).toBe(true);
         const released = first.release();

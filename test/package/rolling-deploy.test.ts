@@ -58,10 +58,8 @@ describe('During a rolling deploy', () => {
   });
 
   async function start(version: Version, store: string, address: string): Promise<Script> {
-    // The deploy turns thin locks on, too.
-    const kind = version === 'older' ? 'scripts' : '';
     const file = join(consumers.get(version)!.folder, 'worker.cjs');
-    const script = startScript(file, { execArgv: [], args: [store, address, folder, kind], timeoutMs: testMs });
+    const script = startScript(file, { execArgv: [], args: [store, address, folder], timeoutMs: testMs });
     running.add(script);
     await script.once((message) => message === 'runs');
     return script;

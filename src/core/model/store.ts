@@ -24,8 +24,7 @@ import type { HoldMode } from './types.ts';
  *     arrive may forget it earlier: all were answered at once, or on the connection that they were sent on.
  * C10 A renewal moves the lease's end to `leaseMs` from now, never nearer, and turns a claim into a lease. It never
  *     re-creates a hold: an ended lease, another fence or an unknown hold id is `lost`.
- * C11 A fence is more than the last one, and at most max(last + 1, store time in µs). If the store knows no last one, it is
- *     the store time in µs. So it rises with each change of owner, even after the store lost its data.
+ * C11 A fence is max(last + 1, store time in µs): it rises with each change of owner, even after the store lost its data.
  * C12 A process that is unreachable, or let a claim lapse, is passed over until it polls. It keeps its place meanwhile, and
  *     once it has polled it is not passed over as unreachable twice in a row. Entries of a process that has not polled for
  *     `livenessMs` are removed, a tenth of it later at the latest.

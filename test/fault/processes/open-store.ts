@@ -15,13 +15,7 @@ import { disconnectTimeout } from '../../support/redis/client.ts';
 export type StoreSetup =
   | { readonly kind: 'memory' }
   /** The newest ioredis is the client, unless a library of `clientLibraries` is named. */
-  | {
-      readonly kind: 'redis';
-      readonly port: number;
-      readonly username?: string;
-      readonly library?: string;
-      readonly thinLocks?: boolean;
-    }
+  | { readonly kind: 'redis'; readonly port: number; readonly username?: string; readonly library?: string }
   | { readonly kind: 'cluster'; readonly ports: readonly number[] }
   | { readonly kind: 'quorum'; readonly ports: readonly number[]; readonly maxLeaseMs: number }
   | { readonly kind: 'redis-cas'; readonly port: number }
@@ -43,15 +37,12 @@ export function openStore(setup: StoreSetup): OpenStore {
   if (setup.kind === 'postgres') return openPostgres(setup.port);
   if (setup.kind === 'cluster') return openCluster(setup.ports);
   if (setup.kind === 'quorum') return openQuorum(setup.ports, setup.maxLeaseMs);
-  if (setup.kind === 'redis' && setup.library !== undefined)
-    return openWith(setup.library, setup.port, setup.thinLocks);
+  if (setup.kind === 'redis' && setup.library !== undefined) return openWith(setup.library, setup.port);
   const login = setup.kind === 'redis-cas' ? 'plain' : setup.username;
   const client = connect(setup.port, login);
   const ready = once(client, 'ready');
   const disconnect = async (): Promise<void> => client.disconnect();
-  if (setup.kind === 'redis') {
-    return { store: new RedisStore({ client, thinLocks: setup.thinLocks }), ready, close: disconnect };
-  }
+  if (setup.kind === 'redis') return { store: new RedisStore({ client }), ready, close: disconnect };
   const adapter = new RedisCas({ client });
   const close = async (): Promise<void> => {
     adapter.close();
@@ -61,15 +52,11 @@ export function openStore(setup: StoreSetup): OpenStore {
 }
 
 /** The libraries take long to load: only a process that needs them does so. */
-function openWith(name: string, port: number, thinLocks?: boolean): OpenStore {
+function openWith(name: string, port: number): OpenStore {
   const load = createRequire(__filename);
   const { clientLibraries }: typeof import('../../support/redis/clients.ts') = load('../../support/redis/clients.ts');
   const app = clientLibraries.find((library) => library.name === name)!.connect({ port });
-  return {
-    store: new RedisStore({ client: app.client, thinLocks }),
-    ready: app.ready(),
-    close: async () => app.close(),
-  };
+  return { store: new RedisStore({ client: app.client }), ready: app.ready(), close: async () => app.close() };
 }
 
 function connect(port: number, username?: string): Redis {

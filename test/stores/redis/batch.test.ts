@@ -50,7 +50,7 @@ class Wire {
 
   /** The calls that came while replies were held back. */
   get calls(): number {
-    return this.#sent.split(/evalsha|xadd|xdel/i).length - 1;
+    return this.#sent.split(/evalsha/i).length - 1;
   }
 
   hold(): void {

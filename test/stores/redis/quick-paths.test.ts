@@ -144,7 +144,7 @@ function sourceOf({ source }: RedisScript, kind: Kind): string {
   const general = rest.indexOf('local record, queue = KEYS[1], KEYS[2]');
   if (time !== "local time = redis.call('TIME')") throw new Error('The scripts begin in another way');
   // A renewal has one path for all.
-  const afterCheck = rest.indexOf('text = string.sub(text, 6)') + 2;
+  const afterCheck = rest.indexOf('end') + 1;
   const body = kind === 'quick' || general < 0 ? rest : [...rest.slice(0, afterCheck), ...rest.slice(general)];
   return timed([time, text, ...body].join('\n'));
 }

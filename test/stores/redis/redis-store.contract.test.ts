@@ -6,7 +6,6 @@ import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type AppClient, type ClientLibrary, clientLibraries } from '../../support/redis/clients.ts';
 import { type RedisServer, startRedis } from '../../support/redis/server.ts';
-import { warmUp } from '../../support/redis/warm-up.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
 
 watchLeaks();
@@ -24,13 +23,12 @@ describe('on a standalone server', () => {
     await server.stop();
   });
 
-  // Each client with one way of naming keys: neither depends on the other. Scripts alone with one client: others send them, too.
-  const uses = clientLibraries.map((library, n) => ({ library, thinLocks: true, isPrefixed: n % 2 === 1 }));
-  uses.push({ library: clientLibraries[0]!, thinLocks: false, isPrefixed: true });
-  for (const { library, thinLocks, isPrefixed } of uses) {
+  // Each client with one way of naming keys: neither depends on the other.
+  clientLibraries.forEach((library, n) => {
+    const isPrefixed = n % 2 === 1;
     const ofClient = isPrefixed && library.hasKeyPrefix ? { keyPrefix: 'shop*:' } : {};
     const ofStore = isPrefixed ? { prefix: 'locks[?]/' } : {};
-    describe(`${library.name} with ${isPrefixed ? 'prefixes' : 'its defaults'}${thinLocks ? '' : ' and scripts only'}`, () => {
+    describe(`${library.name} with ${isPrefixed ? 'prefixes' : 'its defaults'}`, () => {
       let app: AppClient;
       let store: RedisStore;
       beforeAll(async () => {
@@ -42,8 +40,7 @@ describe('on a standalone server', () => {
       describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'RedisStore', {
         async create() {
           await admin.flushall();
-          store = new RedisStore({ client: app.client, thinLocks, ...ofStore });
-          if (thinLocks) await warmUp(store);
+          store = new RedisStore({ client: app.client, ...ofStore });
           return store;
         },
         elapse: (ms) => elapseOnRedis(ms, () => admin.time()),
@@ -67,7 +64,7 @@ describe('on a standalone server', () => {
         faults: faults(library, () => server.port),
       });
     });
-  }
+  });
 
   function faults(library: ClientLibrary, port: () => number): StoreFault[] {
     const broken = (app: AppClient) => ({

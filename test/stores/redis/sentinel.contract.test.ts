@@ -5,7 +5,6 @@ import type { OpenClient } from '../../support/redis/client.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';
 import { sentinelLibraries } from '../../support/redis/sentinel-clients.ts';
 import type { RedisServer } from '../../support/redis/server.ts';
-import { warmUp } from '../../support/redis/warm-up.ts';
 import { elapseOnRedis } from '../../support/stores/elapse.ts';
 
 watchLeaks();
@@ -33,7 +32,6 @@ describe('behind Sentinel', () => {
         async create() {
           await group.call(primary, 'FLUSHALL');
           store = new RedisStore({ client: app.client });
-          await warmUp(store);
           return store;
         },
         elapse: (ms) => elapseOnRedis(ms, () => group.call(primary, 'TIME')),

@@ -38,14 +38,14 @@ export class RedisStage extends StoreStage {
 }
 
 /** Call it in a `describe`. */
-export function useRedis(args: readonly string[] = [], options: { readonly thinLocks?: boolean } = {}): RedisStage {
+export function useRedis(args: readonly string[] = []): RedisStage {
   const stage = new RedisStage();
   beforeAll(() => stage.start(args));
   afterAll(() => stage.stop());
   beforeEach(async () => {
     // Some servers free what was there later by default.
     await stage.client.flushall('SYNC');
-    stage.store = new RedisStore({ client: stage.client, ...options });
+    stage.store = new RedisStore({ client: stage.client });
   });
   afterEach(() => stage.end());
   return stage;

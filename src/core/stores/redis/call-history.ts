@@ -3,7 +3,7 @@ import type { HoldRequest } from '../../model/store.ts';
 import type { RedisDriver } from './drivers/driver.ts';
 
 /** Whether the server has to remember a release, and where: release.lua explains the numbers. */
-export type ReleaseFlag = 0 | 1 | 2;
+type ReleaseFlag = 0 | 1 | 2;
 
 /** A release that was not answered within this time is never sent again. */
 const releaseRetryMs = 600_000;
@@ -19,19 +19,12 @@ export class CallHistory {
   readonly #clock: Clock;
   /** How many acquires of each hold may still reach the server. The caller passes one object with every call about a hold. */
   readonly #openAcquires = new WeakMap<HoldRequest, { count: number }>();
-  /** The holds of which a release was sent. */
-  readonly #released = new WeakSet<HoldRequest>();
   /** The releases that have no answer yet: by lock, then by hold id, the time until which each counts. */
   readonly #openReleases = new Map<string, Map<string, number>>();
 
   constructor(driver: RedisDriver, clock: Clock = systemClock) {
     this.#driver = driver;
     this.#clock = clock;
-  }
-
-  /** Whether an acquire of this hold was sent. */
-  wasSent(request: HoldRequest): boolean {
-    return this.#openAcquires.has(request);
   }
 
   /**
@@ -59,26 +52,11 @@ export class CallHistory {
     if (tombstoneMs === 0) return 1;
     // Nothing is known of a hold that this store was never asked for.
     if (this.#openAcquires.get(request)?.count !== 0) return 2;
-    return this.hasOtherOpenRelease(request) ? 0 : 1;
-  }
-
-  /** Whether another release of this process on the same lock was sent, and not answered. */
-  hasOtherOpenRelease({ id, holdId }: HoldRequest): boolean {
-    const holds = this.#openReleases.get(id);
-    if (holds === undefined) return false;
-    dropOver(holds, this.#clock.now().monoMs);
-    return holds.size > (holds.has(holdId) ? 1 : 0);
-  }
-
-  /** Whether a release of this hold was sent. */
-  wasReleased(request: HoldRequest): boolean {
-    return this.#released.has(request);
+    return this.#hasOtherOpenRelease(request) ? 0 : 1;
   }
 
   /** A release was sent. */
-  releaseSent(request: HoldRequest): void {
-    const { id, holdId } = request;
-    this.#released.add(request);
+  releaseSent({ id, holdId }: HoldRequest): void {
     const nowMs = this.#clock.now().monoMs;
     const holds = this.#openReleases.get(id) ?? new Map<string, number>();
     // Each goes to the end, so that both maps stay in the order of time.
@@ -98,6 +76,13 @@ export class CallHistory {
   releaseAnswered({ id, holdId }: HoldRequest): void {
     const holds = this.#openReleases.get(id);
     if (holds?.delete(holdId) && holds.size === 0) this.#openReleases.delete(id);
+  }
+
+  #hasOtherOpenRelease({ id, holdId }: HoldRequest): boolean {
+    const holds = this.#openReleases.get(id);
+    if (holds === undefined) return false;
+    dropOver(holds, this.#clock.now().monoMs);
+    return holds.size > (holds.has(holdId) ? 1 : 0);
   }
 }
 

@@ -21,23 +21,40 @@ import type {
   Unsubscribe,
 } from '../../model/store.ts';
 import type { HoldMode } from '../../model/types.ts';
-import { checkOptions } from '../../model/validate.ts';
-import { CallHistory, type ReleaseFlag } from './call-history.ts';
+import { checkOptions, milliseconds, text, wholeNumber } from '../../model/validate.ts';
+import { CallHistory } from './call-history.ts';
 import { RedisChannel } from './channel.ts';
 import { scanLocks } from './cluster/listing.ts';
 import { RedisReplicas, wakeUp, wakeUpsOnly } from './cluster/replicas.ts';
 import { ShardedSubscriptions } from './cluster/sharded-subscriptions.ts';
 import type { RedisDriver } from './drivers/driver.ts';
-import { driverOf } from './drivers/driver-of.ts';
+import { driverOf, type RedisClient, redisClient } from './drivers/driver-of.ts';
 import { RedisEdges } from './edges.ts';
 import { connected, isOtherFormat } from './errors.ts';
-import { type RedisStoreOptions, redisStoreRules } from './options.ts';
 import { operationsFor, type RedisOperations } from './record-ttl.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
 import { inspect } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
-import { ThinLocks } from './thin-locks.ts';
+
+/** Which server keeps the locks, and under which names. */
+export interface RedisStoreOptions {
+  /** The application's client, of ioredis, iovalkey or node-redis. It is neither changed nor closed. */
+  readonly client: RedisClient;
+  /** Before every key and channel; without braces and white space. Default `reenlock:`. */
+  readonly prefix?: string | undefined;
+  /**
+   * How many replicas must have a grant or a renewal before it counts. This adds two round trips to a grant and one to a
+   * renewal, on connections of the store's own. If replicas are missing, nothing is granted or renewed. Default 0.
+   */
+  readonly waitReplicas?: number | undefined;
+  /**
+   * How long the last fence of a key is remembered after its last use, in milliseconds, and at most 100 000 longer: as long as
+   * that, fences rise even if the server's clock is set back. Use the same in all processes. 60 000 at least, default
+   * 3 600 000.
+   */
+  readonly recordTtlMs?: number | undefined;
+}
 
 const capabilities = {
   queue: true,
@@ -52,10 +69,9 @@ const capabilities = {
 
 /**
  * Keeps locks on Redis, for any number of processes. Every operation is one script call on the primary, in a cluster on
- * the primary of the lock's slot; or a few plain commands for a lock that nobody waits for. Grants come through one
- * subscription for each process, in a cluster also one for each lock. For these the store opens connections beside the
- * client's, and closes them when the last `Locks` on it is closed. Throws `LockConfigError` for bad options. Its calls
- * reject with `LockStoreError`.
+ * the primary of the lock's slot. Grants come through one subscription for each process, in a cluster also one for each
+ * lock. For these the store opens connections beside the client's, and closes them when the last `Locks` on it is closed.
+ * Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
  */
 export class RedisStore implements LockStore {
   readonly capabilities: StoreCapabilities;
@@ -71,11 +87,10 @@ export class RedisStore implements LockStore {
   readonly #uptime: ServerUptime;
   readonly #shardedSubscriptions: ShardedSubscriptions | undefined;
   readonly #replicas: RedisReplicas | undefined;
-  readonly #thin: ThinLocks | undefined;
 
   constructor(options: RedisStoreOptions) {
-    const given = checkOptions(options, redisStoreRules, 'RedisStore', 'client');
-    const { client, prefix = 'reenlock:', waitReplicas = 0, recordTtlMs = 3_600_000, thinLocks = true } = given;
+    const given = checkOptions(options, rules, 'RedisStore', 'client');
+    const { client, prefix = 'reenlock:', waitReplicas = 0, recordTtlMs } = given;
     const driver = driverOf(client);
     this.#driver = driver;
     this.link = driver.link;
@@ -100,17 +115,10 @@ export class RedisStore implements LockStore {
       `${callerIds(request)} ${waiterTerms(request)}`,
     ]);
     this.#replicas = waitReplicas === 0 ? undefined : new RedisReplicas(driver, waitReplicas);
-    if (thinLocks && waitReplicas === 0 && ThinLocks.fits(driver))
-      this.#thin = new ThinLocks(driver, `${prefix}{probe}:none`, recordTtlMs);
   }
 
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
     if (!this.#scripts.isConnected) return connected(this.#driver, 'acquire').then(() => this.acquire(request, terms));
-    this.#thin?.prepare();
-    const over = this.#thin?.cancelled(request);
-    if (over !== undefined) return Promise.resolve(over);
-    const isFirst = !this.#history.wasSent(request) && !this.#history.wasReleased(request);
-    if (isFirst && this.#thin?.accepts(request, terms)) return this.#acquireThin(this.#thin, request, terms);
     let onAnswered = this.#history.acquireSent(request);
     if (this.#replicas === undefined) return this.#acquire(this.#scripts, request, terms, onAnswered);
     let isRepeated = false;
@@ -137,7 +145,6 @@ export class RedisStore implements LockStore {
   }
 
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply> {
-    this.#thin?.inflated(request);
     if (this.#replicas === undefined) return this.#renew(this.#scripts, request, terms);
     const call = (scripts: RedisScripts): Promise<RenewReply> => this.#renew(scripts, request, terms);
     return this.#replicas.confirmed('renew', this.#record(request.id), call, ({ status }) => status === 'renewed');
@@ -146,19 +153,11 @@ export class RedisStore implements LockStore {
   release(request: HoldRequest, terms: ReleaseTerms): Promise<ReleaseReply> {
     if (!this.#scripts.isConnected) return connected(this.#driver, 'release').then(() => this.release(request, terms));
     const flag = this.#history.releaseFlag(request, terms.tombstoneMs);
-    const byScript = (): Promise<ReleaseReply> => this.release(request, terms);
-    const isPlain = flag !== 2 && terms.tombstoneMs > 0 && !terms.announce;
-    const thin = isPlain && this.#thin?.release(this.#record(request.id), request, terms.tombstoneMs, byScript);
-    return thin || this.#release(request, terms, flag);
-  }
-
-  #release(request: HoldRequest, terms: ReleaseTerms, flag: ReleaseFlag): Promise<ReleaseReply> {
     const args = this.#args(request, terms.tombstoneMs, flag);
     if (terms.announce) args.push(request.id);
     const read = (reply: unknown): ReleaseReply => {
       this.#history.releaseAnswered(request);
-      const told = readRelease(reply);
-      const released = this.#thin?.settled(request, told) ?? told;
+      const released = readRelease(reply);
       return this.#replicas === undefined ? released : { ...released, claims: released.claims.map(wakeUp) };
     };
     const pending = this.#scripts.run(this.#operations.release, args, read);
@@ -167,7 +166,6 @@ export class RedisStore implements LockStore {
   }
 
   transfer(from: HoldRequest, to: HoldRequest, { leaseMs, tombstoneMs }: TransferTerms): Promise<TransferReply> {
-    this.#thin?.inflated(from);
     const args = [...this.#args(to, leaseMs, 2), callerIds(from), tombstoneMs];
     const call = (scripts: RedisScripts): Promise<TransferReply> =>
       scripts.run(this.#operations.transfer, args, (reply) => readTransfer(to.holdId, reply));
@@ -206,7 +204,6 @@ export class RedisStore implements LockStore {
     const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, hear, options).then((end) => {
       warnOfServer(this.#driver, listener);
-      void this.#thin?.warn(listener);
       this.#replicas?.open();
       this.#shardedSubscriptions?.open(process, hear);
       return () => {
@@ -223,43 +220,23 @@ export class RedisStore implements LockStore {
     return this.#uptime.uptimeMs();
   }
 
-  /** By plain commands if this process left the lock free and thin; otherwise by a script, which may make it thin. */
-  #acquireThin(thin: ThinLocks, request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
-    const byScript = (): Promise<AcquireReply> =>
-      this.#acquire(this.#scripts, request, terms, this.#history.acquireSent(request), thin);
-    const record = this.#record(request.id);
-    if (!thin.takeFree(record)) return byScript();
-    return thin.acquire(record, request, terms.leaseMs, this.#history.acquireSent(request), () => {
-      if (!this.#history.wasReleased(request)) return byScript();
-      // The server may have forgotten the release when the script comes.
-      return Promise.reject(
-        new LockStoreError('The hold was released before the lock store answered to acquire', { outcome: 'unknown' }),
-      );
-    });
-  }
-
   #acquire(
     scripts: RedisScripts,
     request: HoldRequest,
     terms: AcquireTerms,
     onAnswered: () => boolean,
-    thin?: ThinLocks,
   ): Promise<AcquireReply> {
     const { leaseMs, maxWaiters, livenessMs, queue } = terms;
     const permits = request.permits === undefined ? '' : `+${request.permits}`;
     const lease = `${letterOf(request.mode)}+${String(leaseMs).padStart(12, '0')}${permits}`;
-    const mayBeThin = thin !== undefined && !this.#history.hasOtherOpenRelease(request);
-    const sent = mayBeThin ? thin.sending() : undefined;
-    const args = this.#args(request, lease, Number(queue) + (sent ? 2 : 0), maxWaiters, livenessMs);
+    const args = this.#args(request, lease, queue ? 1 : 0, maxWaiters, livenessMs);
     const { minFence, newest } = terms;
     if (minFence !== undefined || newest !== undefined) args.push(String(minFence ?? 0).padStart(16, '0'));
     if (newest !== undefined) args.push(`${callerIds(newest)} ${waiterTerms(newest)}`);
     const read = (reply: unknown): AcquireReply => {
       const mayArriveLater = onAnswered();
       const { holdId, process } = request;
-      const fence = Array.isArray(reply) && reply[0] === 'thin' ? reply[1] : reply;
-      if (sent && fence !== reply) thin?.granted(String(args[0]), request, Number(fence), leaseMs, sent);
-      const result = Array.isArray(fence) ? readAcquire(holdId, fence) : readGrant(holdId, Number(fence), leaseMs);
+      const result = Array.isArray(reply) ? readAcquire(holdId, reply) : readGrant(holdId, Number(reply), leaseMs);
       // Twice as long as the process keeps its places in the queue without a poll.
       if (result.status === 'queued') this.#shardedSubscriptions?.listen(String(args[0]), process, 2 * livenessMs);
       return Object.assign(result, { mayArriveLater });
@@ -289,6 +266,13 @@ export class RedisStore implements LockStore {
     return [`${lock}:lock`, `${lock}:queue`];
   }
 }
+
+const rules = {
+  client: redisClient,
+  prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
+  waitReplicas: wholeNumber(0, 100),
+  recordTtlMs: milliseconds(60_000),
+};
 
 /** The ids that identify a hold or a waiter to the scripts. */
 function callerIds({ holdId, owner, process }: HoldRequest): string {

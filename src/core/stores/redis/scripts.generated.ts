@@ -3,47 +3,16 @@ import type { RedisScript } from './scripts.ts';
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '2d6fb37e4e96e4188f34f1e37beb1f8c405005ee',
+  sha1: '58428bd138ecebcdc28cbc0157ed098a7a42afd3',
   source: `local time = redis.call('TIME')
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
-local afterLease, flagByte = string.byte(ARGV[2], 15, 16)
-local hasPermits = afterLease == 43
-local mayBeThin = not hasPermits and flagByte >= 50
-if mayBeThin and isThin and not text then
-local leaseMs = tonumber(string.sub(ARGV[2], 3, 14))
-local id = redis.call('XADD', KEYS[1], '*', ARGV[1], leaseMs)
-text = recordOf(id, ARGV[1], leaseMs)
-if tonumber(string.match(id, '%d+$')) < 1000 then
-redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000, 'GT')
-return {'thin', string.sub(text, 1, 16)}
-end
-end
-if isThin then
-if not text then
-local ms, number = string.match(redis.call('XADD', KEYS[1], '*', '-', 0), '^(%d+)-(%d+)$')
-text = string.format('%.0f--', ms * 1000 + number)
-end
-local latest = math.max(time[1] * 1000 + math.floor(time[2] / 1000), math.ceil(string.sub(text, 1, 16) / 1000))
-if #text > 19 then latest = math.max(latest, tonumber(string.sub(text, 21, 33))) end
-redis.call('SET', KEYS[1], text, 'PX', latest - (time[1] * 1000 + math.floor(time[2] / 1000)) + 3600000)
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
 if not permits then return redis.error_reply('RLFORMAT the record is of another format') end
 text = string.sub(text, 6)
 end
-if not hasPermits then
+if string.byte(ARGV[2], 15) ~= 43 then
 local fence = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local waitingFlag, rememberingFlag, lineFeed, kind
 if text then waitingFlag, rememberingFlag, lineFeed, kind = string.byte(text, 17, 20) end
@@ -51,22 +20,6 @@ local isFree = not text
 or waitingFlag == 45 and rememberingFlag == 45 and (not lineFeed or kind == 35) and text < fence
 if isFree and not (lineFeed and string.find(text, ARGV[1], 19, true)) and not (ARGV[3] and ARGV[3] > fence) then
 local releases = lineFeed and string.sub(text, 19) or ''
-if mayBeThin then
-local ownProcess, isNeeded = string.match(ARGV[1], '^%S+'), text and string.find(ARGV[2], '{', 16, true)
-for process, second, us, ms in string.gmatch(releases, '\\n#(%S+) [^\\n]* %a(%d+)%.(%d+) (%d+)') do
-isNeeded = isNeeded or process ~= ownProcess and (second * 1000000 + us + ms * 1000) > tonumber(fence)
-end
-if not isNeeded then
-if text then
-redis.call('SET', KEYS[1], text, 'KEEPTTL')
-redis.call('DEL', KEYS[1])
-end
-local leaseMs = tonumber(string.sub(ARGV[2], 3, 14))
-redis.call('XADD', KEYS[1], string.sub(fence, 1, 13) .. '-' .. tonumber(string.sub(fence, 14)), ARGV[1], leaseMs)
-redis.call('PEXPIRE', KEYS[1], leaseMs + 3600000)
-return {'thin', fence}
-end
-end
 local hold = fence .. '--\\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. releases
 local isShort = string.find(ARGV[2], '+0000000', 2, true) == 2
 redis.call('SET', KEYS[1], hold, 'PX', isShort and '3700000' or string.sub(ARGV[2], 3, 14) + 3600000)
@@ -89,7 +42,7 @@ local ownId = string.match(ARGV[1], '%S+$')
 local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. ownId, ':ge' .. ownId, ':gc' .. ownId, ':ga' .. ownId)
 isNew = not (known[1] or known[2] or known[3] or known[4])
 end
-if isNew and (flag == '1' or flag == '3') and owner ~= ownOwner and endMs > atMs then
+if isNew and flag == '1' and owner ~= ownOwner and endMs > atMs then
 local place = string.format('%.0f', time[1] * 1000000 + time[2] - 1e16)
 local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
 if waitingFlag == 113 then
@@ -522,7 +475,7 @@ end
 local function enqueue(place)
 local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
 if not place and countOf(owner) > 0 then return 'conflict', 0, ahead end
-if flag == '0' or flag == '2' then return 'refused', 0, ahead end
+if flag == '0' then return 'refused', 0, ahead end
 if place then return 'queued', 0, ahead end
 if ahead >= tonumber(maxWaiters) then return 'full', 0, ahead end
 redis.call('ZINCRBY', queue, 1, ':o' .. owner)
@@ -575,29 +528,9 @@ return redis.call('ZRANGE', KEYS[1], '+inf', '(' .. nowMs, 'BYSCORE', 'REV', 'LI
 
 export const forceRelease: RedisScript = {
   name: 'force-release',
-  sha1: 'f45552dc089d5f9ac3c3963ab0fca86a0d0d38b1',
+  sha1: '4e13b759afece16d11f1caf1171ead5fc1bba71d',
   source: `local time = redis.call('TIME')
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
-if isThin then redis.call('PEXPIRE', KEYS[1], 3600000) end
-if isThin then
-if not text then
-local ms, number = string.match(redis.call('XADD', KEYS[1], '*', '-', 0), '^(%d+)-(%d+)$')
-text = string.format('%.0f--', ms * 1000 + number)
-end
-local latest = math.max(time[1] * 1000 + math.floor(time[2] / 1000), math.ceil(string.sub(text, 1, 16) / 1000))
-if #text > 19 then latest = math.max(latest, tonumber(string.sub(text, 21, 33))) end
-redis.call('SET', KEYS[1], text, 'PX', latest - (time[1] * 1000 + math.floor(time[2] / 1000)) + 3600000)
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
@@ -986,20 +919,10 @@ return 1`,
 
 export const inspect: RedisScript = {
   name: 'inspect',
-  sha1: '5c91341c4ab36d6aa36b4372f9b458f3cb10776a',
+  sha1: 'fe2c6e6ce08ad103916938541bbe331e382ed967',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
@@ -1040,29 +963,9 @@ return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '60cd2743bdb14b90d5e0c95e20bd32af1c84d40c',
+  sha1: 'f6c0873f7444c6dbcf54d89bd6d7a4b913a70ad6',
   source: `local time = redis.call('TIME')
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
-if isThin then redis.call('PEXPIRE', KEYS[1], 3600000) end
-if isThin then
-if not text then
-local ms, number = string.match(redis.call('XADD', KEYS[1], '*', '-', 0), '^(%d+)-(%d+)$')
-text = string.format('%.0f--', ms * 1000 + number)
-end
-local latest = math.max(time[1] * 1000 + math.floor(time[2] / 1000), math.ceil(string.sub(text, 1, 16) / 1000))
-if #text > 19 then latest = math.max(latest, tonumber(string.sub(text, 21, 33))) end
-redis.call('SET', KEYS[1], text, 'PX', latest - (time[1] * 1000 + math.floor(time[2] / 1000)) + 3600000)
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
@@ -1587,29 +1490,9 @@ return withClaims({status, nowMs})`,
 
 export const renew: RedisScript = {
   name: 'renew',
-  sha1: '53c171411ffe9edb42882844bfee4e5681b2a55e',
+  sha1: '8d8742ca70e29d8a0a11ba1d144c0c7352477175',
   source: `local time = redis.call('TIME')
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
-if isThin then redis.call('PEXPIRE', KEYS[1], 3600000) end
-if isThin then
-if not text then
-local ms, number = string.match(redis.call('XADD', KEYS[1], '*', '-', 0), '^(%d+)-(%d+)$')
-text = string.format('%.0f--', ms * 1000 + number)
-end
-local latest = math.max(time[1] * 1000 + math.floor(time[2] / 1000), math.ceil(string.sub(text, 1, 16) / 1000))
-if #text > 19 then latest = math.max(latest, tonumber(string.sub(text, 21, 33))) end
-redis.call('SET', KEYS[1], text, 'PX', latest - (time[1] * 1000 + math.floor(time[2] / 1000)) + 3600000)
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
@@ -1678,29 +1561,9 @@ return 1`,
 
 export const transfer: RedisScript = {
   name: 'transfer',
-  sha1: '98e897063fb11c7674cddfd094d57a947f89a7a0',
+  sha1: '03352d0f8c0377586260063b61361f9d332ce6b6',
   source: `local time = redis.call('TIME')
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
-if isThin then redis.call('PEXPIRE', KEYS[1], 3600000) end
-if isThin then
-if not text then
-local ms, number = string.match(redis.call('XADD', KEYS[1], '*', '-', 0), '^(%d+)-(%d+)$')
-text = string.format('%.0f--', ms * 1000 + number)
-end
-local latest = math.max(time[1] * 1000 + math.floor(time[2] / 1000), math.ceil(string.sub(text, 1, 16) / 1000))
-if #text > 19 then latest = math.max(latest, tonumber(string.sub(text, 21, 33))) end
-redis.call('SET', KEYS[1], text, 'PX', latest - (time[1] * 1000 + math.floor(time[2] / 1000)) + 3600000)
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))
@@ -2134,20 +1997,10 @@ return {'granted', nowMs, last, hold.ends}`,
 
 export const wait: RedisScript = {
   name: 'wait',
-  sha1: '737a307a97096b00fc7a4fb786b01d549ea9a165',
+  sha1: 'd2457ae238004a92dd582d41acdf17c0dbf56134',
   source: `local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local text, isThin = redis.pcall('GET', KEYS[1]), false
-local function recordOf(id, names, leaseMs)
-local ms, number = string.match(id, '^(%d+)-(%d+)$')
-local ends = math.min(ms, time[1] * 1000 + math.floor(time[2] / 1000)) + leaseMs
-return string.format('%.0f--\\nw%.0f %s', ms * 1000 + number, ends, names)
-end
-if text and text.err then
-if not string.find(text.err, 'WRONGTYPE', 1, true) then return text end
-local entry = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-text, isThin = entry and recordOf(entry[1], entry[2][1], entry[2][2]), true
-end
+local text = redis.call('GET', KEYS[1])
 local permits
 if text and string.byte(text) > 57 then
 permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))

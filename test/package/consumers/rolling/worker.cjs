@@ -1,11 +1,11 @@
 // One process of a service during a rolling deploy: it locks until it is told to stop by SIGTERM, then reports.
-// Arguments: the store, its address, a folder in which a file stands for each hold, and `scripts` for no thin locks in Redis.
+// Arguments: the store, its address, and a folder in which a file stands for each hold.
 const { closeSync, openSync, readFileSync, unlinkSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { createLocks, lock, runInTrace } = require('reenlock');
 
-const [store, address, folder, kind] = process.argv.slice(2);
+const [store, address, folder] = process.argv.slice(2);
 const keys = ['order:1', 'order:2'];
 const lines = 4;
 const report = { runs: 0, violations: [], errors: [] };
@@ -16,7 +16,7 @@ const stores = {
     const { Redis } = require('ioredis');
     const { RedisStore } = require('reenlock/redis');
     const client = new Redis(address);
-    return { store: new RedisStore({ client, thinLocks: kind !== 'scripts' }), end: () => client.quit() };
+    return { store: new RedisStore({ client }), end: () => client.quit() };
   },
   async postgres() {
     const { Pool } = require('pg');

@@ -5,7 +5,6 @@ import { watchLeaks } from '../../../support/processes/leaks.ts';
 import type { OpenClient } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';
 import { type ClusterLibrary, clusterLibraries } from '../../../support/redis/cluster-clients.ts';
-import { warmUp } from '../../../support/redis/warm-up.ts';
 import { elapseOnRedis } from '../../../support/stores/elapse.ts';
 
 watchLeaks();
@@ -31,7 +30,6 @@ describe('on a cluster', () => {
         async create() {
           await cluster.callPrimaries('FLUSHALL');
           store = new RedisStore({ client: app.client });
-          await warmUp(store);
           return store;
         },
         // All the servers have one clock.

@@ -1,5 +1,5 @@
 import type { ListRequest } from '../../../model/store.ts';
-import type { RedisCommand, RedisDriver, RedisSender } from '../drivers/driver.ts';
+import type { RedisDriver, RedisSender } from '../drivers/driver.ts';
 import { connected, storeError } from '../errors.ts';
 
 /**
@@ -35,27 +35,13 @@ export async function scanLocks(
 
 /** The records that may have a hold or a waiter. A record that can't be read here may have one: `inspect` knows. */
 async function usedAmong(server: RedisSender, names: readonly string[]): Promise<readonly string[]> {
-  const records = await readAll(server, names, (name) => ['get', name]);
-  const unread = names.filter((name) => records.get(name)?.status !== 'fulfilled');
-  const streams = await readAll(server, unread, (name) => ['xrange', name, '-', '+', 'COUNT', 1]);
-  return names.filter((name) => {
-    const reply = streams.get(name) ?? records.get(name);
-    if (reply?.status !== 'fulfilled') return true;
-    return Array.isArray(reply.value)
-      ? reply.value.length > 0
-      : typeof reply.value === 'string' && mayBeUsed(reply.value);
+  if (names.length === 0) return names;
+  // Names come back with the key prefix that is added to the keys of commands.
+  const records = await server.sendAll(names.map((name) => ['get', name.slice(server.keyPrefix.length)]));
+  return names.filter((_, index) => {
+    const record = records[index];
+    return record?.status !== 'fulfilled' || (typeof record.value === 'string' && mayBeUsed(record.value));
   });
-}
-
-/** Sends a command for each name. Names have the key prefix that is added to the keys of commands. */
-async function readAll(
-  server: RedisSender,
-  names: readonly string[],
-  commandOf: (name: string) => RedisCommand,
-): Promise<ReadonlyMap<string, PromiseSettledResult<unknown> | undefined>> {
-  if (names.length === 0) return new Map();
-  const replies = await server.sendAll(names.map((name) => commandOf(name.slice(server.keyPrefix.length))));
-  return new Map(names.map((name, place) => [name, replies[place]]));
 }
 
 /** See `lua/parts/layout.lua`: somebody may wait, or the first line is not of a release. */

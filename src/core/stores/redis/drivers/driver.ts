@@ -34,11 +34,6 @@ export interface RedisDriver extends RedisSender {
   readonly cluster: RedisClusterDriver | undefined;
   /** As `send`, for a script. Its name lets the driver choose when to write the call. */
   sendScript(name: string, command: RedisCommand): Promise<unknown>;
-  /**
-   * As `sendAll`, for the commands of one store call, each of which begins with its key. The server runs them in order. The
-   * name lets the driver choose when to write them. Absent if the client does not send them to one server.
-   */
-  sendGroup?(name: string, commands: readonly RedisCommand[]): Promise<RedisReplies>;
   /** What the connections are now; undefined if there is none yet. */
   connectionEpoch(): unknown;
   /**
@@ -59,9 +54,6 @@ export interface RedisDriver extends RedisSender {
    */
   createConnection(primary?: string): RedisConnection | undefined;
 }
-
-/** A driver with `sendGroup`. */
-export type GroupingDriver = RedisDriver & Required<Pick<RedisDriver, 'sendGroup'>>;
 
 /** What a client of a cluster knows about its nodes. A primary's name stays the same while its address does. */
 export interface RedisClusterDriver {

@@ -2,8 +2,7 @@
 -- KEYS[1] record   KEYS[2] queue
 -- ARGV[1] names
 -- ARGV[2] see parts/call.lua; the amount is "<mode>+<lease ms, 12 digits>", as the record has it, with "+<number>" behind it
---   if the key is to have permits; the flag is 1 to queue, else 0; and 2 more if the lock may become thin: no release of this
---   process on it is unanswered
+--   if the key is to have permits; the flag is 1 to queue, else 0
 -- ARGV[3] the least fence that a hold may get if it is the only one, 16 digits; 0 or none: any
 -- ARGV[4] the newest waiter of the process, as a member of the queue; or none
 -- Returns
@@ -11,19 +10,13 @@
 --   {'queued', now, free at, 1 if it was not known, how many are before it, 1 if the newest is not there, …} |
 --   {'refused', 'full' or 'conflict', now, free at, 0, how many wait, 0, …} |
 --   {'mismatch', now, how many permits the key has, 0, 0, 0, …} | {'cancelled', now, 0, 0, 0, 0, …}; … are hold id, fence and end of every other open claim of the process;
---   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us;
---   or {'thin', fence}: the same, and the lock is thin.
+--   or, in short, the fence alone: granted, nobody else holds, for the whole lease from now on, and the fence is now in us.
 -- Safe to repeat: by hold id.
 local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/read-lock
-local afterLease, flagByte = string.byte(ARGV[2], 15, FLAG_COLUMN)
-local hasPermits = afterLease == PLUS_SIGN
-local mayBeThin = not hasPermits and flagByte >= THIN_FLAG
---@include quick/grant-thin-again
---@include parts/inflate
 --@include parts/check-format
-if not hasPermits then
+if string.byte(ARGV[2], 15) ~= PLUS_SIGN then
   --@include quick/grant-free-key
   --@include quick/queue-behind-writer
 end

@@ -4,10 +4,8 @@
 -- Returns 1, or 0 if nobody holds with that fence.
 -- Safe to repeat: the next holder has another fence.
 local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/read-lock
---@include parts/allow-inflation
---@include parts/inflate
 --@include parts/check-format
 --@include parts/general
 

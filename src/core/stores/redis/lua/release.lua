@@ -13,10 +13,8 @@
 -- Safe to repeat: it removes once, and what is remembered keeps the first status. The first write is always one that is
 --   allowed at maxmemory.
 local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/read-lock
---@include parts/allow-inflation
---@include parts/inflate
 --@include parts/check-format
 --@include quick/release-only-hold
 --@include parts/general

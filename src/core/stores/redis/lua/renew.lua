@@ -4,10 +4,8 @@
 -- Returns {'renewed', now, end} | {'lost', now}
 -- Safe to repeat: an end never moves nearer, and what is gone is never made again.
 local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/read-lock
---@include parts/allow-inflation
---@include parts/inflate
 --@include parts/check-format
 --@include parts/reader-score
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)

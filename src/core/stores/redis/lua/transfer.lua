@@ -6,10 +6,8 @@
 -- Returns {'granted', now, fence, end} | {'lost' | 'shared', now}
 -- Safe to repeat: the new hold id gets what it got, until it is released.
 local time = redis.call('TIME')
+local text = redis.call('GET', KEYS[1])
 --@include parts/layout
---@include parts/read-lock
---@include parts/allow-inflation
---@include parts/inflate
 --@include parts/check-format
 --@include parts/general
 --@include parts/take-away

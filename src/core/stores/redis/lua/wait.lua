@@ -6,7 +6,7 @@
 --@include parts/layout
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
---@include parts/read-lock
+local text = redis.call('GET', KEYS[1])
 --@include parts/check-format
 --@include parts/list-holds
 local place = redis.call('ZSCORE', KEYS[2], ARGV[1])

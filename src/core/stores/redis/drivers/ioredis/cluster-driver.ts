@@ -8,7 +8,6 @@ import type {
   RedisCommand,
   RedisConnection,
   RedisDriver,
-  RedisReplies,
   RedisSender,
   RedisShard,
   RedisSubscriber,
@@ -55,10 +54,6 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
   /** Nothing is held back: a cluster has many connections. */
   sendScript(_: string, command: RedisCommand): Promise<unknown> {
     return this.send(command);
-  }
-
-  sendGroup(_: string, commands: readonly RedisCommand[]): Promise<RedisReplies> {
-    return this.sendAll(commands);
   }
 
   /** Every node passes on what is published on any other. When the connection is lost, it goes to another node. */

@@ -1,17 +1,10 @@
 import type { Redis } from 'ioredis';
 import type { Link, LinkWatch } from '../../../../base/link.ts';
 import { retryMs, watchConnection } from '../connection-times.ts';
-import type {
-  RedisCommand,
-  RedisConnection,
-  RedisDriver,
-  RedisReplies,
-  RedisSubscriber,
-  SubscriberListener,
-} from '../driver.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
 import { IoredisConnection } from './connection.ts';
-import { sendStoreCommand, sendStoreCommands } from './store-command.ts';
+import { sendScriptCall } from './script-call.ts';
 import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
 import { WriteBatcher } from './write-batches.ts';
 
@@ -40,12 +33,7 @@ export class IoredisDriver extends IoredisSender implements RedisDriver {
 
   sendScript(name: string, command: RedisCommand): Promise<unknown> {
     this.#batcher.beforeCall(name);
-    return sendStoreCommand(this.client, command);
-  }
-
-  sendGroup(name: string, commands: readonly RedisCommand[]): Promise<RedisReplies> {
-    this.#batcher.beforeCall(name);
-    return sendStoreCommands(this.client, commands);
+    return sendScriptCall(this.client, command);
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {

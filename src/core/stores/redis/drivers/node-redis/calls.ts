@@ -83,5 +83,5 @@ export function firstKeyOf([name, ...args]: RedisCommand, words: readonly string
 /** Where the keys of the commands begin and end that stores send. */
 function keysOf(name: string, args: readonly (string | number)[]): readonly [first: number, end: number] {
   if (name === 'evalsha' || name === 'eval') return [3, 3 + Number(args[1])];
-  return ['get', 'set', 'del', 'watch', 'xadd', 'pexpire', 'xrange', 'xdel'].includes(name) ? [1, 2] : [0, 0];
+  return ['get', 'set', 'del', 'watch'].includes(name) ? [1, 2] : [0, 0];
 }

@@ -55,10 +55,6 @@ export class NodeRedisSentinelDriver implements RedisDriver {
     return this.send(command);
   }
 
-  sendGroup(_: string, commands: readonly RedisCommand[]): Promise<RedisReplies> {
-    return this.sendAll(commands);
-  }
-
   openSubscriber(listener: SubscriberListener): RedisSubscriber {
     const primary = this.#primary;
     const next = (): NodeRedisClient | undefined => {

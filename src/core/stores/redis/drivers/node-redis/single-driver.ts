@@ -1,14 +1,7 @@
 import type { Link, LinkWatch } from '../../../../base/link.ts';
 import { ClientLink } from '../client-link.ts';
 import { watchConnection } from '../connection-times.ts';
-import type {
-  RedisCommand,
-  RedisConnection,
-  RedisDriver,
-  RedisReplies,
-  RedisSubscriber,
-  SubscriberListener,
-} from '../driver.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './calls.ts';
 import { NodeRedisConnection } from './connection.ts';
 import { NodeRedisSubscriber } from './subscriber.ts';
@@ -38,10 +31,6 @@ export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
   /** The client itself writes the calls of one turn together. */
   sendScript(_: string, command: RedisCommand): Promise<unknown> {
     return this.send(command);
-  }
-
-  sendGroup(_: string, commands: readonly RedisCommand[]): Promise<RedisReplies> {
-    return this.sendAll(commands);
   }
 
   openSubscriber(listener: SubscriberListener): RedisSubscriber {

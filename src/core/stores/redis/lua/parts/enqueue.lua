@@ -4,7 +4,7 @@ local function enqueue(place)
   local ahead = waiting and redis.call('ZCOUNT', queue, '-inf', '(' .. (place or '0')) or 0
   -- It reads beside others and asks to write: it would wait for itself, and for any other that does the same.
   if not place and countOf(owner) > 0 then return 'conflict', 0, ahead end
-  if flag == '0' or flag == '2' then return 'refused', 0, ahead end
+  if flag == '0' then return 'refused', 0, ahead end
   if place then return 'queued', 0, ahead end
   if ahead >= tonumber(maxWaiters) then return 'full', 0, ahead end
   redis.call('ZINCRBY', queue, 1, ':o' .. owner)

@@ -17,9 +17,6 @@
 --                     call that queues another waiter
 --   #<names> <status><second>.<us> <for ms>
 --                     a release that is remembered here, from that time on: the first letter of the status that it returned
--- A lock that is thin has no record and no queue, but a stream under the record's key. It is free if the stream is empty; if not,
--- the first entry is its hold, with one field and value: <names> -> the lease in ms. The lease begins at the time in the entry's
--- id, "<ms>-<number>", and the fence is 1,000 times those ms, and the number. Other entries are of acquires that found it held.
 -- The queue is a zset, of member -> score:
 --   <names> <mode> <claim ms> <priority>
 --                     a waiter -> its place: the time queued in us, each degree of priority 10 s earlier, less 10^16. Doubles
@@ -72,11 +69,6 @@
 --@define READERS_FROM 1e13
 --@define CLAIMS_FROM 2e13
 --@define RELEASES_FROM 1e15
-
--- The flag in the second argument of acquire.lua, and the first one that lets a lock become thin: the digit 2.
---@define FLAG_COLUMN 16
---@define THIN_FLAG 50
---@define FENCES_PER_MS 1000
 
 -- Limits of one call, and of what is remembered.
 --@define SCAN_LIMIT 4096

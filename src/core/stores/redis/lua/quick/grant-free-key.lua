@@ -7,9 +7,6 @@ local isFree = not text
   or waitingFlag == FLAG_OFF and rememberingFlag == FLAG_OFF and (not lineFeed or kind == RELEASE_LINE) and text < fence
 if isFree and not (lineFeed and string.find(text, ARGV[1], LINES_COLUMN, true)) and not (ARGV[3] and ARGV[3] > fence) then
   local releases = lineFeed and string.sub(text, LINES_COLUMN) or ''
-  if mayBeThin then
-    --@include quick/grant-thin
-  end
   local hold = fence .. '--\n' .. string.sub(ARGV[2], 1, 15) .. ARGV[1] .. releases
   local isShort = string.find(ARGV[2], '+0000000', 2, true) == 2
   redis.call('SET', KEYS[1], hold, 'PX', isShort and 'SHORT_RECORD_TTL_MS' or string.sub(ARGV[2], 3, 14) + RECORD_TTL_MS)

@@ -18,7 +18,7 @@ if isWritten and (mayJoin or waitingFlag == FLAG_OFF and rememberingFlag == FLAG
     local known = redis.call('ZMSCORE', KEYS[2], ':gr' .. ownId, ':ge' .. ownId, ':gc' .. ownId, ':ga' .. ownId)
     isNew = not (known[1] or known[2] or known[3] or known[4])
   end
-  if isNew and (flag == '1' or flag == '3') and owner ~= ownOwner and endMs > atMs then
+  if isNew and flag == '1' and owner ~= ownOwner and endMs > atMs then
     local place = string.format('%.0f', time[1] * 1000000 + time[2] - PLACE_ZERO)
     local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
     -- At maxmemory a write that adds something is refused: then the general path returns the error.
