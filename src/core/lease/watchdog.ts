@@ -74,6 +74,8 @@ export class Watchdog {
     return new Promise((resolve, reject) => {
       let isLate = false;
       const onReply = (reply: RenewReply): void => {
+        // A hold that was over stays over, although the timer of the watchdog may not have noticed yet.
+        if (isLate && !grant.isHeld) return;
         this.#onReply(grant, reply, sent, leaseMs >= leftMs);
         if (isLate && grant.isOpen && !grant.isRenewing) this.#schedule(grant, grant.remainingMs / 3);
         resolve();
