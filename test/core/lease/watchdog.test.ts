@@ -154,17 +154,15 @@ describe('A renewal that fails', () => {
   it('A late reply to a renewal does not bring a lease back that has ended, not even before its end was noticed', async () => {
     const { job, store, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs: 3_000 }));
-    store.next('renew', { kind: 'lateReply', ms: 1_950 });
-    await clock.advance(1_000);
-    store.always('renew', { kind: 'lostCall' });
-    await clock.advance(1_900);
-    expect(hold.isHeld()).toBe(true);
-    // The event loop stands still: the reply, which came in time, is read after the end of the lease.
-    clock.skip(200);
+    // Sent at 990 ms, given up at 1 649 ms, answered at 1 750 ms; the next try is due at 1 869 ms.
+    store.next('renew', { kind: 'lateReply', ms: 760 });
+    await clock.advance(1_700);
+    // The machine slept: no timer was due meanwhile.
+    clock.jumpWall(1_300);
     expect(hold.isHeld()).toBe(false);
-    await clock.advance(0);
+    await clock.advance(60);
+    expect(store.count('renew')).toBe(1);
     expect(hold.isHeld()).toBe(false);
-    expect(hold.signal.aborted).toBe(true);
   });
 
   it('After the late reply to a renewal, the next one is due at a third of the lease', async () => {
