@@ -122,6 +122,11 @@ export class Grant implements Listed, EventSource {
     return this.#renewingHolds > 0;
   }
 
+  /** Whether anybody has asked for its signal. */
+  get isWatched(): boolean {
+    return this.#controller !== undefined;
+  }
+
   /** Made on first use: most holds are never watched. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {

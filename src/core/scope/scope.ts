@@ -1,6 +1,5 @@
 import { onAbort } from '../base/abort-signals.ts';
 import type { Deferred } from '../base/deferred.ts';
-import { warnOnce } from '../base/process-state.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Grant } from '../lease/grant.ts';
 import type { LockLostError } from '../model/errors.ts';
@@ -9,6 +8,7 @@ import type { TraceSignatures } from '../model/signature.ts';
 import type { Hold, HoldMode, Trace } from '../model/types.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { ScopedController } from './scoped-controller.ts';
+import { warnIfUnheard, warnOfLateWork } from './warnings.ts';
 
 /** A hold as its scope sees it. */
 export interface OwnedHold extends Hold {
@@ -182,10 +182,7 @@ export class Scope implements Trace {
    */
   warnIfLate(): void {
     if (this.#guarded === none || !this.isOver) return;
-    warnOnce(
-      'LOCK_LATE_WORK',
-      'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or hand it to `hold.waitUntil`',
-    );
+    warnOfLateWork();
   }
 
   add(hold: OwnedHold): void {
@@ -289,7 +286,10 @@ export class Scope implements Trace {
     this.#state = 'over';
     if (this.#abortReason === undefined) this.abort(overReason);
     else this.#notify();
-    for (const hold of this.#newestFirst()) hold.startRelease();
+    for (const hold of this.#newestFirst()) {
+      warnIfUnheard(hold.grant, this.runtime.events);
+      hold.startRelease();
+    }
   }
 
   #notify(): void {

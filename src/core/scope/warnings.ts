@@ -1,0 +1,20 @@
+import { warnOnce } from '../base/process-state.ts';
+import type { Grant } from '../lease/grant.ts';
+import type { Events } from '../model/events.ts';
+
+/** The work of a guarded request goes on after its guard has released the lock. */
+export function warnOfLateWork(): void {
+  warnOnce(
+    'LOCK_LATE_WORK',
+    'Expected the work of a guarded request to end before its response, got calls after its guard had released the lock: await the work before you respond, or hand it to `hold.waitUntil`',
+  );
+}
+
+/** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
+export function warnIfUnheard(grant: Grant, events: Events): void {
+  if (grant.lostError === undefined || grant.isWatched || events.has('lost')) return;
+  warnOnce(
+    'LOCK_LOST',
+    "A lock was lost while the work of a request or job went on, and nobody was told: listen with `locks.on('lost', …)`, or use the hold's `signal`, and compare its `fence` where the work is written",
+  );
+}
