@@ -12,7 +12,8 @@ export async function setScriptTime(client: Redis, us: number): Promise<void> {
 
 /** From now on the scripts that a client runs by their digests have the time of `setScriptTime`. */
 export function runTimed(client: Redis): void {
-  const sources = new Map(Object.values(scripts).map(({ sha1, source }) => [sha1, timed(source)]));
+  const all = Object.values(scripts).filter((exported) => 'source' in exported);
+  const sources = new Map(all.map(({ sha1, source }) => [sha1, timed(source)]));
   const send = client.sendCommand.bind(client);
   client.sendCommand = (command, stream) => {
     if (command.name !== 'evalsha') return send(command, stream);

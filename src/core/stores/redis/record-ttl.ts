@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { acquire, forceRelease, release, renew, transfer } from './scripts.generated.ts';
+import { acquire, forceRelease, release, renew, settings, transfer } from './scripts.generated.ts';
 import type { RedisScript } from './scripts.ts';
 
 /** The operations that write records. */
@@ -9,20 +9,23 @@ export type RedisOperations = Readonly<
 
 const operations: RedisOperations = { acquire, forceRelease, release, renew, transfer };
 
-/** As lua/parts/layout.lua has them: how long a record is kept at least, and from a grant on whose lease is short. */
-const builtIn = { ttlMs: 3_600_000, shortTtlMs: 3_700_000 };
+/** How long a record is kept at least, and from a grant on whose lease is short. Nothing else in the sources is these numbers. */
+const { RECORD_TTL_MS: builtInTtlMs, SHORT_RECORD_TTL_MS: builtInShortTtlMs } = settings;
+
+const numbers = new RegExp(`${builtInTtlMs}|${builtInShortTtlMs}`, 'g');
 
 /**
  * The operations of a store that keeps records for another time. The time is a constant in their sources, so that the
  * default costs no call an argument.
  */
-export function operationsFor(recordTtlMs: number = builtIn.ttlMs): RedisOperations {
-  if (recordTtlMs === builtIn.ttlMs) return operations;
-  const shortTtlMs = recordTtlMs + builtIn.shortTtlMs - builtIn.ttlMs;
+export function operationsFor(recordTtlMs: number = builtInTtlMs): RedisOperations {
+  if (recordTtlMs === builtInTtlMs) return operations;
+  const shortTtlMs = recordTtlMs + builtInShortTtlMs - builtInTtlMs;
   const changed = ({ name, source: before }: RedisScript): RedisScript => {
-    const source = before
-      .replaceAll(String(builtIn.ttlMs), String(recordTtlMs))
-      .replaceAll(String(builtIn.shortTtlMs), String(shortTtlMs));
+    // In one go: the new value of one may be the other.
+    const source = before.replaceAll(numbers, (found) =>
+      String(found === String(builtInTtlMs) ? recordTtlMs : shortTtlMs),
+    );
     return { name, source, sha1: createHash('sha1').update(source).digest('hex') };
   };
   return {

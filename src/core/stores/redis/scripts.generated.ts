@@ -1,6 +1,11 @@
 // Generated from lua/*.lua by `node scripts/build-lua.mjs`. Do not edit.
 import type { RedisScript } from './scripts.ts';
 
+export const settings = {
+  RECORD_TTL_MS: 3600000,
+  SHORT_RECORD_TTL_MS: 3700000,
+} as const;
+
 export const acquire: RedisScript = {
   name: 'acquire',
   sha1: '58428bd138ecebcdc28cbc0157ed098a7a42afd3',

@@ -78,7 +78,7 @@
 --@define CLAIMS_LIMIT 16
 --@define RELEASES_ROOM 1500
 
--- How long a record is kept at least after its last use; and from a grant on whose lease is short. record-ttl.ts changes these
--- two numbers for a store that has another `recordTtlMs`.
---@define RECORD_TTL_MS 3600000
---@define SHORT_RECORD_TTL_MS 3700000
+-- How long a record is kept at least after its last use; and from a grant on whose lease is short. record-ttl.ts changes both
+-- for a store that has another `recordTtlMs`.
+--@setting RECORD_TTL_MS 3600000
+--@setting SHORT_RECORD_TTL_MS 3700000
