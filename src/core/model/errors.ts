@@ -274,6 +274,10 @@ export class LockStoreError extends LockError {
   }
 }
 
+/** What a store rejects with if it does not know the format of a record. */
+export const otherFormatMessage =
+  'Expected the record of the lock to be of the format that this version of the package knows, and it is of another one: a process with a newer version uses the lock. Restart this process with that version';
+
 /**
  * `resumeHold` was given a token that is for no hold: its lease has ended, it was resumed or released before, it was altered,
  * or it never was a token. The error does not say which.

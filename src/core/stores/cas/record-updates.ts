@@ -1,7 +1,7 @@
 import { asMicrotask, type Clock, pause, type Timer } from '../../base/clock.ts';
 import { LockStoreError } from '../../model/errors.ts';
 import type { CasAdapter } from './adapter.ts';
-import { CasRecord } from './record.ts';
+import { CasRecord, OtherFormatError } from './record.ts';
 
 /** One operation that waits for its batch. */
 interface Operation {
@@ -151,8 +151,9 @@ function whyLate({ conflicts }: Progress, deadlineMs: number): string {
     : `Expected a reply of the server within ${deadlineMs} ms, got none`;
 }
 
-/** A failure before the write was sent has changed nothing. */
+/** A failure before a write was sent has changed nothing, and neither has one that comes of what was read. */
 function failure(name: string, cause: unknown, isWriting: boolean): LockStoreError {
+  if (cause instanceof OtherFormatError) return new LockStoreError(cause.message, { cause, outcome: 'not-applied' });
   const isRefused = cause instanceof LockStoreError && cause.outcome === 'not-applied';
   const outcome = isWriting && !isRefused ? 'unknown' : 'not-applied';
   const reason = cause instanceof LockStoreError ? (cause.cause ?? cause) : cause;

@@ -1,3 +1,4 @@
+import { otherFormatMessage } from '../../model/errors.ts';
 import type { HoldRequest, ReleaseReply, StoreMessage } from '../../model/store.ts';
 import { type LockImage, MemoryLock } from '../machine/lock-state.ts';
 import type { LockHost } from '../machine/operations.ts';
@@ -8,8 +9,9 @@ type Tombstone = readonly [holdId: string, status: ReleaseReply['status'], until
 /** A request as the record keeps it: the record's key has the `id`. */
 type Stored<T extends { readonly request: HoldRequest }> = Omit<T, 'request'> & { request: Omit<HoldRequest, 'id'> };
 
-/** The text under one key, parsed. */
+/** The text under one key, parsed. This is format 1, whose number is not written. A later format must write its own. */
 interface Content {
+  readonly format?: unknown;
   /** Counts the writes, so that no two texts of one record are the same. */
   readonly version: number;
   /** When all of it has expired, on the server's clock. */
@@ -113,8 +115,18 @@ const head = /^\{"version":\d+,"untilMs":\d+,/;
 
 const nothing: Omit<Content, 'version' | 'untilMs'> = { lastFence: 0, holds: [], queue: [], processes: [], gone: [] };
 
+/** Another version of the package wrote the record. */
+export class OtherFormatError extends Error {
+  override readonly name = 'OtherFormatError';
+
+  constructor() {
+    super(otherFormatMessage);
+  }
+}
+
 function parse(text: string): Content {
   const content = JSON.parse(text) as Partial<Content> | null;
+  if (content?.format !== undefined && content.format !== 1) throw new OtherFormatError();
   const lists = [content?.holds, content?.queue, content?.processes, content?.gone];
   const numbers = [content?.version, content?.untilMs, content?.lastFence];
   if (!numbers.every(Number.isFinite) || !lists.every(Array.isArray))

@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../model/errors.ts';
+import { LockStoreError, otherFormatMessage } from '../../model/errors.ts';
 import { NotSentError, type RedisDriver } from './drivers/driver.ts';
 
 /** What a script replies with to a record of another format, before it changes anything. */
@@ -50,7 +50,7 @@ function notSent(operation: string, cause: unknown): LockStoreError {
 function messageOf(operation: string, code: string | undefined): string {
   if (code === undefined) return `The lock store did not answer to ${operation}`;
   if (code !== otherFormat) return `The lock store answered ${code} to ${operation}`;
-  return 'Expected the record of the lock to be of the format that this version of the package knows, and it is of another one: a process with a newer version uses the lock. Restart this process with that version';
+  return otherFormatMessage;
 }
 
 /**
