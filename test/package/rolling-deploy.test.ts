@@ -3,6 +3,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { gate } from '../support/gate.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type Script, startScript } from '../support/processes/processes.ts';
@@ -14,6 +16,8 @@ watchLeaks();
 // The package may have to be built, and each process of the deploy is started, put under load, and stopped.
 const testMs = 240_000;
 const processCount = 3;
+
+const stores = 'node_modules/reenlock/dist/core/stores';
 
 interface Report {
   readonly runs: number;
@@ -35,7 +39,8 @@ describe('During a rolling deploy', () => {
       consumers.set(version, consumer);
       cpSync(join(__dirname, 'consumers/rolling/worker.cjs'), join(consumer.folder, 'worker.cjs'));
     }
-    makeNewer(join(consumers.get('newer')!.folder, 'node_modules/reenlock/dist/core/stores'));
+    makeOlder(join(consumers.get('older')!.folder, stores));
+    makeNewer(join(consumers.get('newer')!.folder, stores));
     redis = await startRedis();
     postgres = await startPostgres();
   }, testMs);
@@ -93,41 +98,102 @@ describe('During a rolling deploy', () => {
     testMs,
   );
 
-  it('A process that meets a lock of a later format says so in each call, and works on once it is gone', async () => {
-    const { folder: consumer } = consumers.get('older')!;
-    const require = createRequire(join(consumer, 'index.js'));
-    const { createLocks, lock, runInTrace } = require('reenlock') as typeof import('../../src/core/index.ts');
-    const { RedisStore } = require('reenlock/redis') as typeof import('../../src/core/redis.ts');
-    const { Redis } = require('ioredis') as typeof import('ioredis');
+  /** A version in this process, with locks of their own. */
+  function open(version: Version, prefix: string) {
+    // By their paths: jest has the sources in the place of the package's names.
+    const load = createRequire(join(consumers.get(version)!.folder, 'node_modules/reenlock/dist/core/index.js'));
+    const { createLocks, lock, runInTrace } = load('./index.js') as typeof import('../../src/core/index.ts');
+    const { RedisStore } = load('./redis.js') as typeof import('../../src/core/redis.ts');
     const client = new Redis(redis.url);
-    const locks = createLocks({ store: new RedisStore({ client, prefix: 'later:' }) });
+    const locks = createLocks({ store: new RedisStore({ client, prefix }) });
+    return {
+      client,
+      locks,
+      lock,
+      work: <T>(job: () => Promise<T>): Promise<T> => runInTrace(job, { locks }),
+      acquire: () => runInTrace(() => lock.run('order:1', ({ fence }) => fence), { locks }),
+      async close(): Promise<void> {
+        await locks.close();
+        await client.quit();
+      },
+    };
+  }
+
+  const refused = { code: 'ERR_LOCK_STORE', outcome: 'not-applied', message: expect.stringContaining('newer version') };
+
+  it('A process that meets a lock of a later format says so in each call, and works on once it is gone', async () => {
+    const { client, acquire, close } = open('older', 'later:');
     const record = 'later:{order:1}:lock';
     await client.set(record, 'v2');
-    const acquire = () => runInTrace(() => lock.run('order:1', ({ fence }) => fence), { locks });
-    await expect(acquire()).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'not-applied' });
+    await expect(acquire()).rejects.toMatchObject(refused);
     await client.del(record);
     expect(await acquire()).toBeGreaterThan(0);
-    await locks.close();
-    await client.quit();
+    await close();
+  });
+
+  it('A process of a version without permits gets an error at a key with permits, and the key once they are released', async () => {
+    const [older, newer] = [open('older', 'permits:'), open('newer', 'permits:')];
+    const before = await older.acquire();
+    const releases = [gate(), gate()];
+    const held = [gate(), gate()];
+    const work = releases.map((release, n) =>
+      newer.work(() =>
+        newer.lock.run(
+          'order:1',
+          async () => {
+            held[n]?.open();
+            await release;
+          },
+          { permits: 2 },
+        ),
+      ),
+    );
+    await Promise.all(held);
+    for (const [n, release] of releases.entries()) {
+      await expect(older.acquire()).rejects.toMatchObject(refused);
+      await expect(older.locks.inspect('order:1')).rejects.toMatchObject(refused);
+      await expect(older.locks.forceRelease('order:1', { fence: 1 })).rejects.toMatchObject(refused);
+      release.open();
+      await work[n];
+    }
+    expect(await older.acquire()).toBeGreaterThan(before);
+    await newer.work(() => newer.lock.run('order:1', () => {}, { permits: 2 }));
+    await Promise.all([older.close(), newer.close()]);
   });
 });
+
+/** Makes of a build one that knows no permits: its scripts refuse what they refused before there were any. */
+function makeOlder(stores: string): void {
+  const read = "permits = tonumber(string.match(text, '^p(%d%d%d%d)%d'))\n";
+  changeScripts(stores, (source) => {
+    // Those of waits are about no record.
+    if (source.includes('RLFORMAT') && !source.includes(read)) throw new Error('Expected the scripts to read permits');
+    return source.replace(read, '');
+  });
+}
 
 /**
  * Makes of a build one of a later version with the same formats: its scripts have other digests, and its SQL is of a newer
  * revision.
  */
 function makeNewer(stores: string): void {
-  const file = join(stores, 'redis/scripts.generated.js');
-  const scripts = createRequire(file)(file) as Record<string, { name: string; source: string }>;
-  const lines = Object.entries(scripts).map(([key, { name, source }]) => {
-    const newer = `${source}\n-- of a later version`;
-    const sha1 = createHash('sha1').update(newer).digest('hex');
-    return `exports.${key} = ${JSON.stringify({ name, sha1, source: newer })};`;
-  });
-  writeFileSync(file, lines.join('\n'));
+  changeScripts(stores, (source) => `${source}\n-- of a later version`);
   const schema = join(stores, 'postgres/sql/schema.js');
   const text = readFileSync(schema, 'utf8');
   const newer = text.replace(/(exports\.revision = )(\d+);/, (_, head, revision) => `${head}${Number(revision) + 1};`);
   if (newer === text) throw new Error('Expected the revision in the build of the schema');
   writeFileSync(schema, newer);
+}
+
+function changeScripts(stores: string, change: (source: string) => string): void {
+  const file = join(stores, 'redis/scripts.generated.js');
+  const { settings, ...scripts } = createRequire(file)(file) as Record<string, { name: string; source: string }>;
+  const lines = Object.entries(scripts).map(([key, { name, source }]) => {
+    const changed = change(source);
+    const sha1 = createHash('sha1').update(changed).digest('hex');
+    return `exports.${key} = ${JSON.stringify({ name, sha1, source: changed })};`;
+  });
+  // What was loaded here is the module as it was.
+  jest.resetModules();
+  writeFileSync(file, [`exports.settings = ${JSON.stringify(settings)};`, ...lines].join('\n'));
 }
