@@ -82,6 +82,18 @@ describe('The other clients of node-redis', () => {
     }
   });
 
+  it.each<[string, RedisClient, string]>([
+    [
+      'RedisSentinel',
+      createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] }),
+      '_execute',
+    ],
+    ['RedisCluster', createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] }), '_slots'],
+  ])('A %s of a version that lacks what is used of it is refused by its name', (name, client, missing) => {
+    const other = Object.create(client, { [missing]: { value: undefined } }) as RedisClient;
+    expect(() => new RedisStore({ client: other })).toThrow(`got a \`${name}\`, which is not supported`);
+  });
+
   it('A client of a cluster is refused by `RedisCas`, with what to use instead', () => {
     const client = createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:6379' }] });
     expect(() => new RedisCas({ client })).toThrow('got a Cluster: use `RedisStore` for a cluster');

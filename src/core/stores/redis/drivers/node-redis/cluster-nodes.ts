@@ -12,7 +12,7 @@ export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-re
   readonly nodeByAddress: ReadonlyMap<string, NodeRedisNode>;
   /** Empty at a slot that no primary has. */
   readonly slots: readonly ({ readonly master: NodeRedisNode } | undefined)[];
-  /** How the client reads the slots again. */
+  /** How the client reads the slots again. It documents no way to do so before a server redirects a call. */
   readonly _slots: { rediscover(startWith: NodeRedisClient | undefined): Promise<void> };
   nodeClient(node: NodeRedisNode): Promise<unknown>;
   sendCommand(

@@ -7,7 +7,7 @@ export interface NodeRedisSentinel extends Emitter<'topology-change' | 'error'> 
   readonly isOpen: boolean;
   /** Undefined in a version without key prefixes. */
   readonly _keyPrefix?: unknown;
-  /** Calls `use` with the connection to the primary, when there is one. */
+  /** Calls `use` with the connection to the primary, when there is one. No documented method returns that connection. */
   _execute(isReadonly: boolean, use: (primary: NodeRedisClient) => Promise<void>): Promise<void>;
 }
 
