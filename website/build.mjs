@@ -9,6 +9,8 @@ const pages = join(import.meta.dirname, 'pages');
 // The pages of the package, and a reference of what each of its subpaths exports.
 rmSync(pages, { recursive: true, force: true });
 cpSync(join(root, 'docs'), pages, { recursive: true });
+// Where the pages' links lead to.
+cpSync(join(root, 'bench/curves'), join(import.meta.dirname, 'bench/curves'), { recursive: true });
 await writeReference(join(pages, 'reference/api'));
 await build(import.meta.dirname);
 
