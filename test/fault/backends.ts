@@ -109,13 +109,19 @@ function once(kind: Fault['kind'], name: string, happen: () => unknown): Fault {
 async function startRedisBackend(random: Random): Promise<Backend> {
   const server = await startRedis({ args: durable });
   const [admin, proxy] = [adminOf(server), await TcpProxy.start(server.port)];
-  const deleteSome = async (pattern: string): Promise<void> => {
-    for (const name of await admin.keys(pattern)) if (random() < 0.5) await admin.del(name);
-  };
-  const halve = async (): Promise<void> => {
+  /** What waits, and what is known of processes. Not readers' holds and their counts: without a hold there is no exclusion. */
+  const loseFromQueues = async (chance: () => () => boolean): Promise<void> => {
     for (const name of await admin.keys('*:queue')) {
-      for (const member of await admin.zrange(name, '0', '-1')) if (random() < 0.5) await admin.zrem(name, member);
+      const isLost = chance();
+      const members = await admin.zrange(name, '0', '-1');
+      const lost = members.filter((member) => !/^:[hr]/.test(member) && isLost());
+      if (lost.length > 0) await admin.zrem(name, ...lost);
     }
+  };
+  const half = (): boolean => random() < 0.5;
+  const allOrNone = (): (() => boolean) => {
+    const isLost = half();
+    return () => isLost;
   };
   const lose = (): void => void proxy.loseReply(([name = '']) => /^eval/i.test(name));
   return {
@@ -127,8 +133,8 @@ async function startRedisBackend(random: Random): Promise<Backend> {
       once('connection', 'a reply lost', lose),
       once('data', 'messages cut', () => admin.client('KILL', 'TYPE', 'PUBSUB')),
       once('data', 'scripts forgotten', () => admin.script('FLUSH')),
-      once('data', 'queues lost', () => deleteSome('*:queue')),
-      once('data', 'queues lost in part', halve),
+      once('data', 'queues lost', () => loseFromQueues(allOrNone)),
+      once('data', 'queues lost in part', () => loseFromQueues(() => half)),
     ],
     async stop() {
       admin.disconnect();
