@@ -4,7 +4,7 @@ import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { MapCas } from '../../support/stores/map-cas.ts';
-import { goOnWith } from '../../support/stores/stored-lock.ts';
+import { expectLaterFormat, goOnWith } from '../../support/stores/stored-lock.ts';
 import fixtures from '../fixtures/cas-format-1.json';
 
 watchLeaks();
@@ -57,23 +57,7 @@ describe('What a CasStore has stored as format 1', () => {
     const [[, { text }] = ['', { text: '' }]] = stored;
     const later = `{"format":2,${text.slice(1)}`;
     adapter.texts.set(record, later);
-    const line = stage.deafProcess().line(undefined, { id });
-    const calls = [
-      () => line.ask(),
-      () => line.try(),
-      () => line.renew(1),
-      () => line.release(),
-      () => line.transfer(stage.deafProcess().line(undefined, { id })),
-      () => stage.store.inspect(id),
-      () => stage.store.forceRelease(id, 1),
-    ];
-    for (const call of calls) {
-      await expect((async () => call())()).rejects.toMatchObject({
-        code: 'ERR_LOCK_STORE',
-        outcome: 'not-applied',
-        message: expect.stringContaining('Restart this process with that version'),
-      });
-    }
+    const line = await expectLaterFormat(stage, id);
     expect(adapter.texts.get(record)).toBe(later);
     adapter.texts.delete(record);
     expect((await line.ask()).status).toBe('granted');

@@ -1,6 +1,7 @@
-import { Pool, type PoolConfig } from 'pg';
+import { Pool } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
-import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
+import { describeStoreContract } from 'reenlock/testing/contract';
+import { postgresFaults } from '../../support/postgres/faults.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { elapse } from '../../support/stores/elapse.ts';
@@ -29,22 +30,11 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
     await server.stop();
   });
 
-  const faults: StoreFault[] = [
-    {
-      name: 'nobody listens at the port',
-      outcome: 'not-applied',
-      create: () => broken({ port: 1, host: '127.0.0.1' }),
-    },
-    {
-      name: 'the user has no permission',
-      outcome: 'not-applied',
-      async create() {
-        await pool.query('DROP ROLE IF EXISTS weak');
-        await pool.query('CREATE ROLE weak LOGIN');
-        return broken({ port: server.port, host: '127.0.0.1', user: 'weak', database: 'postgres' });
-      },
-    },
-  ];
+  const faults = postgresFaults(
+    () => server.port,
+    (sql) => pool.query(sql),
+    (own) => new CasStore({ adapter: new PostgresCas({ pool: own }) }),
+  );
 
   // A machine that has too much to do may keep a server for seconds.
   const create = (): CasStore => new CasStore({ adapter: new PostgresCas({ pool }), deadlineMs: 10_000 });
@@ -72,9 +62,4 @@ describe.each(['read committed', 'serializable'])('on PostgreSQL, where transact
 async function timeMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now');
   return Number(rows[0].now);
-}
-
-async function broken(config: PoolConfig): ReturnType<StoreFault['create']> {
-  const pool = new Pool(config);
-  return { store: new CasStore({ adapter: new PostgresCas({ pool }) }), close: () => pool.end() };
 }

@@ -1,7 +1,8 @@
 import { Pool, type PoolConfig } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from 'reenlock/postgres';
-import { describeStoreContract, type StoreFault, type StoreHarness } from 'reenlock/testing/contract';
+import { describeStoreContract, type StoreHarness } from 'reenlock/testing/contract';
 import { matrix } from '../../support/matrix.ts';
+import { postgresFaults } from '../../support/postgres/faults.ts';
 import { type PgBouncer, startPgBouncer } from '../../support/postgres/pgbouncer.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { tables } from '../../support/postgres/stage.ts';
@@ -67,22 +68,11 @@ describe.each(matrix([direct, behindPgBouncer], () => [withoutListen]))(
     const empty = (): Promise<unknown> =>
       admin.query(`TRUNCATE ${tables.map((name) => `reenlock.${name}`).join(', ')}`);
 
-    const faults: StoreFault[] = [
-      {
-        name: 'nobody listens at the port',
-        outcome: 'not-applied',
-        create: () => broken({ port: 1, host: '127.0.0.1' }),
-      },
-      {
-        name: 'the user has no permission',
-        outcome: 'not-applied',
-        async create() {
-          await admin.query('DROP ROLE IF EXISTS weak');
-          await admin.query('CREATE ROLE weak LOGIN');
-          return broken({ port: server.port, host: '127.0.0.1', user: 'weak', database: 'postgres' });
-        },
-      },
-    ];
+    const faults = postgresFaults(
+      () => server.port,
+      (sql) => admin.query(sql),
+      (own) => new PostgresStore({ pool: own }),
+    );
 
     describeStoreContract({ describe, it, beforeEach, afterEach, expect }, 'PostgresStore', {
       async create() {
@@ -128,9 +118,4 @@ async function filled(config: PoolConfig & { max: number }): Promise<Pool> {
 async function timeMs(pool: Pool): Promise<number> {
   const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now');
   return Number(rows[0].now);
-}
-
-async function broken(config: PoolConfig): ReturnType<StoreFault['create']> {
-  const pool = new Pool(config);
-  return { store: new PostgresStore({ pool }), close: () => pool.end() };
 }

@@ -5,7 +5,7 @@ import { readMessage } from '../../../src/core/stores/redis/replies.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';
-import { goOnWith } from '../../support/stores/stored-lock.ts';
+import { expectLaterFormat, goOnWith } from '../../support/stores/stored-lock.ts';
 import fixtures from '../fixtures/redis-format-1.json';
 
 watchLeaks();
@@ -57,24 +57,7 @@ describe('What is stored in Redis as format 1', () => {
   it('A record of a later format is an error that says so in every call, and stays as it is', async () => {
     const later = 'v2 something else';
     await stage.client.set(keys.lock, later);
-    const line = stage.deafProcess().line(undefined, { id });
-    const calls = [
-      () => line.ask(),
-      () => line.try(),
-      () => line.renew(1),
-      () => line.release(),
-      () => line.transfer(stage.deafProcess().line(undefined, { id })),
-      () => stage.store.inspect(id),
-      () => stage.store.forceRelease(id, 1),
-      () => stage.store.edges?.wait(line.request),
-    ];
-    for (const call of calls) {
-      await expect((async () => call())()).rejects.toMatchObject({
-        code: 'ERR_LOCK_STORE',
-        outcome: 'not-applied',
-        message: expect.stringContaining('Restart this process with that version'),
-      });
-    }
+    await expectLaterFormat(stage, id, (request) => stage.store.edges?.wait(request));
     expect(await stage.client.get(keys.lock)).toBe(later);
     expect(await stage.client.exists(keys.queue)).toBe(0);
   });

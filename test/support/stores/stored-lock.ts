@@ -1,4 +1,5 @@
 import type { HoldRequest, InspectReply, LockStore } from '../../../src/core/model/store.ts';
+import type { Line, StoreStage } from '../../../src/testing/contract/stage.ts';
 
 /**
  * Goes on with a lock that another version has stored: renews and releases its holds, and those of the waiters that get the
@@ -27,4 +28,34 @@ export async function goOnWith(
   const reply = await store.acquire(next, { leaseMs: 10, queue: false, maxWaiters: 1, livenessMs: 1 });
   for (const end of ends) await end();
   return { order, isFenceHigher: reply.status === 'granted' && reply.grant.fence > fence };
+}
+
+/**
+ * Expects each call about a lock to be refused, because its record is of a later format. `others` are calls of this store only. Returns
+ * the hold or waiter that made them.
+ */
+export async function expectLaterFormat(
+  stage: StoreStage,
+  id: string,
+  ...others: readonly ((request: HoldRequest) => unknown)[]
+): Promise<Line> {
+  const line = stage.deafProcess().line(undefined, { id });
+  const calls = [
+    () => line.ask(),
+    () => line.try(),
+    () => line.renew(1),
+    () => line.release(),
+    () => line.transfer(stage.deafProcess().line(undefined, { id })),
+    () => stage.store.inspect(id),
+    () => stage.store.forceRelease(id, 1),
+    ...others,
+  ];
+  for (const call of calls) {
+    await expect((async () => call(line.request))()).rejects.toMatchObject({
+      code: 'ERR_LOCK_STORE',
+      outcome: 'not-applied',
+      message: expect.stringContaining('Restart this process with that version'),
+    });
+  }
+  return line;
 }
