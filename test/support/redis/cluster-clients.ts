@@ -1,4 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { channel } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
 import { Cluster as Cluster6 } from 'ioredis';
 import { createCluster as createCluster6 } from 'redis';
 import { matrix } from '../matrix.ts';
@@ -50,17 +53,50 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
         ...(maxRedirections !== undefined && { maxCommandRedirections: maxRedirections }),
       });
       client.on('error', () => {});
-      await client.connect().catch((error: unknown) => {
+      const sockets = new OwnSockets();
+      const connecting = sockets.record(() => client.connect());
+      await connecting.catch((error: unknown) => {
         if (!isImpatient) throw error;
       });
       return {
         client,
         close: () => {
           if (client.isOpen) client.destroy();
+          sockets.destroy();
         },
       };
     },
   };
+}
+
+/** Every socket that a client opens. Node-redis forgets one that it is still connecting when it drops the server, or ends. */
+class OwnSockets {
+  static readonly #current = new AsyncLocalStorage<OwnSockets>();
+  readonly #sockets = new Set<Socket>();
+  #isOver = false;
+
+  static {
+    channel('net.client.socket').subscribe((message) => {
+      const current = OwnSockets.#current.getStore();
+      current?.add((message as { readonly socket: Socket }).socket);
+    });
+  }
+
+  /** Whatever the task begins, its sockets are recorded. */
+  record<T>(task: () => T): T {
+    return OwnSockets.#current.run(this, task);
+  }
+
+  destroy(): void {
+    this.#isOver = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  private add(socket: Socket): void {
+    if (this.#isOver) socket.destroy();
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
 }
 
 const load = createRequire(__filename);

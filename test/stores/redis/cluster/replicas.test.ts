@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Cluster, Redis } from 'ioredis';
 import type { RedisClient } from 'reenlock/redis';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
@@ -216,11 +217,11 @@ describe('A cluster’s store that waits for a replica', () => {
       const { primary, replica } = await stage.cluster.serversOf(record);
       await primary.kill();
       await until(() => stage.isPrimary(replica));
-      let failure: unknown;
-      await until(async () => {
-        failure = await line.renew(fence).catch((error: unknown) => error);
-        return /to confirm renew, but 0 did/.test(String(failure));
-      });
+      const failure = await until(
+        () => line.renew(fence).catch((error: unknown) => error),
+        (reply) => /to confirm renew, but 0 did/.test(String(reply)),
+        inspect,
+      );
       expect(failure).toMatchObject(unconfirmed('renew'));
       await primary.restart();
       await stage.cluster.settled();
