@@ -5,13 +5,7 @@ import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
 import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
-import {
-  type AcquireSettings,
-  type AcquireTarget,
-  acquireSettings,
-  assertGrantable,
-  noOptions,
-} from '../model/options.ts';
+import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, HoldMode, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
@@ -47,7 +41,7 @@ export function acquire(
   details?: AcquireDetails,
 ): MaybePromise<ScopedHold> {
   const { runtime } = scope;
-  const asked = options === noOptions ? runtime.acquireDefaults : acquireSettings(runtime.settings, options);
+  const asked = acquireSettings(runtime.settings, options);
   assertGrantable(asked.leaseMs, runtime.client.capabilities);
   const isForGuard = caller === 'guard';
   const entered = asked.owner === 'hold' ? undefined : scope.reentrantGrant(name.id, asked.mode);

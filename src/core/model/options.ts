@@ -211,15 +211,12 @@ export function checkTrust(trust: Trust | undefined): CheckedTrust | undefined {
 
 /** Checks the options of a lock or of one acquire, and drops the undefined ones. Throws `LockConfigError`. */
 export function checkAcquireOptions(options: AcquireOptions | undefined, where: string): AcquireOptions {
-  if (options === undefined) return noOptions;
+  if (options === undefined) return {};
   const checked = checkOptions(options, acquireRules, where);
   if (checked.leaseMs !== undefined && checked.maxHoldMs !== undefined) assertLeaseFits(checked as AcquireSettings);
   assertOneMode(checked);
   return Object.freeze(checked);
 }
-
-/** The checked options of an acquire that was given none. */
-export const noOptions: AcquireOptions = Object.freeze({});
 
 /** The options of an acquire over the defaults of its `Locks`. Both were checked. */
 export function acquireSettings(defaultsOf: AcquireSettings, options: AcquireOptions): AcquireSettings & AcquireTarget {

@@ -10,13 +10,7 @@ import { GrantRegistry } from '../lease/grant-registry.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
-import {
-  acquireSettings,
-  type LocksOptions,
-  type LocksSettings,
-  noOptions,
-  resolveLocksOptions,
-} from '../model/options.ts';
+import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
 import { processName } from '../model/process-name.ts';
 import type { LockStore } from '../model/store.ts';
 import type {
@@ -177,8 +171,7 @@ class ProcessLocks implements Locks {
       onConvoy: (id) => grants.renewClaims(id),
       onSubscribed: () => grants.verify(),
     });
-    const acquireDefaults = acquireSettings(settings, noOptions);
-    const runtime: Runtime = { ...access, locks: this, acquireDefaults, acquires, grants };
+    const runtime: Runtime = { ...access, locks: this, acquires, grants };
     // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });
   }

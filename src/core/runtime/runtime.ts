@@ -1,14 +1,11 @@
 import type { StoreAccess } from '../client/access.ts';
 import type { GrantRegistry } from '../lease/grant-registry.ts';
-import type { AcquireSettings, AcquireTarget } from '../model/options.ts';
 import type { PendingAcquires } from '../wait/pending-acquires.ts';
 
 /** One `Locks`, as its locks and scopes use it. */
 export interface Runtime extends StoreAccess {
   /** The `Locks` itself; locks.ts knows its type. */
   readonly locks: object;
-  /** What an acquire without options asks for. */
-  readonly acquireDefaults: AcquireSettings & AcquireTarget;
   readonly acquires: PendingAcquires;
   readonly grants: GrantRegistry;
 }
