@@ -7,11 +7,15 @@ import { createServer } from 'node:net';
  */
 const firstPort = 10_000;
 const count = 10_000;
+/** Each worker of jest takes ports of its own: the port of a server that is down for a while is not for another suite. */
+const workers = 8;
+const place = (Number(process.env.JEST_WORKER_ID ?? workers) - 1) % workers;
+const perWorker = count / workers;
 const attempts = 5;
 
 /** A loopback port that nobody listens on: for servers that must know each other's before they listen, or come back to theirs. */
 export async function freePort(): Promise<number> {
-  const port = firstPort + Math.floor(Math.random() * count);
+  const port = firstPort + place * perWorker + Math.floor(Math.random() * perWorker);
   const server = createServer();
   try {
     await once(server.listen(port, '127.0.0.1'), 'listening');
