@@ -1,7 +1,5 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { channel } from 'node:diagnostics_channel';
+import { setMaxListeners } from 'node:events';
 import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
 import { Cluster as Cluster6 } from 'ioredis';
 import { createCluster as createCluster6 } from 'redis';
 import { matrix } from '../matrix.ts';
@@ -46,57 +44,28 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
     name,
     hasKeyPrefix,
     async connect({ nodes, keyPrefix = '', isImpatient = false, maxRedirections, ...login }) {
+      // Node-redis forgets a socket that is still connecting when it drops the server, or ends.
+      const sockets = new AbortController();
+      setMaxListeners(0, sockets.signal);
       const client = create({
         rootNodes: nodes.map((socket) => ({ socket })),
-        defaults: { ...login, socket: { reconnectStrategy: () => 20 } },
+        defaults: { ...login, socket: { reconnectStrategy: () => 20, signal: sockets.signal } },
         ...(hasKeyPrefix && { keyPrefix }),
         ...(maxRedirections !== undefined && { maxCommandRedirections: maxRedirections }),
       });
       client.on('error', () => {});
-      const sockets = new OwnSockets();
-      const connecting = sockets.record(() => client.connect());
-      await connecting.catch((error: unknown) => {
+      await client.connect().catch((error: unknown) => {
         if (!isImpatient) throw error;
       });
       return {
         client,
         close: () => {
           if (client.isOpen) client.destroy();
-          sockets.destroy();
+          sockets.abort();
         },
       };
     },
   };
-}
-
-/** Every socket that a client opens. Node-redis forgets one that it is still connecting when it drops the server, or ends. */
-class OwnSockets {
-  static readonly #current = new AsyncLocalStorage<OwnSockets>();
-  readonly #sockets = new Set<Socket>();
-  #isOver = false;
-
-  static {
-    channel('net.client.socket').subscribe((message) => {
-      const current = OwnSockets.#current.getStore();
-      current?.add((message as { readonly socket: Socket }).socket);
-    });
-  }
-
-  /** Whatever the task begins, its sockets are recorded. */
-  record<T>(task: () => T): T {
-    return OwnSockets.#current.run(this, task);
-  }
-
-  destroy(): void {
-    this.#isOver = true;
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  private add(socket: Socket): void {
-    if (this.#isOver) socket.destroy();
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-  }
 }
 
 const load = createRequire(__filename);
