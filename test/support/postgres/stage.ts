@@ -1,6 +1,7 @@
 import { Pool, type PoolConfig } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from '../../../src/core/stores/postgres/postgres-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
+import { until } from '../until.ts';
 import { type PostgresServer, startPostgres } from './server.ts';
 
 /** The tables of a store. */
@@ -54,7 +55,7 @@ export class PostgresStage extends StoreStage {
 
   override async end(): Promise<void> {
     await super.end();
-    await Promise.all(this.#pools.splice(0).map((pool) => pool.end()));
+    await Promise.all(this.#pools.splice(0).map(endIdle));
   }
 
   /** The connections that stand for processes. */
@@ -69,6 +70,12 @@ export class PostgresStage extends StoreStage {
   async endListeners(): Promise<void> {
     await this.pool.query(`SELECT pg_terminate_backend(pid) FROM (${reachableSessions}) AS listening`);
   }
+}
+
+/** Ends a pool when all is done that stores do in the background: one that is asked for a connection while it ends may never reply. */
+async function endIdle(pool: Pool): Promise<void> {
+  await until(() => pool.waitingCount === 0 && pool.idleCount === pool.totalCount);
+  await pool.end();
 }
 
 const reachableSessions = `SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted`;
