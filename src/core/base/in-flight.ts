@@ -3,6 +3,10 @@ export class InFlight {
   #count = 0;
   readonly #onIdle: (() => void)[] = [];
 
+  get count(): number {
+    return this.#count;
+  }
+
   begin(): void {
     this.#count += 1;
   }

@@ -1,4 +1,4 @@
-import { asMicrotask, type Clock, type Instant } from '../base/clock.ts';
+import type { Clock, Instant } from '../base/clock.ts';
 import { LockConfigError, LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
@@ -49,8 +49,11 @@ export interface AcquireCall extends CallTarget {
   readonly newest?: HoldRequest | undefined;
 }
 
-/** What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. */
-export type OnClaims = (id: string, sent: Instant, reply: Pick<AcquireReply, 'nowMs' | 'claims'>) => void;
+/**
+ * What a reply about a lock says of claims: grants to waiters of this process that are not renewed yet. Returns a promise if
+ * some of these waiters are told in later rounds of the event loop; it resolves when all have been told.
+ */
+export type OnClaims = (id: string, sent: Instant, reply: AcquireReply | ReleaseReply) => Promise<void> | undefined;
 
 /** How the caller of a release hears of it. */
 export interface ReleaseCallbacks {
@@ -119,7 +122,7 @@ export class StoreClient {
       timeoutMs,
       () => this.#store.acquire(request, terms),
       (reply: AcquireReply) => {
-        this.onClaims(request.id, sent, reply);
+        void this.onClaims(request.id, sent, reply);
         onReply(reply);
       },
       (failure) => onError(this.#failed(call, failure)),
@@ -154,9 +157,9 @@ export class StoreClient {
     const replied = (reply: ReleaseReply): void => {
       if (!hasFailed) onStatus(reply.status);
       // The next holder goes on first, since others wait for it: its code runs one microtask after its grant.
-      this.onClaims(request.id, sent, reply);
+      const told = this.onClaims(request.id, sent, reply);
       if (hasFailed) return;
-      if (reply.claims.length > 0) asMicrotask(onSettled);
+      if (reply.claims.length > 0) void Promise.resolve(told).then(onSettled);
       else onSettled();
     };
     this.#start('release', sent, this.#timeoutMs, call, replied, (failure) => {
@@ -310,4 +313,4 @@ export class StoreClient {
   }
 }
 
-function ignore(): void {}
+function ignore(): undefined {}

@@ -1,6 +1,7 @@
 import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
+import { turnsPerRound } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
@@ -99,13 +100,25 @@ export class GrantRegistry {
   }
 
   /**
-   * Renews the claims on a lock now. If thousands are granted first and renewed afterwards, their renewals may take longer than
-   * a claim lasts: the store serves these renewals before it grants more.
+   * Renews the claims on a lock, some in each round of the event loop. If thousands are granted first and renewed afterwards,
+   * their renewals may take longer than a claim lasts: the caller lets the store grant more when the promise has resolved, or
+   * at once if there is none.
    */
-  renewClaims(id: string): void {
+  renewClaims(id: string): Promise<void> | undefined {
+    let begun: Promise<void> | undefined;
     for (const grant of this.all) {
-      if (grant.isClaim && grant.request.id === id && !grant.isRenewing) void this.#watchdog.renewInBackground(grant);
+      const isDue = grant.isClaim && grant.request.id === id && !grant.isRenewing;
+      if (isDue) begun = this.#watchdog.renewInTurn(grant) ?? begun;
     }
+    return begun;
+  }
+
+  /**
+   * To be awaited before a release that nobody waits for yet: of very many holds, some are released in each round of the event
+   * loop. Undefined if there are few.
+   */
+  releaseTurn(): Promise<void> | undefined {
+    return this.#watchdog.size > turnsPerRound ? this.#access.turns.next() : undefined;
   }
 
   /**

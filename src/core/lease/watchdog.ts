@@ -31,6 +31,11 @@ export class Watchdog {
     return this.#grants;
   }
 
+  /** How many grants it watches. */
+  get size(): number {
+    return this.#grants.size;
+  }
+
   watch(grant: Grant): void {
     this.#grants.add(grant);
     // A thousand readers may be handed their claims at once: their first renewals must not come at once, too.
@@ -102,6 +107,19 @@ export class Watchdog {
     events.emit('renewed', { ...eventOf(grant), remainingMs: Math.round(grant.remainingMs) });
   }
 
+  /**
+   * As `renewInBackground`, but some in each round of the event loop: of thousands of grants many are due together. Returns a
+   * promise that resolves when the renewal has begun, if that is later.
+   */
+  renewInTurn(grant: Grant): Promise<void> | undefined {
+    grant.isRenewing = true;
+    return this.#access.turns.begin(() => {
+      if (!this.#grants.has(grant)) return;
+      if (grant.isHeld) void this.renewInBackground(grant);
+      else this.#onLost(grant, whyEnded(this.#access.clock, grant));
+    });
+  }
+
   /** Renews now, to the lease that the grant's holds want. A failure is told by its event, and tried again in time. */
   async renewInBackground(grant: Grant): Promise<void> {
     grant.isRenewing = true;
@@ -151,7 +169,7 @@ export class Watchdog {
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#access.clock, grant));
-      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.renewInBackground(grant);
+      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.renewInTurn(grant);
       else
         this.#arm(Math.min(grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs, nowMs + grant.remainingMs));
     }

@@ -75,6 +75,11 @@ export class ScopedBatch implements BatchHold {
     for (const hold of this.#inOrder) hold.assertOpen();
   }
 
+  /** As `GrantRegistry.releaseTurn`. */
+  releaseTurn(): Promise<void> | undefined {
+    return this.#inOrder[0]?.releaseTurn();
+  }
+
   /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     const settle = this.#inOrder.map((hold) => hold.keep());

@@ -22,11 +22,14 @@ export async function runHeld<H extends ScopedHold | ScopedBatch, T>(
   try {
     value = await routine(hold);
   } catch (error) {
+    await hold.releaseTurn();
     // A failed release is told by its event; the caller needs the routine's own error.
     await hold.release().catch(() => {});
     settled();
     throw error;
   }
+  const turn = hold.releaseTurn();
+  if (turn !== undefined) await turn;
   try {
     const released = releaseAfter(hold, value);
     if (isPromise(released)) await released;

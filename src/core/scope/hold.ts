@@ -121,6 +121,11 @@ export class ScopedHold implements OwnedHold {
     return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError(leaseEnded) : undefined;
   }
 
+  /** As `GrantRegistry.releaseTurn`. */
+  releaseTurn(): Promise<void> | undefined {
+    return this.#scope.runtime.grants.releaseTurn();
+  }
+
   /** Postpones the automatic release until the returned function is called. */
   keep(): () => void {
     return this.#scope.keep(this);

@@ -2,16 +2,16 @@ import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts'
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { type Granted, grantedByMessage, grantedByReply, grantedTooLate } from '../client/granted.ts';
+import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
 import { Subscription } from '../client/subscription.ts';
 import { hasCode, type LockStoreError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
-import type { AcquireReply, StoreGrant, StoreMessage } from '../model/store.ts';
+import type { AcquireReply, StoreMessage } from '../model/store.ts';
 import { Deadlocks } from './deadlock.ts';
-import { EarlyGrants } from './early-grants.ts';
 import { holderOf } from './holders.ts';
 import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import { Offers } from './offers.ts';
 import { PollStrategy } from './polls.ts';
 import { notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
 import { RetryStrategy } from './retries.ts';
@@ -35,18 +35,16 @@ export class PendingAcquires {
   readonly #waiters = new Map<string, Waiter>();
   /** Acquires that may have to wait, until the process has subscribed, in their order. Undefined if there are none. */
   #unsubscribed: Waiter[] | undefined;
-  /** Grants that overtook the replies to their own acquires, or that nobody can use. */
-  readonly #early: EarlyGrants;
+  readonly #offers: Offers;
   readonly #queues: WaitQueues;
   /** Whether new acquires are refused. */
   isClosed = false;
 
   constructor(access: StoreAccess, releases: Releases, holders: HolderListener) {
-    const { clock, settings, client } = access;
+    const { clock, client } = access;
     this.#access = access;
     this.#releases = releases;
     this.#holders = holders;
-    this.#early = new EarlyGrants(settings.claimMs);
     const onMessage = (message: StoreMessage): void => this.#onMessage(message);
     this.#subscription = new Subscription(access, onMessage, () => holders.onSubscribed());
     const listener: StrategyListener = {
@@ -60,10 +58,17 @@ export class PendingAcquires {
       : new RetryStrategy(access, listener);
     this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => this.#strategy.onDue(due));
     this.#deadlocks = new Deadlocks(access, listener.onFailed);
+    this.#offers = new Offers(access, releases, this.#waiters, {
+      hasPending: () => this.inFlight.count > this.#waiters.size,
+      onGranted: listener.onGranted,
+      onDoubt: (waiter, queue) => void this.#strategy.ask(queue, waiter),
+    });
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);
       queue?.onReply({ sent, nowMs: reply.nowMs });
-      for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) this.#offer(grant);
+      let told: Promise<void> | undefined;
+      for (const grant of reply.claims) if (grant.holdId !== queue?.grantedId) told = this.#offers.offer(grant) ?? told;
+      return told;
     };
   }
 
@@ -95,9 +100,9 @@ export class PendingAcquires {
   }
 
   #onMessage(message: StoreMessage): void {
-    if (message.kind === 'granted') this.#offer(message.grant);
+    if (message.kind === 'granted') void this.#offers.offer(message.grant);
     else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
-    else if (message.kind === 'next') this.#askFor(message.holdId);
+    else if (message.kind === 'next') void this.#askFor(message.holdId);
     else if (message.kind === 'resubscribed') {
       this.#subscription.onResubscribed();
       for (const queue of this.#queues.all) void this.#strategy.poll(queue);
@@ -106,11 +111,13 @@ export class PendingAcquires {
     else if (message.kind === 'fault') this.#subscription.onFault(message.error);
   }
 
-  #askFor(holdId: string): void {
+  /** For the next of a long row of readers, once those before it that were granted have had their turns. */
+  async #askFor(holdId: string): Promise<void> {
+    await this.#access.turns.next();
     const waiter = this.#waiters.get(holdId);
     if (waiter?.queue === undefined) return;
-    this.#holders.onConvoy(waiter.task.request.id);
-    void this.#strategy.ask(waiter.queue, waiter);
+    await this.#holders.onConvoy(waiter.task.request.id);
+    if (this.#waiters.has(holdId)) await this.#strategy.ask(waiter.queue, waiter);
   }
 
   async #subscribeFor(first: Waiter): Promise<void> {
@@ -202,8 +209,7 @@ export class PendingAcquires {
     this.#startTimer(waiter, queue, waitMs - elapsedMs(this.#access.clock.now(), startedAt));
     cancellation.listen((error) => this.#fail(waiter, error));
     if (this.#access.events.has('waiting')) this.#access.events.emit('waiting', eventOf(waiter.task));
-    const early = this.#early.take(request.holdId);
-    if (early !== undefined) this.#offer(early.grant, this.#access.clock.now(), early.receivedAt);
+    this.#offers.offerEarly(waiter);
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
     this.#deadlocks.onWaiting(waiter);
@@ -277,27 +283,14 @@ export class PendingAcquires {
     this.inFlight.end();
     task.onFailed(new LockTimeoutError({ key: task.key, category: task.category, waitedMs, retryAfterMs, holder }));
   }
-
-  /** A grant that came by message, or in the reply to another call. */
-  #offer(grant: StoreGrant, now: Instant = this.#access.clock.now(), receivedAt = now): void {
-    const waiter = this.#waiters.get(grant.holdId);
-    const queue = waiter?.queue;
-    if (waiter === undefined || queue === undefined) {
-      if (!this.#releases.releaseLate(grant.holdId)) this.#early.keep(grant, receivedAt);
-      return;
-    }
-    const granted = grantedByMessage(grant, queue.latest, receivedAt, now, waiter.task.request.claimMs);
-    if (granted === undefined) void this.#strategy.ask(queue, waiter);
-    else this.#grant(waiter, granted);
-  }
 }
 
 /** What the holds of this process are told. */
 interface HolderListener {
   /** Another call took the key from this hold. */
   onTaken(holdId: string): void;
-  /** Very many get a lock, some at a time. This process is about to ask for the next ones. */
-  onConvoy(id: string): void;
+  /** Very many get a lock, some at a time. This process asks for the next ones when the promise has resolved. */
+  onConvoy(id: string): Promise<void> | undefined;
   /** From here on, `onTaken` tells. What was taken before is not known. */
   onSubscribed(): void;
 }

@@ -48,8 +48,13 @@ export class PollStrategy implements WaitStrategy {
     if (hasLost) await Promise.all(queue.others(oldest).map((waiter) => this.ask(queue, waiter)));
     queue.isPolling = false;
     this.#listener.onPolled(queue);
-    if (found === 'behind') await this.poll(queue);
-    else queue.pollLater();
+    if (found !== 'behind') {
+      queue.pollLater();
+      return;
+    }
+    // The waiters of the claims that it named have theirs before.
+    await this.#access.turns.next();
+    await this.poll(queue);
   }
 
   async ask(queue: WaitQueue, waiter: Waiter): Promise<void> {
