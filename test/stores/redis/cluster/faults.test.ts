@@ -28,7 +28,9 @@ describe('Faults of a cluster', () => {
 function faultsWith(library: ClusterLibrary, stage: ClusterStage): void {
   const connect = (options?: Partial<ClusterClientOptions>): Promise<RedisClient> => stage.open(library, options);
 
-  // A client opens and closes connections as the cluster changes: each test has its own, and closes it.
+  // A client opens and closes connections as the cluster changes: each test has its own, and closes it. The stage's is not
+  // needed.
+  beforeAll(() => stage.client.disconnect());
   beforeEach(async () => {
     stage.store = new RedisStore({ client: await connect() });
   });
