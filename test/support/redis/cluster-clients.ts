@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { createRequire } from 'node:module';
 import { Cluster as Cluster6 } from 'ioredis';
 import { createCluster as createCluster6 } from 'redis';
@@ -44,12 +43,9 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
     name,
     hasKeyPrefix,
     async connect({ nodes, keyPrefix = '', isImpatient = false, maxRedirections, ...login }) {
-      // Node-redis forgets a socket that is still connecting when it drops the server, or ends.
-      const sockets = new AbortController();
-      setMaxListeners(0, sockets.signal);
       const client = create({
         rootNodes: nodes.map((socket) => ({ socket })),
-        defaults: { ...login, socket: { reconnectStrategy: () => 20, signal: sockets.signal } },
+        defaults: { ...login, socket: { reconnectStrategy: () => 20 } },
         ...(hasKeyPrefix && { keyPrefix }),
         ...(maxRedirections !== undefined && { maxCommandRedirections: maxRedirections }),
       });
@@ -61,7 +57,6 @@ function nodeRedis(name: string, create: typeof createCluster6, hasKeyPrefix: bo
         client,
         close: () => {
           if (client.isOpen) client.destroy();
-          sockets.abort();
         },
       };
     },
