@@ -1,7 +1,9 @@
 import { afterRound, outsideRequests } from './clock.ts';
 
-/** So much work is begun in one round: some milliseconds of it, with what follows from it. */
-export const turnsPerRound = 64;
+/** So many pieces of work begin in one round: some milliseconds, with what follows from them. */
+export const turnsPerRound = 128;
+/** Of very many that wait, this part begins in each round: under a load that stays, they must not become more and more. */
+const partPerRound = 1 / 32;
 
 /**
  * Spreads work over rounds of the event loop. A lock that is passed on within one process needs no input: without this, ten
@@ -38,8 +40,9 @@ export class Turns {
 
   #onRoundEnd(): void {
     this.#isCounting = false;
-    const due = this.#waiting.splice(0, turnsPerRound);
-    this.#left = turnsPerRound - due.length;
+    const room = Math.max(turnsPerRound, Math.ceil(this.#waiting.length * partPerRound));
+    const due = this.#waiting.splice(0, room);
+    this.#left = room - due.length;
     if (due.length > 0) this.#count();
     for (const resolve of due) resolve();
   }

@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts';
-import type { Turns } from '../base/turns.ts';
 import type { Events } from '../model/events.ts';
 import type { LocksSettings } from '../model/options.ts';
 import type { HoldTimes } from './hold-times.ts';
@@ -12,8 +11,6 @@ export interface StoreAccess {
   readonly events: Events;
   readonly client: StoreClient;
   readonly holdTimes: HoldTimes;
-  /** For the hand-offs and releases of a crowd. */
-  readonly turns: Turns;
   /** The random name of this process in the store. */
   readonly process: string;
 }

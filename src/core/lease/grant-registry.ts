@@ -1,7 +1,7 @@
 import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
-import { turnsPerRound } from '../base/turns.ts';
+import { Turns, turnsPerRound } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
@@ -24,6 +24,7 @@ export class GrantRegistry {
   /** Hold ids from which the key was taken, as the store says, and which are not known here, or not yet. */
   readonly #taken = new Set<string>();
   readonly #held = new InFlight();
+  readonly #releaseTurns = new Turns();
   /** By hold id. Only while messages come that name holds: there may be thousands of both. */
   #byHoldId: Map<string, Grant> | undefined;
 
@@ -118,7 +119,7 @@ export class GrantRegistry {
    * loop. Undefined if there are few.
    */
   releaseTurn(): Promise<void> | undefined {
-    return this.#watchdog.size > turnsPerRound ? this.#access.turns.next() : undefined;
+    return this.#watchdog.size > turnsPerRound ? this.#releaseTurns.next() : undefined;
   }
 
   /**

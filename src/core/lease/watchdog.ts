@@ -1,6 +1,7 @@
 import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { SwapList } from '../base/swap-list.ts';
+import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { eventOf } from '../model/events.ts';
 import type { RenewReply } from '../model/store.ts';
@@ -19,6 +20,7 @@ export class Watchdog {
   readonly #access: StoreAccess;
   readonly #onLost: (grant: Grant, why: string) => void;
   readonly #grants = new SwapList<Grant>();
+  readonly #turns = new Turns();
   #timer: Timer | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -113,7 +115,7 @@ export class Watchdog {
    */
   renewInTurn(grant: Grant): Promise<void> | undefined {
     grant.isRenewing = true;
-    return this.#access.turns.begin(() => {
+    return this.#turns.begin(() => {
       if (!this.#grants.has(grant)) return;
       if (grant.isHeld) void this.renewInBackground(grant);
       else this.#onLost(grant, whyEnded(this.#access.clock, grant));

@@ -2,7 +2,6 @@ import cluster from 'node:cluster';
 import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
 import { inspectAsJson } from '../base/shown.ts';
-import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { HoldTimes } from '../client/hold-times.ts';
 import { Releases } from '../client/releases.ts';
@@ -163,7 +162,6 @@ class ProcessLocks implements Locks {
       events,
       client: new StoreClient(store, events, clock, settings),
       holdTimes: new HoldTimes(),
-      turns: new Turns(),
       process: processName(settings.instance, clock.randomId()),
     };
     this.#releases = new Releases(access);

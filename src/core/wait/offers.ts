@@ -1,4 +1,5 @@
 import type { Instant } from '../base/clock.ts';
+import type { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByMessage } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
@@ -20,15 +21,23 @@ export class Offers {
   readonly #access: StoreAccess;
   readonly #releases: Releases;
   readonly #waiters: ReadonlyMap<string, Waiter>;
+  readonly #turns: Turns;
   readonly #listener: OfferListener;
   /** Grants that overtook the replies to their own acquires, or that nobody can use. */
   readonly #early: EarlyGrants;
 
   /** `waiters` are those in a queue, by hold id. */
-  constructor(access: StoreAccess, releases: Releases, waiters: ReadonlyMap<string, Waiter>, listener: OfferListener) {
+  constructor(
+    access: StoreAccess,
+    releases: Releases,
+    waiters: ReadonlyMap<string, Waiter>,
+    turns: Turns,
+    listener: OfferListener,
+  ) {
     this.#access = access;
     this.#releases = releases;
     this.#waiters = waiters;
+    this.#turns = turns;
     this.#listener = listener;
     this.#early = new EarlyGrants(access.settings.claimMs);
   }
@@ -37,7 +46,7 @@ export class Offers {
   offer(grant: StoreGrant): Promise<void> | undefined {
     const receivedAt = this.#access.clock.now();
     const waiter = this.#waiters.get(grant.holdId);
-    if (waiter !== undefined) return this.#access.turns.begin(() => this.#tell(waiter, grant, receivedAt));
+    if (waiter !== undefined) return this.#turns.begin(() => this.#tell(waiter, grant, receivedAt));
     if (this.#releases.releaseLate(grant.holdId)) return undefined;
     // Replies name the claims of a crowd again and again: only an acquire without a reply can need one later.
     if (this.#listener.hasPending()) this.#early.keep(grant, receivedAt);

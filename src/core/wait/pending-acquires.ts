@@ -1,6 +1,7 @@
 import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
+import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases } from '../client/releases.ts';
@@ -35,6 +36,8 @@ export class PendingAcquires {
   readonly #waiters = new Map<string, Waiter>();
   /** Acquires that may have to wait, until the process has subscribed, in their order. Undefined if there are none. */
   #unsubscribed: Waiter[] | undefined;
+  /** Of grants on their way to their waiters. */
+  readonly #turns = new Turns();
   readonly #offers: Offers;
   readonly #queues: WaitQueues;
   /** Whether new acquires are refused. */
@@ -54,11 +57,11 @@ export class PendingAcquires {
       onPolled: (queue) => this.#deadlocks.onPolled(queue),
     };
     this.#strategy = client.capabilities.queue
-      ? new PollStrategy(access, listener)
+      ? new PollStrategy(access, listener, this.#turns)
       : new RetryStrategy(access, listener);
     this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => this.#strategy.onDue(due));
     this.#deadlocks = new Deadlocks(access, listener.onFailed);
-    this.#offers = new Offers(access, releases, this.#waiters, {
+    this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
       hasPending: () => this.inFlight.count > this.#waiters.size,
       onGranted: listener.onGranted,
       onDoubt: (waiter, queue) => void this.#strategy.ask(queue, waiter),
@@ -113,7 +116,7 @@ export class PendingAcquires {
 
   /** For the next of a long row of readers, once those before it that were granted have had their turns. */
   async #askFor(holdId: string): Promise<void> {
-    await this.#access.turns.next();
+    await this.#turns.next();
     const waiter = this.#waiters.get(holdId);
     if (waiter?.queue === undefined) return;
     await this.#holders.onConvoy(waiter.task.request.id);

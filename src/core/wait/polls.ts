@@ -1,3 +1,4 @@
+import type { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
@@ -15,10 +16,13 @@ type PollResult = 'lost' | 'behind' | undefined;
 export class PollStrategy implements WaitStrategy {
   readonly #access: StoreAccess;
   readonly #listener: StrategyListener;
+  readonly #turns: Turns;
 
-  constructor(access: StoreAccess, listener: StrategyListener) {
+  /** `turns` are those of grants on their way to their waiters. */
+  constructor(access: StoreAccess, listener: StrategyListener, turns: Turns) {
     this.#access = access;
     this.#listener = listener;
+    this.#turns = turns;
   }
 
   /** Jittered, and sooner if the holder's lease ends sooner. */
@@ -53,7 +57,7 @@ export class PollStrategy implements WaitStrategy {
       return;
     }
     // The waiters of the claims that it named have theirs before.
-    await this.#access.turns.next();
+    await this.#turns.next();
     await this.poll(queue);
   }
 
