@@ -23,7 +23,7 @@ const crowd = { waitMs: 60_000, maxWaiters: 100_000, maxWaitersPerKey: 100_000 }
 interface Crowd {
   /** Settles when all jobs are over. */
   readonly over: Promise<unknown>;
-  /** Lets the holder go for which they wait. */
+  /** Opens the gate that holds them up: their holder's, or their own. */
   readonly release: () => void;
 }
 
@@ -44,6 +44,21 @@ async function queued(locks: readonly Locks[], count: number, job: () => Promise
   const jobs = Array.from({ length: count }, (_, i) => runInTrace(job, { locks: locks[i % locks.length] as Locks }));
   while (waiting < count) await round();
   return { over: Promise.all([holding, ...jobs]), release: holder.open };
+}
+
+/** Readers that hold the key. */
+async function inside(locks: Locks, count: number): Promise<Crowd> {
+  const leave = gate();
+  let entered = 0;
+  const stay = (): Promise<void> => {
+    entered += 1;
+    return leave;
+  };
+  const jobs = Array.from({ length: count }, () =>
+    runInTrace(() => lock.run('key', stay, { mode: 'read' }), { locks }),
+  );
+  while (entered < count) await round();
+  return { over: Promise.all(jobs), release: leave.open };
 }
 
 /** The most that a count rises between two looks in rounds of the event loop that follow each other, until work is over. */
@@ -90,62 +105,46 @@ describe('A crowd on one key in memory', () => {
   it('Readers that are let in together enter in parts, and other work has its turn between them', async () => {
     const locks = locksOn(new MemoryStore());
     const leave = gate();
-    let inside = 0;
+    let entered = 0;
     const enter = (hold: Hold): Promise<void> => {
-      inside += 1;
+      entered += 1;
       expect(hold.isHeld()).toBe(true);
-      if (inside === 2_000) leave.open();
+      if (entered === 2_000) leave.open();
       return leave;
     };
     const readers = await queued([locks], 2_000, () => lock.run('key', enter, { mode: 'read' }));
     readers.release();
-    expect(await mostInOneRound(() => inside, readers.over)).toBeLessThanOrEqual(few);
+    expect(await mostInOneRound(() => entered, readers.over)).toBeLessThanOrEqual(few);
   });
 
   it('Holds of many runs that end at once are released in parts, and other work has its turn between them', async () => {
     const locks = locksOn(new MemoryStore());
-    const leave = gate();
-    let [inside, left] = [0, 0];
+    let released = 0;
     locks.on('released', () => {
-      left += 1;
+      released += 1;
     });
-    const stay = (): Promise<void> => {
-      inside += 1;
-      return leave;
-    };
-    const jobs = Array.from({ length: 2_000 }, () =>
-      runInTrace(() => lock.run('key', stay, { mode: 'read' }), { locks }),
-    );
-    while (inside < jobs.length) await round();
-    leave.open();
-    expect(await mostInOneRound(() => left, Promise.all(jobs))).toBeLessThanOrEqual(few);
-    expect(left).toBe(2_000);
+    const readers = await inside(locks, 2_000);
+    readers.release();
+    expect(await mostInOneRound(() => released, readers.over)).toBeLessThanOrEqual(few);
+    expect(released).toBe(2_000);
   });
 
   it('Leases of many holds that are due together are renewed in parts, and other work has its turn between them', async () => {
     const clock = new ManualClock();
     const locks = buildLocks({ store: new MemoryStore({ clock }), ...crowd }, clock);
     open.push(locks);
-    const leave = gate();
-    let [inside, renewed] = [0, 0];
+    let renewed = 0;
     locks.on('renewed', () => {
       renewed += 1;
     });
-    const stay = (): Promise<void> => {
-      inside += 1;
-      return leave;
-    };
-    const jobs = Array.from({ length: 2_000 }, () =>
-      runInTrace(() => lock.run('key', stay, { mode: 'read' }), { locks }),
-    );
-    while (inside < jobs.length) await round();
+    const readers = await inside(locks, 2_000);
     const renewal = async (): Promise<void> => {
       await clock.advance(10_000 / 3);
-      while (renewed < jobs.length) await round();
+      while (renewed < 2_000) await round();
     };
     expect(await mostInOneRound(() => renewed, renewal())).toBeLessThanOrEqual(few);
-    leave.open();
-    await Promise.all(jobs);
+    readers.release();
+    await readers.over;
   });
 
   describe('Readers of which some have their turn in a later round', () => {
