@@ -9,6 +9,7 @@ import { hotKey, hotKeyFar } from './hot-key.mjs';
 import { hotKeyProcesses } from './hot-key-processes.mjs';
 import { listeners } from './listeners.mjs';
 import { oneAtATime } from './one-at-a-time.mjs';
+import { outage } from './outage.mjs';
 import { reEntry } from './re-entry.mjs';
 import { run, runInMemory } from './run.mjs';
 import { wide } from './wide.mjs';
@@ -47,4 +48,5 @@ export const scenarios = [
   expressMemory,
   expressRedis,
   guardPath,
+  outage,
 ];

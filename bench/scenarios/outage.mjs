@@ -1,0 +1,41 @@
+import { atMost } from '../lib/compare.mjs';
+import { startWorker } from '../lib/workers.mjs';
+
+const soon = 'the client retries every 200 ms';
+const byDefault = 'the client retries as it does by default';
+const retryMs = { [soon]: 200 };
+
+export const outage = {
+  name: 'outage',
+  title: 'The server is killed, and starts again',
+  what:
+    'A process asks for 500 locks a second. Redis is killed, and starts again 12 s later, with no data. The client is one of ' +
+    'ioredis with `maxRetriesPerRequest: null`. The queue is the client’s own: calls that were on their way when the server was killed, which it sends again. The heap is ' +
+    'compared after a collection, right before the outage and at its end. The last two columns begin when the server replies ' +
+    'again: the first acquire that was called after that, and the first command of another client with the same options.',
+  contenders: [soon, byDefault],
+  columns: {
+    refused: 'refused in the outage',
+    queued: 'most commands in the client’s queue',
+    heapKb: 'heap, kB more',
+    grantMs: 'first grant, ms',
+    clientMs: 'another client, ms',
+  },
+  rounds: 6,
+  size: { outageMs: 12_000, perSecond: 500 },
+  quick: { rounds: 1, size: { outageMs: 2_000 } },
+
+  async open(names) {
+    const workers = new Map();
+    for (const name of names) workers.set(name, await startWorker('outage', { retryMs: retryMs[name] }));
+    return { workers, close: () => Promise.all([...workers.values()].map((worker) => worker.close())) };
+  },
+
+  measure: ({ workers }, name, { size }) => workers.get(name).call('play', size),
+
+  goals: ({ median, max }) => [
+    atMost('most commands in the client’s queue, the most of all rounds', max(soon, 'queued'), 10),
+    atMost('heap, kB more', median(soon, 'heapKb'), 1_000),
+    atMost('first grant after the return of the server, ms', median(soon, 'grantMs'), 500),
+  ],
+};

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Redis } from 'ioredis';
+import { nowUs } from '../lib/clock.mjs';
+import { loadReenlock } from '../lib/open-reenlock.mjs';
+import { serve } from '../lib/serve.mjs';
+import { freePort } from '../servers/supervise.mjs';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc');
+const everyMs = 10;
+const lookEveryMs = 250;
+const warmUpMs = 2_000;
+
+/** A Redis server of its own, which it kills and starts again while an application asks for locks all the time. */
+await serve(async ({ retryMs }) => {
+  const { createLocks, lock, runInTrace } = await loadReenlock('core/index');
+  const { RedisStore } = await loadReenlock('core/redis');
+  const port = await freePort();
+  let server;
+  process.once('exit', () => server?.kill('SIGKILL'));
+
+  async function start() {
+    const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--dir', tmpdir()];
+    server = spawn(process.env.REDIS_SERVER || 'redis-server', options.map(String), { stdio: 'ignore' });
+    while (!(await replies(port))) await sleep(2);
+  }
+
+  function connectClient() {
+    // As BullMQ needs it: what an application sends in an outage stays in the client.
+    const retry = retryMs === undefined ? {} : { retryStrategy: () => retryMs };
+    const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null, ...retry });
+    client.on('error', () => {}); // Each call reports it, too.
+    return client;
+  }
+
+  /** One outage. Times are counted from the moment when the server replies again. */
+  async function play({ outageMs, perSecond }) {
+    await start();
+    const [client, other] = [connectClient(), connectClient()];
+    await Promise.all([client.ping(), other.ping()]);
+    const locks = createLocks({ store: new RedisStore({ client }) });
+    const seen = { pending: 0, refused: 0, firstGrantUs: undefined, backUs: Number.POSITIVE_INFINITY };
+    let lastId = 0;
+    const acquire = async () => {
+      const fromUs = nowUs();
+      lastId += 1;
+      seen.pending += 1;
+      try {
+        const hold = await lock.acquire(`order:${lastId}`);
+        if (fromUs >= seen.backUs) seen.firstGrantUs ??= nowUs();
+        await hold.release();
+      } catch (error) {
+        if (error.code !== 'ERR_LOCK_STORE') throw error;
+        seen.refused += 1;
+      } finally {
+        seen.pending -= 1;
+      }
+    };
+    const requests = setInterval(() => {
+      for (let n = 0; n < (perSecond * everyMs) / 1_000; n += 1) void runInTrace(acquire, { locks });
+    }, everyMs);
+    await sleep(warmUpMs);
+
+    collectGarbage();
+    const heapBefore = process.memoryUsage().heapUsed;
+    server.kill('SIGKILL');
+    await once(server, 'exit');
+    let queued = 0;
+    for (let ms = 0; ms < outageMs; ms += lookEveryMs) {
+      await sleep(lookEveryMs);
+      queued = Math.max(queued, client.offlineQueue.length);
+    }
+    const { refused } = seen;
+    collectGarbage();
+    const heapKb = (process.memoryUsage().heapUsed - heapBefore) / 1_000;
+    const clientIsBack = other.set('key', 'value').then(nowUs);
+    await start();
+    seen.backUs = nowUs();
+    const clientUs = Math.max(0, (await clientIsBack) - seen.backUs);
+    while (seen.firstGrantUs === undefined) await sleep(1);
+    clearInterval(requests);
+    while (seen.pending > 0) await sleep(1);
+
+    await locks.close();
+    for (const each of [client, other]) each.disconnect();
+    server.kill('SIGKILL');
+    await once(server, 'exit');
+    const grantMs = (seen.firstGrantUs - seen.backUs) / 1_000;
+    return { wallMs: outageMs, refused, queued, heapKb, grantMs, clientMs: clientUs / 1_000 };
+  }
+
+  return { play, close: () => undefined };
+});
+
+async function replies(port) {
+  const socket = createConnection(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    socket.write('PING\r\n');
+    await once(socket, 'data');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
