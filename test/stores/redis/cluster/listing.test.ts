@@ -2,6 +2,7 @@ import type { Cluster } from 'ioredis';
 import type { ListReply } from '../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
+import { newestClusterLibraries } from '../../../support/redis/cluster-clients.ts';
 import { useCluster } from '../../../support/redis/cluster-stage.ts';
 import { until } from '../../../support/until.ts';
 
@@ -44,42 +45,46 @@ describe('a listing of a cluster', () => {
     expect([...seen].sort()).toEqual([...ids].sort());
   });
 
-  it('A listing fails while a primary is gone, and names every lock once another has taken over, wherever that is', async () => {
-    const first = await stage.cluster.serversOf(record(ids[0]!));
-    // The new one is before the old one in any order of addresses.
-    if (first.primary.port < first.replica.port) await stage.cluster.failOver(first.replica);
-    const { primary, replica } = await stage.cluster.serversOf(record(ids[0]!));
-    await hold();
-    await stage.synced(primary);
-    const keys = (await stage.cluster.call(primary, 'KEYS', '*')) as string[];
-    const own = new Set(ids.filter((id) => keys.includes(record(id))));
-    const seen = new Set<string>();
-    let cursor: string | undefined;
-    for await (const page of pages()) {
-      cursor = page.cursor;
-      for (const id of page.ids) seen.add(id);
-      if ([...own].filter((id) => seen.has(id)).length > own.size / 2) break;
-    }
-    expect([...own].some((id) => !seen.has(id))).toBe(true);
-
-    await primary.kill();
-    const page = store.list({ idPrefix: '', limit: 1, cursor });
-    await expect(page).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
-    await until(() => stage.isPrimary(replica));
-    // Some servers may not know of the new one yet, and the client asks any of them.
-    const rest = new Set<string>();
-    await until(async () => {
-      rest.clear();
-      try {
-        for await (const more of pages(cursor)) for (const id of more.ids) rest.add(id);
-        return true;
-      } catch (error) {
-        expect(error).toMatchObject({ code: 'ERR_LOCK_STORE' });
-        return false;
+  it.each(newestClusterLibraries)(
+    'With $name a listing fails while a primary is gone, and names every lock once another has taken over, wherever that is',
+    async (library) => {
+      store = new RedisStore({ client: await stage.open(library, { maxRedirections: 16 }) });
+      const first = await stage.cluster.serversOf(record(ids[0]!));
+      // The new one is before the old one in any order of addresses.
+      if (first.primary.port < first.replica.port) await stage.cluster.failOver(first.replica);
+      const { primary, replica } = await stage.cluster.serversOf(record(ids[0]!));
+      await hold();
+      await stage.synced(primary);
+      const keys = (await stage.cluster.call(primary, 'KEYS', '*')) as string[];
+      const own = new Set(ids.filter((id) => keys.includes(record(id))));
+      const seen = new Set<string>();
+      let cursor: string | undefined;
+      for await (const page of pages()) {
+        cursor = page.cursor;
+        for (const id of page.ids) seen.add(id);
+        if ([...own].filter((id) => seen.has(id)).length > own.size / 2) break;
       }
-    });
-    expect([...new Set([...seen, ...rest])].sort()).toEqual([...ids].sort());
-    await primary.restart();
-    await stage.cluster.settled();
-  });
+      expect([...own].some((id) => !seen.has(id))).toBe(true);
+
+      await primary.kill();
+      const page = store.list({ idPrefix: '', limit: 1, cursor });
+      await expect(page).rejects.toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+      await until(() => stage.isPrimary(replica));
+      // Some servers may not know of the new one yet, and the client asks any of them.
+      const rest = new Set<string>();
+      await until(async () => {
+        rest.clear();
+        try {
+          for await (const more of pages(cursor)) for (const id of more.ids) rest.add(id);
+          return true;
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ERR_LOCK_STORE' });
+          return false;
+        }
+      });
+      expect([...new Set([...seen, ...rest])].sort()).toEqual([...ids].sort());
+      await primary.restart();
+      await stage.cluster.settled();
+    },
+  );
 });
