@@ -12,14 +12,14 @@ export const outage = {
     'A process asks for 500 locks a second. Redis is killed, and starts again 12 s later, with no data. The client is one of ' +
     'ioredis with `maxRetriesPerRequest: null`. The queue is the client’s own: calls that were on their way when the server was killed, which it sends again. The heap is ' +
     'compared after a collection, right before the outage and at its end. The last two columns begin when the server replies ' +
-    'again: the first acquire that was called after that, and the first command of another client with the same options.',
+    'again: until the client was ready, and until an acquire that was called after the return had its grant.',
   contenders: [soon, byDefault],
   columns: {
     refused: 'refused in the outage',
     queued: 'most commands in the client’s queue',
     heapKb: 'heap, kB more',
+    clientMs: 'client ready, ms',
     grantMs: 'first grant, ms',
-    clientMs: 'another client, ms',
   },
   rounds: 6,
   size: { outageMs: 12_000, perSecond: 500 },
