@@ -76,7 +76,9 @@ function define(source, file, settings) {
   }
   const code = source.split('\n').filter((line) => !line.trim().startsWith('--'));
   for (const [name, value] of values) {
-    const isElsewhere = settings.has(name) && code.some((line) => line.includes(value));
+    if (!settings.has(name)) continue;
+    const others = [...values].filter(([other]) => other !== name).map(([, number]) => number);
+    const isElsewhere = [...code, ...others].some((text) => text.includes(value));
     if (isElsewhere) throw new Error(`${file} has the number ${value}, which is that of the setting ${name}`);
   }
   return code.join('\n').replaceAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g, (name) => {

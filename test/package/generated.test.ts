@@ -90,6 +90,11 @@ describe('build-lua', () => {
       'a.lua has the number 3600000, which is that of the setting RECORD_TTL_MS',
     ],
     [
+      'another name for the number of a setting',
+      { 'a.lua': '--@setting RECORD_TTL_MS 3600000\n--@define HOUR_MS 3600000\nreturn RECORD_TTL_MS + HOUR_MS\n' },
+      'a.lua has the number 3600000, which is that of the setting RECORD_TTL_MS',
+    ],
+    [
       'a comment over several lines',
       { 'a.lua': '--[[\n text\n]]\nreturn 1' },
       'a.lua uses a text or comment over several lines',
