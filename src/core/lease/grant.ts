@@ -50,6 +50,8 @@ export class Grant implements Listed, EventSource {
   unansweredRenewal: Instant | undefined;
   /** Whether it was released when it was lost. */
   wasReleasedAsLost = false;
+  /** Whether a call of the application has shown that it is lost. */
+  isToldLost = false;
   /** Whether a hold needs a later lease end than the store was asked for. */
   wantsLonger = false;
   /** Whether its lease reaches to `maxHoldMs`: no renewal can make it longer. */
@@ -122,9 +124,9 @@ export class Grant implements Listed, EventSource {
     return this.#renewingHolds > 0;
   }
 
-  /** Whether anybody has asked for its signal. */
-  get isWatched(): boolean {
-    return this.#controller !== undefined;
+  /** Whether code of the application hears of its loss: by its signal, or by a call since. */
+  get isLossHeard(): boolean {
+    return this.isToldLost || this.#controller !== undefined;
   }
 
   /** Made on first use: most holds are never watched. */

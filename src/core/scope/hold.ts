@@ -66,7 +66,11 @@ export class ScopedHold implements OwnedHold {
   }
 
   get isHeld(): () => boolean {
-    return () => this.#isHeld();
+    return () => {
+      const isHeld = this.#isHeld();
+      if (!isHeld && this.#released === undefined) this.grant.isToldLost = true;
+      return isHeld;
+    };
   }
 
   get remainingMs(): () => number {
@@ -118,7 +122,7 @@ export class ScopedHold implements OwnedHold {
 
   /** The error of its loss, if it is lost and not released. */
   get loss(): LockLostError | undefined {
-    return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError(leaseEnded) : undefined;
+    return this.#released === undefined && this.#remainingMs() <= 0 ? this.#lostError() : undefined;
   }
 
   /** As `GrantRegistry.releaseTurn`. */
@@ -153,14 +157,15 @@ export class ScopedHold implements OwnedHold {
     if (this.#released !== undefined) throw new LockNotHeldError(this.grant);
     if (minRemainingMs !== 0) checkValue('`minRemainingMs`', minRemainingMs, remaining);
     const leftMs = this.#remainingMs();
-    if (leftMs > 0 && leftMs >= minRemainingMs) return;
-    const tooLittle = `it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for`;
-    throw this.#lostError(leftMs > 0 ? tooLittle : leaseEnded);
+    if (leftMs <= 0) throw this.#lostError();
+    if (leftMs >= minRemainingMs) return;
+    throw unreliable(`it has ${Math.floor(leftMs)} ms left, ${minRemainingMs} were asked for`, this.grant);
   }
 
-  #lostError(why: string): LockLostError {
-    const { lostError } = this.grant;
-    return lostError ?? new LockLostError(`The lock can't be relied on: ${why}`, this.grant);
+  /** The error of its loss, for code of the application. */
+  #lostError(): LockLostError {
+    this.grant.isToldLost = true;
+    return this.grant.lostError ?? unreliable('its lease has ended', this.grant);
   }
 
   async #detach(options: DetachOptions): Promise<string> {
@@ -199,7 +204,9 @@ export class ScopedHold implements OwnedHold {
 
 inspectAsJson(ScopedHold, 'Hold');
 
-const leaseEnded = 'its lease has ended';
+function unreliable(why: string, grant: Grant): LockLostError {
+  return new LockLostError(`The lock can't be relied on: ${why}`, grant);
+}
 
 const done = new Deferred<void>(true);
 done.resolve();

@@ -1,4 +1,4 @@
-import { LockLostError, lock } from '../../../src/core/index.ts';
+import { getLock, type Hold, LockLostError, lock } from '../../../src/core/index.ts';
 import { coreTests } from '../../support/stores/set-up.ts';
 import { recordWarnings } from '../../support/warnings.ts';
 
@@ -50,5 +50,45 @@ describe('A lock that was lost before the end of its job', () => {
     await expect(hold.release()).rejects.toThrow(LockLostError);
     await end();
     expect(warnings()).toEqual([]);
+  });
+
+  const lost = { code: 'ERR_LOCK_LOST' };
+  const ways: readonly [how: string, use: (hold: Hold) => unknown][] = [
+    ['calls `assertHeld`', (hold) => expect(() => hold.assertHeld()).toThrow(LockLostError)],
+    ['calls `isHeld`', (hold) => expect(hold.isHeld()).toBe(false)],
+    ['asks whether the key is held', () => expect(getLock('key').isHeld()).toBe(false)],
+    ['extends the lease', (hold) => expect(hold.extend(3_000)).rejects.toMatchObject(lost)],
+    ['acquires the key again', () => expect(lock.acquire('key')).rejects.toMatchObject(lost)],
+  ];
+
+  it.each(ways)('Code that %s after the loss hears of it: no warning comes', async (_, use) => {
+    const { job, clock } = setUp();
+    const { in: inJob, end } = job();
+    const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    await clock.advance(3_000);
+    await inJob(async () => use(hold));
+    await end();
+    expect(warnings()).toEqual([]);
+  });
+
+  it('Code that runs a routine within the lock hears of it by the rejection: no warning comes', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob, end } = job();
+    await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    const run = inJob(() => lock.run('key', () => clock.advance(3_000), { leaseMs: 3_000, renew: false }));
+    await expect(run).rejects.toMatchObject(lost);
+    await end();
+    expect(warnings()).toEqual([]);
+  });
+
+  it('Code that finds too little of the lease left hears of no loss: the warning comes', async () => {
+    const { job, clock } = setUp();
+    const { in: inJob, end } = job();
+    const hold = await inJob(() => lock.acquire('key', { leaseMs: 3_000, renew: false }));
+    expect(() => hold.assertHeld(60_000)).toThrow(LockLostError);
+    expect(hold.isHeld()).toBe(true);
+    await clock.advance(3_000);
+    await end();
+    expect(warnings()).toMatchObject([{ code: 'LOCK_LOST' }]);
   });
 });
