@@ -83,7 +83,7 @@ export function sendProblem(error: Error, _request: FastifyRequest, reply: Fasti
   if (reply.raw.headersSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
   leaveError(error, reply.raw);
-  clearBodyHeaders(reply.raw);
+  clearBodyHeaders(reply);
   // As bytes: Fastify adds a charset to the type of text.
   reply.code(status).headers(headers).send(Buffer.from(body));
 }

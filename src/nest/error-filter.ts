@@ -24,11 +24,12 @@ export class LockErrorFilter implements ExceptionFilter<LockError> {
     }
     const { status, headers, body } = problemOf(error);
     leaveError(error, res);
-    clearBodyHeaders(res);
     if (!isReply(response)) {
+      clearBodyHeaders(res);
       res.writeHead(status, headers).end(body);
       return;
     }
+    clearBodyHeaders(response);
     for (const [name, value] of Object.entries(headers)) response.header(name, value);
     // As bytes: both platforms add a charset to the type of text. And at once: if an event stream fails, Nest 11 ends its
     // response without waiting for what a filter sends.
@@ -39,6 +40,8 @@ Catch(LockError)(LockErrorFilter);
 
 /** What the platforms' responses have in common. */
 interface Reply {
+  hasHeader(name: string): boolean;
+  removeHeader(name: string): void;
   header(name: string, value: string): unknown;
   status(code: number): { send(body: Buffer): unknown };
 }

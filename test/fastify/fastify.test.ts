@@ -62,6 +62,17 @@ describe('Fastify', () => {
     expect(JSON.parse(other.text)).toMatchObject({ statusCode: 500, message: 'own trouble' });
   });
 
+  it('sendProblem removes the headers of another body that were set on the reply', async () => {
+    app.register(traceContext({ locks })).setErrorHandler(sendProblem);
+    app.get('/', (_, reply) => {
+      reply.headers({ 'Content-Encoding': 'gzip', 'Content-Language': 'de', 'Content-Range': 'bytes 0-1/2' });
+      return lock.acquire('');
+    });
+    const { headers, text } = await ask('/');
+    for (const name of ['content-encoding', 'content-language', 'content-range']) expect(headers.has(name)).toBe(false);
+    expect(JSON.parse(text)).toMatchObject({ code: 'ERR_LOCK_KEY' });
+  });
+
   it('closeServer lets a holder answer, runs the onClose hooks after that, and closes the locks', async () => {
     const [inside, work] = [gate(), gate()];
     const seen: string[] = [];

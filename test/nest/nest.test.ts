@@ -16,6 +16,7 @@ import {
   type OnApplicationShutdown,
   Post,
   Req,
+  Res,
   Sse,
   StreamableFile,
   type Type,
@@ -233,6 +234,12 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
         return getLock('k').run(() => 'in', { waitMs: 0 });
       }
 
+      @Get('encoded')
+      encoded(@Res({ passthrough: true }) response: { header(name: string, value: string): unknown }): Promise<string> {
+        response.header('Content-Encoding', 'gzip');
+        return getLock('k').run(() => 'in', { waitMs: 0 });
+      }
+
       @Get('own')
       @LockOn('k', { waitMs: 0, handler: (error) => ({ own: error.code }) })
       own(): string {
@@ -257,6 +264,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
       ['of a guard', '/guarded', 409],
       ['of a lock in a service', '/inside', 423],
       ['of a lock in middleware', '/middleware', 423],
+      ['after headers of another body', '/encoded', 423],
       ['of an event stream', '/events', 423],
     ])('%s is a problem document with Retry-After, and no error in the log', async (_, path, status) => {
       await locks.holdAs('other', 'k');
