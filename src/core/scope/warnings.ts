@@ -12,9 +12,10 @@ export function warnOfLateWork(): void {
 
 /** Warns if a lock was lost that is released at the end of the work: nobody waits for that release, and hears of the loss. */
 export function warnIfUnheard(grant: Grant, events: Events): void {
-  if (grant.lostError === undefined || grant.isLossHeard || events.has('lost')) return;
+  const { lostError } = grant;
+  if (lostError === undefined || grant.isLossHeard || events.has('lost')) return;
   warnOnce(
     'LOCK_LOST',
-    "A lock was lost while the work of a request or job went on, and nobody was told: listen with `locks.on('lost', …)`, or use the hold's `signal`, and compare its `fence` where the work is written",
+    `${lostError.message}. Nobody was told: listen with \`locks.on('lost', …)\`, or use the hold's \`signal\`, and compare its \`fence\` where the work is written`,
   );
 }

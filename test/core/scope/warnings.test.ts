@@ -14,7 +14,7 @@ describe('A lock that was lost before the end of its job', () => {
     await job.end();
   }
 
-  it('The loss is warned of once if nothing in the application could hear of it', async () => {
+  it('The loss is warned of once, with its reason, if nothing in the application could hear of it', async () => {
     const setup = setUp();
     await loseOne(setup);
     await loseOne(setup);
@@ -22,7 +22,9 @@ describe('A lock that was lost before the end of its job', () => {
       {
         code: 'LOCK_LOST',
         detail: 'See docs/reference/errors.md, "LOCK_LOST".',
-        message: expect.stringContaining("listen with `locks.on('lost', …)`"),
+        message: expect.stringMatching(
+          /^The lock was lost: its lease ended before it could be renewed\. Nobody was told: listen with `locks\.on\('lost', …\)`/,
+        ),
       },
     ]);
   });
