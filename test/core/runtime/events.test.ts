@@ -1,5 +1,6 @@
 import { processState } from '../../../src/core/base/process-state.ts';
 import { getLock, LockConfigError, type LockEvents, LockLostError, lock } from '../../../src/core/index.ts';
+import { lockEventNames } from '../../../src/core/model/events.ts';
 import { coreTests, outcomeOf } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();
@@ -209,15 +210,17 @@ describe('The events of a lock', () => {
 });
 
 describe('A listener that fails', () => {
-  const names: readonly (keyof LockEvents)[] = [
-    'granted',
-    'waiting',
-    'renewed',
-    'released',
-    'lost',
-    'timeout',
+  /** What happens in the test. Listeners of all events fail. */
+  const played: readonly (keyof LockEvents)[] = [
     'aborted',
+    'forced',
+    'granted',
+    'lost',
+    'released',
+    'renewed',
     'storeError',
+    'timeout',
+    'waiting',
     'warning',
   ];
   const failing: readonly (readonly [string, () => void])[] = [
@@ -252,7 +255,7 @@ describe('A listener that fails', () => {
       const { job, clock, locks, store } = setUp();
       const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
       const heard = new Set<string>();
-      for (const name of names) {
+      for (const name of lockEventNames) {
         locks.on(name, listener);
         locks.on(name, () => void heard.add(name));
       }
@@ -274,7 +277,7 @@ describe('A listener that fails', () => {
       expect(await job().in(() => getLock('key').forceRelease())).toBe(true);
       await clock.settle();
       expect(waiter.value?.isHeld()).toBe(false);
-      expect([...heard].sort()).toEqual([...names].sort());
+      expect([...heard].sort()).toEqual(played);
       expect(warn).toHaveBeenCalledWith(
         expect.stringContaining('A listener of lock events threw'),
         expect.objectContaining({ code: 'LOCK_LISTENER' }),
