@@ -43,7 +43,8 @@ const stores = {
   async postgres({ postgres }, from) {
     const { PostgresStore } = await loadReenlock('core/postgres', from);
     const pool = new pg.Pool({ host: '127.0.0.1', port: postgres, user: 'postgres', database: 'postgres' });
-    const store = new PostgresStore({ pool });
+    // The functions of two builds stand side by side: of one schema, only those of the newer build would stay.
+    const store = new PostgresStore({ pool, ...(from === undefined ? {} : { schema: 'before' }) });
     await store.migrate();
     return { store, end: () => pool.end() };
   },

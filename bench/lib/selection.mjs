@@ -41,7 +41,7 @@ function isInstalled(name, servers) {
 }
 
 function hasBefore(name) {
-  return name.startsWith('reenlock') && serverOf(name) === 'redis';
+  return name.startsWith('reenlock');
 }
 
 function quickened({ quick, ...scenario }) {
