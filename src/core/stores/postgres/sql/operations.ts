@@ -245,7 +245,7 @@ END $$;
 
 -- run: execute operations on one lock. Returns their replies.
 CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET lock_timeout = '4s' AS $$
+LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
 DECLARE l {schema}.locks; before {schema}.locks; op jsonb; done record; replies jsonb := '[]';
 BEGIN
   PERFORM check_format(known_format);

@@ -21,7 +21,7 @@ $$;
 -- Returns [now, [[hold id, owner, process, fence, end, is claim, mode], …],
 --   [[hold id, owner, process, mode, priority, since in µs], …], permits or null]; the first 1,000 of each.
 CREATE OR REPLACE FUNCTION {schema}.inspect(known_format integer, name text) RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE plpgsql STABLE {definer} AS $$
 DECLARE now_ms bigint := now_us() / 1000;
 BEGIN
   PERFORM check_format(known_format);
@@ -39,7 +39,7 @@ END $$;
 -- list: return the locks whose names begin with a prefix, after a name, looking at a limited number.
 -- Returns [the last name that was looked at, or null if there are no more, [[name, inspect], …]]
 CREATE OR REPLACE FUNCTION {schema}.list(known_format integer, prefix text, after text, most integer) RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE plpgsql STABLE {definer} AS $$
 DECLARE names text[]; found text[];
 BEGIN
   PERFORM check_format(known_format);
@@ -54,7 +54,7 @@ END $$;
 -- wait: return since when a hold id is queued, if it is, and the holders.
 -- Returns [since in µs or null, [[hold id, owner, fence], …]]; the first 1,000 holders.
 CREATE OR REPLACE FUNCTION {schema}.wait(known_format integer, name text, the_owner text, the_hold text) RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE plpgsql STABLE {definer} AS $$
 DECLARE now_ms bigint := now_us() / 1000;
 BEGIN
   PERFORM check_format(known_format);

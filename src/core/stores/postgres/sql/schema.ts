@@ -7,7 +7,7 @@ import { upkeep } from './upkeep.ts';
 /** The format of the stored data. A process with another format refuses to work. Raised if older code would go wrong. */
 export const format = 1;
 /** Raised with each change of the SQL, so that the newest functions stay, in whatever order processes migrate. */
-export const revision = 6;
+export const revision = 7;
 
 export const defaultSchema = 'reenlock';
 
@@ -16,10 +16,17 @@ export function schemaSql(schema: string = defaultSchema): string {
   return [begin, tables, queue, operations, reading, upkeep, end]
     .join('')
     .trimStart()
+    .replaceAll('{definer}', definer)
     .replaceAll('{schema}', schema)
     .replaceAll('{format}', String(format))
     .replaceAll('{revision}', String(revision));
 }
+
+/**
+ * Of the functions that callers call: they run with the rights of the owner of the schema. A session keeps its plans while
+ * tables grow, and a table without live rows may have many dead ones. So no plan may read a whole table.
+ */
+const definer = 'SECURITY DEFINER SET search_path = {schema}, pg_temp SET enable_seqscan = off';
 
 const begin = `
 -- One process at a time: if two create the same object, one of them fails.

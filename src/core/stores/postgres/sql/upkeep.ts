@@ -3,7 +3,7 @@ export const upkeep = `
 -- set_edge: store an edge for ttl_ms, or remove it if that is 0.
 CREATE OR REPLACE FUNCTION {schema}.set_edge(
   known_format integer, the_owner text, the_hold text, the_edge text, ttl_ms bigint
-) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET lock_timeout = '4s' AS $$
+) RETURNS boolean LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
 BEGIN
   PERFORM check_format(known_format);
   IF ttl_ms = 0 THEN
@@ -17,7 +17,7 @@ END $$;
 
 -- edges_of: return the edges of an owner, 64 at most, those that last longest.
 CREATE OR REPLACE FUNCTION {schema}.edges_of(known_format integer, the_owner text) RETURNS SETOF text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE plpgsql STABLE {definer} AS $$
 DECLARE now_ms bigint := now_us() / 1000;
 BEGIN
   PERFORM check_format(known_format);
@@ -28,7 +28,7 @@ END $$;
 -- removed keep_ms after the last of it expired; its row says when an hour after that is over.
 -- Returns [the time in ms up to which all is removed, whether there is more].
 CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer, keep_ms bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE plpgsql {definer} AS $$
 DECLARE
   now_ms bigint := now_us() / 1000; shift_ms bigint := 3600000 - keep_ms;
   old text[]; swept integer; is_full boolean;
@@ -55,7 +55,7 @@ END $$;
 
 -- For processes of the revisions before 5.
 CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer) RETURNS jsonb
-LANGUAGE sql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$ SELECT sweep(known_format, from_ms, most, 3600000) $$;
+LANGUAGE sql {definer} AS $$ SELECT sweep(known_format, from_ms, most, 3600000) $$;
 
 -- version: return the format and the revision of this schema.
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS jsonb LANGUAGE sql STABLE AS $$
