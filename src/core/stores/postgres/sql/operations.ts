@@ -246,14 +246,22 @@ END $$;
 -- run: execute operations on one lock. Returns their replies.
 CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
 LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
-DECLARE l {schema}.locks; before {schema}.locks; op jsonb; done record; replies jsonb := '[]';
+DECLARE l {schema}.locks; before {schema}.locks; op jsonb := ops->0; done record; reply jsonb; replies jsonb := '[]';
 BEGIN
-  PERFORM check_format(known_format);
   -- A stricter level would not see what was written while it waited for the row of the lock.
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
+  IF known_format <> {format} OR current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM check_format(known_format);
     RAISE SQLSTATE 'RL002' USING MESSAGE = 'the transaction must be read committed';
   END IF;
-  l := open_lock(lock_name);
+  SELECT * INTO l FROM locks WHERE id = lock_name FOR NO KEY UPDATE;
+  IF NOT FOUND THEN l := open_lock(lock_name); END IF;
+  IF l.waiters = 0 AND jsonb_array_length(ops) = 1 THEN
+    reply := CASE
+      WHEN l.holds = 0 AND op->>'op' IN ('acquire', 'acquirePermit') THEN acquire_free(lock_name, op)
+      WHEN l.holds = 1 AND op->>'op' = 'release' THEN release_last(lock_name, op)
+    END;
+    IF reply IS NOT NULL THEN RETURN jsonb_build_array(reply); END IF;
+  END IF;
   before := l;
   FOR op IN SELECT value FROM jsonb_array_elements(ops) LOOP
     done := CASE op->>'op'

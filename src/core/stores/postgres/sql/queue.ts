@@ -13,14 +13,14 @@ CREATE OR REPLACE FUNCTION {schema}.gone_after(until_ms bigint) RETURNS bigint L
   SELECT (until_ms / 600000 + 7) * 600000
 $$;
 
--- Locks the row of a lock, and creates it if there is none.
+-- Creates the row of a lock, unless another transaction does so at the same time, and locks it.
 CREATE OR REPLACE FUNCTION {schema}.open_lock(name text) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
 DECLARE l {schema}.locks;
 BEGIN
   LOOP
-    SELECT * INTO l FROM locks WHERE id = name FOR NO KEY UPDATE;
-    IF FOUND THEN RETURN l; END IF;
     INSERT INTO locks (id, gone_ms) VALUES (name, gone_after(now_us() / 1000)) ON CONFLICT DO NOTHING RETURNING * INTO l;
+    IF FOUND THEN RETURN l; END IF;
+    SELECT * INTO l FROM locks WHERE id = name FOR NO KEY UPDATE;
     IF FOUND THEN RETURN l; END IF;
   END LOOP;
 END $$;

@@ -1,5 +1,6 @@
 import { operations } from './operations.ts';
 import { queue } from './queue.ts';
+import { quick } from './quick.ts';
 import { reading } from './reading.ts';
 import { tables } from './tables.ts';
 import { upkeep } from './upkeep.ts';
@@ -13,7 +14,7 @@ export const defaultSchema = 'reenlock';
 
 /** The SQL that creates the schema, or updates it to this version. Run it in one transaction. It may run again. */
 export function schemaSql(schema: string = defaultSchema): string {
-  return [begin, tables, queue, operations, reading, upkeep, end]
+  return [begin, tables, queue, quick, operations, reading, upkeep, end]
     .join('')
     .trimStart()
     .replaceAll('{definer}', definer)
