@@ -1,19 +1,22 @@
 import { atMost } from '../lib/compare.mjs';
 import { startWorker } from '../lib/workers.mjs';
 
-const soon = 'the client retries every 200 ms';
-const byDefault = 'the client retries as it does by default';
-const retryMs = { [soon]: 200 };
+const soon = 'ioredis, which retries every 200 ms';
+const clients = {
+  [soon]: { library: 'ioredis', retryMs: 200 },
+  'ioredis, which retries as it does by default': { library: 'ioredis' },
+  'node-redis at its defaults': { library: 'node-redis' },
+};
 
 export const outage = {
   name: 'outage',
   title: 'The server is killed, and starts again',
   what:
-    'A process asks for 500 locks a second. Redis is killed, and starts again 12 s later, with no data. The client is one of ' +
-    'ioredis with `maxRetriesPerRequest: null`. The queue is the client’s own: calls that were on their way when the server was killed, which it sends again. The heap is ' +
+    'A process asks for 500 locks a second. Redis is killed, and starts again 12 s later, with no data. An ioredis client has ' +
+    '`maxRetriesPerRequest: null`. The queue is its own: calls that were on their way when the server was killed, which it sends again. node-redis does not show its own. The heap is ' +
     'compared after a collection, right before the outage and at its end. The last two columns begin when the server replies ' +
     'again: until the client was ready, and until an acquire that was called after the return had its grant.',
-  contenders: [soon, byDefault],
+  contenders: Object.keys(clients),
   columns: {
     refused: 'refused in the outage',
     queued: 'most commands in the client’s queue',
@@ -27,7 +30,7 @@ export const outage = {
 
   async open(names) {
     const workers = new Map();
-    for (const name of names) workers.set(name, await startWorker('outage', { retryMs: retryMs[name] }));
+    for (const name of names) workers.set(name, await startWorker('outage', clients[name]));
     return { workers, close: () => Promise.all([...workers.values()].map((worker) => worker.close())) };
   },
 

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Redis } from 'ioredis';
+import { createClient } from 'redis';
 import { nowUs } from '../lib/clock.mjs';
 import { loadReenlock } from '../lib/open-reenlock.mjs';
 import { serve } from '../lib/serve.mjs';
@@ -18,7 +19,7 @@ const lookEveryMs = 250;
 const warmUpMs = 2_000;
 
 /** A Redis server of its own, which it kills and starts again while an application asks for locks all the time. */
-await serve(async ({ retryMs }) => {
+await serve(async ({ library, retryMs }) => {
   const { createLocks, lock, runInTrace } = await loadReenlock('core/index');
   const { RedisStore } = await loadReenlock('core/redis');
   const port = await freePort();
@@ -31,19 +32,17 @@ await serve(async ({ retryMs }) => {
     while (!(await replies(port))) await sleep(2);
   }
 
-  function connectClient() {
-    // As BullMQ needs it: what an application sends in an outage stays in the client.
-    const retry = retryMs === undefined ? {} : { retryStrategy: () => retryMs };
-    const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null, ...retry });
+  async function connectClient() {
+    const client = await connectors[library](port, retryMs);
     client.on('error', () => {}); // Each call reports it, too.
+    await client.ping();
     return client;
   }
 
   /** One outage. Times are counted from the moment when the server replies again. */
   async function play({ outageMs, perSecond }) {
     await start();
-    const client = connectClient();
-    await client.ping();
+    const client = await connectClient();
     const locks = createLocks({ store: new RedisStore({ client }) });
     const seen = { pending: 0, refused: 0, firstGrantUs: undefined, backUs: Number.POSITIVE_INFINITY };
     let lastId = 0;
@@ -71,10 +70,10 @@ await serve(async ({ retryMs }) => {
     const heapBefore = process.memoryUsage().heapUsed;
     server.kill('SIGKILL');
     await once(server, 'exit');
-    let queued = 0;
+    let queued;
     for (let ms = 0; ms < outageMs; ms += lookEveryMs) {
       await sleep(lookEveryMs);
-      queued = Math.max(queued, client.offlineQueue.length);
+      if (client.offlineQueue) queued = Math.max(queued ?? 0, client.offlineQueue.length);
     }
     const { refused } = seen;
     collectGarbage();
@@ -97,6 +96,17 @@ await serve(async ({ retryMs }) => {
 
   return { play, close: () => undefined };
 });
+
+const connectors = {
+  // As BullMQ needs it: what an application sends in an outage stays in the client.
+  ioredis(port, retryMs) {
+    const retry = retryMs === undefined ? {} : { retryStrategy: () => retryMs };
+    return new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null, ...retry });
+  },
+  async 'node-redis'(port) {
+    return createClient({ socket: { host: '127.0.0.1', port } }).connect();
+  },
+};
 
 async function replies(port) {
   const socket = createConnection(port, '127.0.0.1');
