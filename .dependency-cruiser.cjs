@@ -21,14 +21,10 @@ const storeFaces = {
   redis: ['redis-store', 'drivers/driver', 'drivers/driver-of', 'connection-pool', 'errors', 'server-info'],
 };
 
-/** Which stores a store may use. */
+/** The stores that use others. */
 const sharedStores = {
   memory: ['machine'],
   cas: ['machine', 'redis'],
-  postgres: [],
-  redis: [],
-  quorum: [],
-  machine: [],
 };
 
 const frameworks = '^(express|koa|@koa/router|fastify|fastify-plugin|hono|@hono/node-server|@nestjs/.*)$';
@@ -73,13 +69,24 @@ const storeDoors = Object.entries(storeFaces).map(([name, files]) => ({
   to: { path: room(`stores/${name}`), pathNot: `^src/core/stores/${name}/${oneOf(files)}\\.ts$` },
 }));
 
-const storeArrows = Object.entries(sharedStores).map(([name, shared]) => ({
-  name: `arrows-of-${name}`,
-  comment: 'A store imports base, model and the stores that it shares code with.',
-  severity: 'error',
-  from: { path: room(`stores/${name}`) },
-  to: { path: '^src/', pathNot: `^src/core/(base|model|stores/${oneOf([name, ...shared])})/` },
-}));
+const storeArrows = [
+  arrowsOf('stores', { path: room('stores/([^/]+)'), pathNot: room(`stores/${oneOf(Object.keys(sharedStores))}`) }, [
+    '$1',
+  ]),
+  ...Object.entries(sharedStores).map(([name, shared]) =>
+    arrowsOf(name, { path: room(`stores/${name}`) }, [name, ...shared]),
+  ),
+];
+
+function arrowsOf(name, from, known) {
+  return {
+    name: `arrows-of-${name}`,
+    comment: 'A store imports base, model and the stores that it shares code with.',
+    severity: 'error',
+    from,
+    to: { path: '^src/', pathNot: `^src/core/(base|model|stores/${oneOf(known)})/` },
+  };
+}
 
 module.exports = {
   forbidden: [

@@ -23,6 +23,7 @@ export function typesOfTables(): string {
     ['keyof Koa.GuardOptions', [...names(acquireOptions), ...names(guardOptions)]],
     ['keyof RunInTraceOptions', othersOf('runInTrace')],
     ['keyof RedisStoreOptions', othersOf('RedisStore')],
+    ['keyof PostgresStoreOptions', othersOf('PostgresStore')],
     ['keyof CasStoreOptions', othersOf('CasStore')],
     ['keyof RedisCasOptions', othersOf('RedisCas')],
     ['keyof PostgresCasOptions', othersOf('PostgresCas')],
@@ -36,6 +37,7 @@ export function typesOfTables(): string {
     "import type * as Koa from 'reenlock/koa';",
     "import type { CasStoreOptions, PostgresCasOptions, RedisCasOptions, RedisStoreOptions } from 'reenlock/redis';",
     "import type { QuorumStoreOptions } from 'reenlock/redis';",
+    "import type { PostgresStoreOptions } from 'reenlock/postgres';",
   ];
   const records = lists.map(
     ([type, members], index) =>

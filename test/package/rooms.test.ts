@@ -17,7 +17,7 @@ const faults: readonly (readonly [what: string, file: string, source: string, ru
   ['a reach past a face', 'src/core/http/reach.ts', type('../lease/watchdog.ts'), 'face-of-lease'],
   ['a reach past the face of a store', 'src/core/stores/cas/reach.ts', type('../redis/channel.ts'), 'face-of-redis'],
   ['the core in a store', 'src/core/stores/memory/core.ts', value('../../runtime/locks.ts'), 'arrows-of-memory'],
-  ['one store in another', 'src/core/stores/quorum/other.ts', value('../redis/redis-store.ts'), 'arrows-of-quorum'],
+  ['one store in another', 'src/core/stores/quorum/other.ts', value('../redis/redis-store.ts'), 'arrows-of-stores'],
   ['a framework in the core', 'src/core/http/framework.ts', type('express'), 'core-knows-no-framework'],
   ['a client library in the core', 'src/core/lock/client.ts', type('ioredis'), 'only-drivers-know-a-client'],
   ['a client library in a store', 'src/core/stores/redis/client.ts', type('ioredis'), 'only-drivers-know-a-client'],
