@@ -24,8 +24,8 @@ export function schemaSql(schema: string = defaultSchema): string {
 }
 
 /**
- * Of the functions that callers call: they run with the rights of the owner of the schema. A session keeps its plans while
- * tables grow, and a table without live rows may have many dead ones. So no plan may read a whole table.
+ * How each function is declared that a process calls. It runs with the rights of the schema's owner. No plan may read a whole
+ * table: a session keeps its plans while tables grow, and a table without live rows may have many dead ones.
  */
 const definer = 'SECURITY DEFINER SET search_path = {schema}, pg_temp SET enable_seqscan = off';
 
