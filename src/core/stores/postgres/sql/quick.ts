@@ -1,6 +1,6 @@
 /**
  * The paths of most calls: the acquire of a key that nobody holds or waits for, and the release of its only hold. Each does what
- * its operation would do, in two statements. It returns its reply, or null: then it has changed nothing, and the operation must
+ * its operation would do, in few statements. It returns its reply, or null: then it has changed nothing, and the operation must
  * do the work.
  */
 export const quick = `
@@ -21,20 +21,21 @@ BEGIN
   RETURN reply;
 END $$;
 
--- release, of the only hold of a key that nobody waits for, if nothing is to be remembered or announced.
+-- release, of the only hold of a key that nobody waits for, if it is not to be announced.
 CREATE OR REPLACE FUNCTION {schema}.release_last(name text, op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
-DECLARE reply jsonb; now_ms bigint := now_us() / 1000;
+DECLARE now_ms bigint := now_us() / 1000; tombstone_ms bigint := op->>'tombstoneMs'; answer text;
 BEGIN
-  DELETE FROM holds WHERE lock_id = name AND owner = op->>'owner' AND hold_id = op->>'hold'
-    AND ((op->>'tombstoneMs')::bigint > 0) IS NOT TRUE AND (op->>'announce')::boolean IS NOT TRUE
-  RETURNING jsonb_build_array(
-    CASE WHEN ends_ms > now_ms THEN 'released' ELSE 'expired' END, now_ms, '[]'::jsonb, '[]'::jsonb
-  ) INTO reply;
-  IF FOUND THEN
-    UPDATE locks SET holds = 0, writes = 0, writer = NULL, claims = 0, earliest_ms = NULL,
-      gone_ms = greatest(gone_ms, gone_after(now_ms))
-    WHERE id = name;
+  DELETE FROM holds
+    WHERE lock_id = name AND owner = op->>'owner' AND hold_id = op->>'hold' AND (op->>'announce')::boolean IS NOT TRUE
+    RETURNING CASE WHEN ends_ms > now_ms THEN 'released' ELSE 'expired' END INTO answer;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  IF tombstone_ms > 0 THEN
+    INSERT INTO tombstones VALUES (name, op->>'hold', answer, now_ms + tombstone_ms)
+      ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
   END IF;
-  RETURN reply;
+  UPDATE locks SET
+    holds = 0, writes = 0, writer = NULL, claims = 0, earliest_ms = NULL, gone_ms = greatest(gone_ms, gone_after(now_ms))
+    WHERE id = name;
+  RETURN jsonb_build_array(answer, now_ms, '[]'::jsonb, '[]'::jsonb);
 END $$;
 `;
