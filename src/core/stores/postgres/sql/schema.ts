@@ -25,9 +25,11 @@ export function schemaSql(schema: string = defaultSchema): string {
 
 /**
  * How each function is declared that a process calls. It runs with the rights of the schema's owner. No plan may read a whole
- * table: a session keeps its plans while tables grow, and a table without live rows may have many dead ones.
+ * table: a session keeps its plans while tables grow, and a table without live rows may have many dead ones. Nor may a plan use
+ * a bitmap: only a plain scan of an index marks dead rows, for the next one to skip.
  */
-const definer = 'SECURITY DEFINER SET search_path = {schema}, pg_temp SET enable_seqscan = off';
+const definer =
+  'SECURITY DEFINER SET search_path = {schema}, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off';
 
 const begin = `
 -- One process at a time: if two create the same object, one of them fails.
