@@ -31,7 +31,7 @@ describe('The quick paths of PostgresStore', () => {
         l.fence >= ${farFence} AS is_far, l.fence > 0 AS has_fence, ${leases('l.earliest_ms')} AS earliest,
         (SELECT jsonb_agg(jsonb_build_array(owner, hold_id, process, mode, is_claim, is_raised, ${leases('ends_ms')}))
           FROM reenlock.holds WHERE lock_id = l.id) AS held,
-        (SELECT jsonb_agg(jsonb_build_array(hold_id, status)) FROM reenlock.tombstones WHERE lock_id = l.id) AS released
+        (SELECT jsonb_agg(jsonb_build_array(hold_id, status, ${leases('until_ms')})) FROM reenlock.tombstones WHERE lock_id = l.id) AS released
       FROM reenlock.locks l WHERE id = $1`,
       [id],
     );
@@ -41,6 +41,9 @@ describe('The quick paths of PostgresStore', () => {
   const stale = 'UPDATE reenlock.locks SET gone_ms = 0';
   const lapsed = 'UPDATE reenlock.holds SET ends_ms = 1';
   const claimed = 'UPDATE reenlock.holds SET is_claim = true; UPDATE reenlock.locks SET claims = 1';
+  const planted = `INSERT INTO reenlock.holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim)
+    SELECT id, 'owner', 'hold', 'process', 'write', 4e12, false FROM reenlock.locks ON CONFLICT DO NOTHING;
+    UPDATE reenlock.locks SET holds = 1, writes = 1, writer = 'owner'`;
   const forgotten = 'UPDATE reenlock.tombstones SET until_ms = 1';
   type Case = [title: string, op: Op, before?: readonly Op[], sql?: string];
   const cases: readonly Case[] = [
@@ -59,6 +62,12 @@ describe('The quick paths of PostgresStore', () => {
     ['A release after the lease', release, [acquire], lapsed],
     ['A release that is remembered', { ...release, tombstoneMs: 10_000 }, [acquire], stale],
     ['A release that is announced', { ...release, announce: true }, [acquire], stale],
+    [
+      'A release that was remembered before',
+      { ...release, tombstoneMs: 20_000 },
+      [{ ...release, tombstoneMs: 10_000 }, acquire],
+      planted,
+    ],
     ['A release of another hold', { ...release, hold: 'other' }, [acquire], stale],
   ];
 
