@@ -24,27 +24,32 @@ describe('The quick paths of PostgresStore', () => {
     return rows[0].replies;
   }
 
-  /** What is stored about a lock, with the times as whole leases from now. */
-  async function stored(id: string): Promise<object> {
+  /**
+   * What is stored about a lock, with the times as whole leases from now. How long its row is kept is rounded up to ten minutes:
+   * counted from `atMs`, it is the same before and after such a step.
+   */
+  async function stored(id: string, atMs: number): Promise<object> {
     const { rows } = await stage.pool.query(
-      `SELECT l.holds, l.writes, l.writer, l.claims, l.waiters, l.permits, l.gone_ms,
+      `SELECT l.holds, l.writes, l.writer, l.claims, l.waiters, l.permits,
+        CASE gone_ms WHEN 0 THEN NULL WHEN reenlock.gone_after(${farFence} / 1000 + 1) THEN gone_ms
+          ELSE gone_ms - reenlock.gone_after($2) END AS kept,
         l.fence >= ${farFence} AS is_far, l.fence > 0 AS has_fence, ${leases('l.earliest_ms')} AS earliest,
         (SELECT jsonb_agg(jsonb_build_array(owner, hold_id, process, mode, is_claim, is_raised, ${leases('ends_ms')}))
           FROM reenlock.holds WHERE lock_id = l.id) AS held,
         (SELECT jsonb_agg(jsonb_build_array(hold_id, status, ${leases('until_ms')})) FROM reenlock.tombstones WHERE lock_id = l.id) AS released
       FROM reenlock.locks l WHERE id = $1`,
-      [id],
+      [id, atMs],
     );
     return rows[0];
   }
 
-  const stale = 'UPDATE reenlock.locks SET gone_ms = 0';
-  const lapsed = 'UPDATE reenlock.holds SET ends_ms = 1';
-  const claimed = 'UPDATE reenlock.holds SET is_claim = true; UPDATE reenlock.locks SET claims = 1';
-  const planted = `INSERT INTO reenlock.holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim)
+  const stale = 'UPDATE reenlock.locks SET gone_ms = 0;';
+  const lapsed = `${stale} UPDATE reenlock.holds SET ends_ms = 1`;
+  const claimed = `${stale} UPDATE reenlock.holds SET is_claim = true; UPDATE reenlock.locks SET claims = 1`;
+  const planted = `${stale} INSERT INTO reenlock.holds (lock_id, owner, hold_id, process, mode, ends_ms, is_claim)
     SELECT id, 'owner', 'hold', 'process', 'write', 4e12, false FROM reenlock.locks ON CONFLICT DO NOTHING;
     UPDATE reenlock.locks SET holds = 1, writes = 1, writer = 'owner'`;
-  const forgotten = 'UPDATE reenlock.tombstones SET until_ms = 1';
+  const forgotten = `${stale} UPDATE reenlock.tombstones SET until_ms = 1`;
   type Case = [title: string, op: Op, before?: readonly Op[], sql?: string];
   const cases: readonly Case[] = [
     ['An acquire of a new key', acquire],
@@ -82,8 +87,10 @@ describe('The quick paths of PostgresStore', () => {
         for (const earlier of before) await run(id, earlier, idle);
         if (sql !== undefined) await stage.pool.query(sql);
         const [reply] = (await run(id, ...ops)) as [unknown[]];
+        // The end of the lease that it granted, else its time.
+        const atMs = Number(reply[5] ?? reply[1]);
         const timeless = reply.map((part) => (Number(part) > 1e12 ? 'a time' : part));
-        results.push({ reply: JSON.stringify(timeless).replace(id, 'the key'), ...(await stored(id)) });
+        results.push({ reply: JSON.stringify(timeless).replace(id, 'the key'), ...(await stored(id, atMs)) });
       }
       expect(results[0]).toEqual(results[1]);
     },
