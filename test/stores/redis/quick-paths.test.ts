@@ -275,9 +275,10 @@ describe('The quick paths of the scripts', () => {
   });
 
   it.each([
-    ['an acquire', ['w10', 'w20', 'w30', '-20 f2'], 'w40'],
-    ['a release', ['w10', 'w20', 'w30', 'w40', '-20 f2'], '-10'],
-  ])('The quick paths serve %s of a key in demand whose queue remembers a release', async (_, plan, last) => {
+    ['an acquire, whose queue remembers a release', ['w10', 'w20', 'w30', '-20 f2'], 'w40'],
+    ['an acquire, whose queue has room for one more', ['w10', 'w20', 'w30'], 'w40 m3'],
+    ['a release, whose queue remembers another', ['w10', 'w20', 'w30', 'w40', '-20 f2'], '-10'],
+  ])('The quick paths serve a key in demand: %s', async (_, plan, last) => {
     const { client } = redis;
     const costOf = async (work: () => Promise<unknown>): Promise<number> => {
       await client.config('RESETSTAT');
@@ -292,7 +293,8 @@ describe('The quick paths of the scripts', () => {
     for (const planned of plan) await twins.same(stepOf(planned, wishes, '1'));
     const step = stepOf(last, wishes, '1');
     const general = await costOf(() => twins.take('general', step));
-    expect(await costOf(() => twins.take('quick', step))).toBeLessThan(general);
+    // A call that leaves the quick path has made its commands, too.
+    expect(await costOf(() => twins.take('quick', step))).toBeLessThanOrEqual(general);
   });
 
   /** Takes the steps of a plan in both kinds, and returns the last reply. */

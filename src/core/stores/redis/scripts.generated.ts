@@ -8,7 +8,7 @@ export const settings = {
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '58428bd138ecebcdc28cbc0157ed098a7a42afd3',
+  sha1: '0fecf15dd4c4393ae75ccc79992687c67ae442fe',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -53,7 +53,9 @@ local member, ownMark, ahead = ARGV[1] .. ' ' .. wants, ':o' .. ownOwner, nil
 if waitingFlag == 113 then
 local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
 local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
-if isLive and redis.call('ZCARD', KEYS[2]) < tonumber(maxWaiters) then
+local most = tonumber(maxWaiters)
+local hasRoom = redis.call('ZCARD', KEYS[2]) < most or redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < most
+if isLive and hasRoom then
 if redis.pcall('ZADD', KEYS[2], 'NX', place, member) == 1 then
 redis.call('ZINCRBY', KEYS[2], 1, ownMark)
 ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
