@@ -191,9 +191,7 @@ export class Scope implements Trace {
 
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
-    // Nearly always the newest, and `splice` makes a list of what it removes.
-    if (at === this.#holds.length - 1) this.#holds.pop();
-    else if (at >= 0) this.#holds.splice(at, 1);
+    if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `listener` when the client has left, the work has ended or the scope is over. */

@@ -96,9 +96,9 @@ export class RedisScripts {
     });
   }
 
-  #sendKnown({ name, sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
+  #sendKnown({ sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
     const command: RedisCommand = ['evalsha', sha1, keyCount, ...args];
-    return this.#own?.send(command) ?? this.#driver.sendScript(name, command);
+    return this.#own?.send(command) ?? this.#driver.sendScript(command);
   }
 
   /** A connection of the store's own is the same until its end. */

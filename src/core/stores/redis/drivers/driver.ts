@@ -32,8 +32,8 @@ export interface RedisDriver extends RedisSender {
   readonly connection: LinkWatch;
   /** Present for a client of a cluster. */
   readonly cluster: RedisClusterDriver | undefined;
-  /** As `send`, for a script. Its name lets the driver choose when to write the call. */
-  sendScript(name: string, command: RedisCommand): Promise<unknown>;
+  /** As `send`, for a script. The driver may write calls of one turn together. */
+  sendScript(command: RedisCommand): Promise<unknown>;
   /** What the connections are now; undefined if there is none yet. */
   connectionEpoch(): unknown;
   /**

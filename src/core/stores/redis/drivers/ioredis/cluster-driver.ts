@@ -52,7 +52,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
   }
 
   /** Nothing is held back: a cluster has many connections. */
-  sendScript(_: string, command: RedisCommand): Promise<unknown> {
+  sendScript(command: RedisCommand): Promise<unknown> {
     return this.send(command);
   }
 

@@ -31,8 +31,8 @@ export class IoredisDriver extends IoredisSender implements RedisDriver {
     return this.client.stream === epoch;
   }
 
-  sendScript(name: string, command: RedisCommand): Promise<unknown> {
-    this.#batcher.beforeCall(name);
+  sendScript(command: RedisCommand): Promise<unknown> {
+    this.#batcher.beforeCall();
     return sendScriptCall(this.client, command);
   }
 

@@ -101,7 +101,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
     return Promise.allSettled(commands.map((command) => this.send(command)));
   }
 
-  sendScript(_: string, command: RedisCommand): Promise<unknown> {
+  sendScript(command: RedisCommand): Promise<unknown> {
     return this.send(command);
   }
 

@@ -51,7 +51,7 @@ export class NodeRedisSentinelDriver implements RedisDriver {
     return this.#sender.sendAll(commands);
   }
 
-  sendScript(_: string, command: RedisCommand): Promise<unknown> {
+  sendScript(command: RedisCommand): Promise<unknown> {
     return this.send(command);
   }
 

@@ -28,8 +28,8 @@ export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
     return true;
   }
 
-  /** The client itself writes the calls of one turn together. */
-  sendScript(_: string, command: RedisCommand): Promise<unknown> {
+  /** The client itself does that. */
+  sendScript(command: RedisCommand): Promise<unknown> {
     return this.send(command);
   }
 
