@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fill } from './report/markers.mjs';
 import { resultsFile } from './report/results.mjs';
-import { goalSection, headlineSection, scenarioSection } from './report/sections.mjs';
+import { goalSection, headlineSection, optimizationSection, scenarioSection } from './report/sections.mjs';
 import { scenarios } from './scenarios/index.mjs';
 
 const bench = import.meta.dirname;
@@ -12,8 +12,8 @@ const curves = join(bench, 'curves');
 
 /**
  * Keeps the results, draws the curves, and writes into the README of the benchmarks, that of the package and the guide what
- * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, six lines; and
- * `<!-- bench:curves -->`, the pictures. Each ends with a marker like `<!-- /bench:results -->`.
+ * they have markers for: `<!-- bench:results -->`, all tables; `<!-- bench:headlines -->`, six lines;
+ * `<!-- bench:curves -->`, the pictures; and `<!-- bench:optimizations -->`, what each of them buys. Each ends with a marker like `<!-- /bench:results -->`.
  */
 export async function write(results) {
   writeFileSync(resultsFile, `${JSON.stringify(results, shorter, 2)}\n`);
@@ -24,6 +24,7 @@ export async function write(results) {
     results: (document) => resultsFor(document, measured, results),
     headlines: () => headlineSection(results.scenarios),
     curves: (document) => curvesFor(document, drawn),
+    optimizations: () => optimizationSection(results.optimizations ?? []),
   };
   const guide = readdirSync(join(root, 'docs'), { recursive: true }).filter((file) => file.endsWith('.md'));
   for (const document of ['README.md', 'bench/README.md', ...guide.map((file) => join('docs', file))]) {

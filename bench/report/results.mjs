@@ -21,15 +21,20 @@ export function summarize(scenario, comparison, { isComplete }) {
   return { date, rounds: comparison.rounds, seconds: comparison.seconds, rows, goals, headlines };
 }
 
+/** What was measured last; undefined if nothing was. */
+export function readResults() {
+  return existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, 'utf8')) : undefined;
+}
+
 /** Adds results to those in the file. Throws if those were measured on another machine or with other versions. */
 export function mergeResults(machine, results) {
-  const earlier = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, 'utf8')) : { machine, scenarios: {} };
+  const earlier = readResults() ?? { machine, scenarios: {} };
   const isWhole = Object.keys(earlier.scenarios).every((name) => name in results);
-  if (isWhole) return { machine, scenarios: results };
+  if (isWhole) return { ...earlier, machine, scenarios: results };
   if (earlier.machine !== machine) {
     throw new Error(`The other results were measured on "${earlier.machine}", this is "${machine}": measure all again`);
   }
-  return { machine, scenarios: { ...earlier.scenarios, ...results } };
+  return { ...earlier, scenarios: { ...earlier.scenarios, ...results } };
 }
 
 function mapKeys(columns, figureOf) {

@@ -48,3 +48,15 @@ export function goalSection(scenarios, results) {
   );
   return table(['scenario', 'figure', 'goal', 'measured', 'result'], rows);
 }
+
+/** What each optimization buys: a figure with it, as a ratio to the same figure without it. */
+export function optimizationSection(rows) {
+  const cells = rows.map(({ where, buys, scenario, figure: what, ratio }) => [
+    where,
+    buys,
+    `\`${scenario}\``,
+    what,
+    figureWithSpread(ratio),
+  ]);
+  return table(['where', 'what it buys', 'scenario', 'figure', '× without it'], cells);
+}
