@@ -50,7 +50,7 @@ export const optimizations = [
     to: 'if false and isWritten and',
   },
   {
-    where: '`?` in parts/layout.lua',
+    where: '`?` in lua/parts/layout.lua',
     buys: 'the record names the only waiter, so that its turn needs no look at the queue',
     scenario: 'hand-off',
     row: 'reenlock',
