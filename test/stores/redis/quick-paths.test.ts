@@ -275,10 +275,11 @@ describe('The quick paths of the scripts', () => {
   });
 
   it.each([
-    ['an acquire, whose queue remembers a release', ['w10', 'w20', 'w30', '-20 f2'], 'w40'],
-    ['an acquire, whose queue has room for one more', ['w10', 'w20', 'w30'], 'w40 m3'],
-    ['a release, whose queue remembers another', ['w10', 'w20', 'w30', 'w40', '-20 f2'], '-10'],
-  ])('The quick paths serve a key in demand: %s', async (_, plan, last) => {
+    ['an acquire, whose queue remembers a release', ['w10', 'w20', 'w30', '-20 f2'], 'w40', 1],
+    // A call that leaves the quick path has made its commands, too: it has more than the general path.
+    ['an acquire, whose queue has room for one more', ['w10', 'w20', 'w30'], 'w40 m3', 0],
+    ['a release, whose queue remembers another', ['w10', 'w20', 'w30', 'w40', '-20 f2'], '-10', 1],
+  ])('The quick paths serve a key in demand: %s', async (_, plan, last, fewer) => {
     const { client } = redis;
     const costOf = async (work: () => Promise<unknown>): Promise<number> => {
       await client.config('RESETSTAT');
@@ -293,8 +294,7 @@ describe('The quick paths of the scripts', () => {
     for (const planned of plan) await twins.same(stepOf(planned, wishes, '1'));
     const step = stepOf(last, wishes, '1');
     const general = await costOf(() => twins.take('general', step));
-    // A call that leaves the quick path has made its commands, too.
-    expect(await costOf(() => twins.take('quick', step))).toBeLessThanOrEqual(general);
+    expect(general - (await costOf(() => twins.take('quick', step)))).toBeGreaterThanOrEqual(fewer);
   });
 
   /** Takes the steps of a plan in both kinds, and returns the last reply. */
