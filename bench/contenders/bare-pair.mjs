@@ -1,4 +1,4 @@
-import { connect } from '../lib/connect.mjs';
+import { connect, connectNodeRedis } from '../lib/connect.mjs';
 
 const leaseMs = 30_000;
 const compareAndDelete = `
@@ -6,8 +6,8 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) 
 return 0`;
 
 /** The least that a lock on Redis can cost: one SET NX PX, one compare-and-delete. It cannot wait. */
-export function create() {
-  let client;
+export function create({ library = 'ioredis' } = {}) {
+  let calls;
   let sha;
   let lastToken = 0;
 
@@ -15,14 +15,14 @@ export function create() {
   async function tryLock(key) {
     lastToken += 1;
     const token = `${process.pid}-${lastToken}`;
-    const reply = await client.set(key, token, 'PX', leaseMs, 'NX');
+    const reply = await calls.setNew(key, token);
     return reply === 'OK' ? { key, token } : undefined;
   }
 
   return {
-    async setup({ redis, client: given }) {
-      client = given ?? (await connect(redis));
-      sha = await client.script('LOAD', compareAndDelete);
+    async setup({ redis, client }) {
+      calls = await libraries[library](redis, client);
+      sha = await calls.load(compareAndDelete);
     },
     tryLock,
     async lock(key) {
@@ -31,8 +31,31 @@ export function create() {
       return handle;
     },
     async unlock({ key, token }) {
-      if ((await client.evalsha(sha, 1, key, token)) !== 1) throw new Error(`${key} was not held`);
+      if ((await calls.run(sha, key, token)) !== 1) throw new Error(`${key} was not held`);
     },
-    close: () => client.quit(),
+    close: () => calls.close(),
   };
 }
+
+/** The calls of the pair with each client, as its documentation shows them. */
+const libraries = {
+  async ioredis(port, given) {
+    const client = given ?? (await connect(port));
+    return {
+      load: (script) => client.script('LOAD', script),
+      setNew: (key, token) => client.set(key, token, 'PX', leaseMs, 'NX'),
+      run: (sha, key, token) => client.evalsha(sha, 1, key, token),
+      close: () => client.quit(),
+    };
+  },
+  async 'node-redis'(port) {
+    const client = await connectNodeRedis(port);
+    const expiration = { type: 'PX', value: leaseMs };
+    return {
+      load: (script) => client.scriptLoad(script),
+      setNew: (key, token) => client.set(key, token, { condition: 'NX', expiration }),
+      run: (sha, key, token) => client.evalSha(sha, { keys: [key], arguments: [token] }),
+      close: () => client.close(),
+    };
+  },
+};

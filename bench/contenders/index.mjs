@@ -16,6 +16,12 @@
  */
 const contenders = {
   'bare pair': { file: 'bare-pair', server: 'redis' },
+  'bare pair on node-redis': {
+    file: 'bare-pair',
+    server: 'redis',
+    needs: ['redis'],
+    options: { library: 'node-redis' },
+  },
   'bare poller': { file: 'bare-poller', server: 'redis' },
   'bare pipeline': { file: 'bare-pipeline', server: 'redis' },
   'bare publish': { file: 'bare-publish', server: 'redis' },

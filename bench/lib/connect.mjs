@@ -6,3 +6,9 @@ export async function connect(port, Client = Redis) {
   await client.connect();
   return client;
 }
+
+/** As `connect`, with node-redis. */
+export async function connectNodeRedis(port) {
+  const { createClient } = await import('redis');
+  return createClient({ socket: { host: '127.0.0.1', port } }).connect();
+}

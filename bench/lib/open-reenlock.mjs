@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { connect } from './connect.mjs';
+import { connect, connectNodeRedis } from './connect.mjs';
 
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
@@ -36,8 +36,7 @@ const stores = {
   },
   async 'node-redis'({ redis }, from) {
     const { RedisStore } = await loadReenlock('core/redis', from);
-    const { createClient } = await import('redis');
-    const client = await createClient({ socket: { host: '127.0.0.1', port: redis } }).connect();
+    const client = await connectNodeRedis(redis);
     return { store: new RedisStore({ client }), end: () => client.close() };
   },
   async postgres({ postgres }, from) {

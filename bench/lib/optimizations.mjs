@@ -80,6 +80,16 @@ export const optimizations = [
     to: '',
   },
   {
+    where: 'drivers/node-redis/calls.ts',
+    buys: "the client's time limit is off, for which it makes an `AbortSignal` for each call",
+    scenario: 'wide',
+    row: 'reenlock on node-redis',
+    column: 'clientUs',
+    file: 'core/stores/redis/drivers/node-redis/calls.js',
+    from: ', timeout: undefined }',
+    to: ' }',
+  },
+  {
     where: '`pooledIds` in base/clock.ts',
     buys: 'one system call makes the ids of 256 holds',
     scenario: 'run-memory',

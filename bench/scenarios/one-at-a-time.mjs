@@ -10,6 +10,7 @@ export const oneAtATime = {
     'tenth percentile of the rounds: one in which the system had no core to wake.',
   contenders: [
     'bare pair',
+    'bare pair on node-redis',
     'subscribe-and-retry',
     'redlock',
     'redis-semaphore',

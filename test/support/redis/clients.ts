@@ -15,6 +15,8 @@ export interface AppClient extends OpenClient {
 
 export interface AppClientOptions extends ClientOptions {
   readonly port: number;
+  /** Of node-redis alone. */
+  readonly commandOptions?: { readonly timeout: number };
 }
 
 /** For one server. The client connects again soon, and for ever. */

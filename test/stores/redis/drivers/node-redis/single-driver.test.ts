@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import type { RedisClient } from 'reenlock/redis';
 import { CasStore, RedisCas } from 'reenlock/redis';
@@ -43,6 +44,18 @@ describe.each(libraries)('A client of $name', (library) => {
     expect((await line.ask()).status).toBe('granted');
     expect((await calls()) - before).toBe(2);
     expect((await line.release(longMs)).status).toBe('released');
+  });
+
+  it("The client's time limit for commands does not count for the store's calls", async () => {
+    app.close();
+    app = library.connect({ port: stage.server.port, commandOptions: { timeout: 1 } });
+    await app.ready();
+    stage.store = new RedisStore({ client: app.client });
+    await setImmediate();
+    const asked = stage.deafProcess().line().ask();
+    // The limit is over before the event loop can write the call.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    expect((await asked).status).toBe('granted');
   });
 
   it('Grants arrive by message again after the connections were lost', async () => {

@@ -1,4 +1,4 @@
-import type { NodeRedisClient } from './calls.ts';
+import type { NodeRedisClient, ReplyOptions } from './calls.ts';
 import { type Emitter, RelayedEvents } from './relayed-events.ts';
 
 /** What is used of a client of node-redis for a cluster. */
@@ -19,7 +19,7 @@ export interface NodeRedisCluster extends Emitter<'connect' | 'error' | 'node-re
     firstKey: string | undefined,
     isReadonly: boolean,
     args: readonly string[],
-    options: { readonly typeMapping: object },
+    options: ReplyOptions,
   ): Promise<unknown>;
 }
 
