@@ -4,21 +4,19 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compare } from './lib/compare.mjs';
 import { buildWithout, optimizations } from './lib/optimizations.mjs';
-import { runRounds } from './lib/rounds.mjs';
+import { openingsOfBuilds, runRounds } from './lib/rounds.mjs';
 import { readResults } from './report/results.mjs';
 import { optimizationSection } from './report/sections.mjs';
 import { scenarios } from './scenarios/index.mjs';
 import { startServers } from './servers/index.mjs';
 import { write } from './write.mjs';
 
-const openings = 4;
-const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
-
 const { values: options } = parseArgs({
   options: { only: { type: 'string' }, write: { type: 'boolean', default: false } },
 });
 
 const servers = await startServers(['redis', 'postgres']);
+const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
 const rows = [];
 try {
   for (const each of optimizations) if (each.where.includes(options.only ?? '')) rows.push(await measure(each));
@@ -38,7 +36,7 @@ async function measure(optimization) {
   process.stderr.write(`${where} `);
   const { rounds, size } = scenario;
   const names = [row, `${row} before`];
-  const comparison = compare(await runRounds(scenario, { names, rounds, openings, size, servers }));
+  const comparison = compare(await runRounds(scenario, { names, rounds, openings: openingsOfBuilds, size, servers }));
   const ratio = comparison.ratio(names[0], names[1], column);
   console.error(ratio.value.toFixed(3));
   return { where, buys, scenario: name, figure: scenario.columns[column], ratio };

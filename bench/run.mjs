@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compare } from './lib/compare.mjs';
-import { runRounds } from './lib/rounds.mjs';
+import { openingsOfBuilds, runRounds } from './lib/rounds.mjs';
 import { chooseContenders, chooseScenarios } from './lib/selection.mjs';
 import { describeMachine } from './report/machine.mjs';
 import { mergeResults, summarize } from './report/results.mjs';
@@ -12,7 +12,6 @@ import { startServers } from './servers/index.mjs';
 import { write } from './write.mjs';
 
 const leastSeconds = 5;
-const openingsWithBefore = 4;
 
 const { values: options } = parseArgs({
   options: {
@@ -50,7 +49,7 @@ else console.log('\nPrinted only; --write puts the results of full measurements 
 async function run(scenario) {
   const names = chooseContenders(scenario, options, servers);
   const { rounds, size } = scenario;
-  const openings = options.before === undefined ? 1 : openingsWithBefore;
+  const openings = options.before === undefined ? 1 : openingsOfBuilds;
   process.stderr.write(`${scenario.name} `);
   const figures = await runRounds(scenario, { names, rounds, openings, size, servers });
   const comparison = compare(figures);

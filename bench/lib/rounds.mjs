@@ -2,6 +2,9 @@ import { orderOf } from './order.mjs';
 
 const dots = 20;
 
+/** Over how many openings two builds are compared: the place that the system gives to a process changes its figures. */
+export const openingsOfBuilds = 4;
+
 /**
  * Measures every contender once a round, one after the other, `rounds` times; see `orderOf` for their order. The rounds are
  * spread over so many openings, each with new processes. Returns name → the figures of its rounds.

@@ -26,12 +26,15 @@ export function readResults() {
   return existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, 'utf8')) : undefined;
 }
 
-/** Adds results to those in the file. Throws if those were measured on another machine or with other versions. */
+/**
+ * Adds results to those in the file. If those were measured on another machine or with other versions, results of all
+ * scenarios take the place of everything in the file; others are refused.
+ */
 export function mergeResults(machine, results) {
   const earlier = readResults() ?? { machine, scenarios: {} };
   const isWhole = Object.keys(earlier.scenarios).every((name) => name in results);
-  if (isWhole) return { ...earlier, machine, scenarios: results };
   if (earlier.machine !== machine) {
+    if (isWhole) return { machine, scenarios: results };
     throw new Error(`The other results were measured on "${earlier.machine}", this is "${machine}": measure all again`);
   }
   return { ...earlier, scenarios: { ...earlier.scenarios, ...results } };

@@ -8,7 +8,7 @@ export const settings = {
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '0fecf15dd4c4393ae75ccc79992687c67ae442fe',
+  sha1: '1db8c5cefeb8826aa5bad9d0f21850255f831a63',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -54,8 +54,7 @@ if waitingFlag == 113 then
 local known = redis.call('ZMSCORE', KEYS[2], ':p' .. ownProcess, ':s' .. ownProcess)
 local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
 local most = tonumber(maxWaiters)
-local hasRoom = redis.call('ZCARD', KEYS[2]) < most or redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < most
-if isLive and hasRoom then
+if isLive and (redis.call('ZCARD', KEYS[2]) < most or redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < most) then
 if redis.pcall('ZADD', KEYS[2], 'NX', place, member) == 1 then
 redis.call('ZINCRBY', KEYS[2], 1, ownMark)
 ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)

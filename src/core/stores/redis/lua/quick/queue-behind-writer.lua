@@ -27,8 +27,7 @@ if isWritten and (mayJoin or waitingFlag == FLAG_OFF and rememberingFlag == FLAG
       local isLive = known[1] and not known[2] and known[1] - atMs >= tonumber(livenessMs)
       -- The queue has marks beside its waiters: those alone are counted if all members are too many.
       local most = tonumber(maxWaiters)
-      local hasRoom = redis.call('ZCARD', KEYS[2]) < most or redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < most
-      if isLive and hasRoom then
+      if isLive and (redis.call('ZCARD', KEYS[2]) < most or redis.call('ZCOUNT', KEYS[2], '-inf', '(0') < most) then
         if redis.pcall('ZADD', KEYS[2], 'NX', place, member) == 1 then
           redis.call('ZINCRBY', KEYS[2], 1, ownMark)
           ahead = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. place)
