@@ -8,7 +8,7 @@ export const settings = {
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '1db8c5cefeb8826aa5bad9d0f21850255f831a63',
+  sha1: 'f59df0cb19da86225ece584fdce66d4f0da227b5',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -75,6 +75,47 @@ local hasClaim = kind == 87 and process == ownProcess
 if ahead and not hasClaim then return {'queued', atMs, endMs, 1, ahead, 0} end
 if ahead then
 return {'queued', atMs, endMs, 1, ahead, 0, id, tonumber(string.sub(text, 1, 16)), endMs}
+end
+end
+end
+if lineFeed and string.byte(ARGV[2]) ~= 119 then
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local isRemembering = rememberingFlag == 103
+local isShared = not permits and waitingFlag == 45 and (isRemembering or rememberingFlag == 45)
+local line, readers = 19, 0
+if isShared and kind == 33 then
+line = line + 2
+kind = string.byte(text, line + 1)
+readers = redis.call('ZCOUNT', KEYS[2], 1e13, '(' .. 1e15)
+isShared = readers > 0 and redis.call('ZCOUNT', KEYS[2], 1e13 + atMs + 1, '(' .. 2e13) == readers
+end
+local rest, isInRecord = line, kind == 114 or kind == 115
+if isShared and isInRecord then
+local endMs = tonumber(string.sub(text, line + 2, line + 14))
+if string.byte(text, line + 2) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+isShared = endMs > atMs
+rest = string.find(text, '\\n', line + 16, true) or #text + 1
+end
+local mark = string.byte(text, rest + 1)
+isShared = isShared and (isInRecord or readers > 0) and (not mark or mark == 35)
+local owner, id = string.match(ARGV[1], '^%S+ (%S+) (%S+)')
+local at = isShared and string.find(text, ' ' .. owner .. ' ', line, true)
+if isShared and not (at and at < rest) and not string.find(text, ARGV[1], 19, true) then
+local leaseMs, hold, count = tonumber(string.sub(ARGV[2], 3, 14)), ':h' .. ARGV[1], ':r' .. owner
+local known = redis.call('ZMSCORE', KEYS[2], count, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
+local isNew = not (known[1] or known[2] or known[3] or known[4] or known[5])
+if isNew and redis.pcall('ZADD', KEYS[2], 1e13 + atMs + leaseMs, hold, 1, count) == 2 then
+if redis.call('PTTL', KEYS[2]) < leaseMs then redis.call('PEXPIRE', KEYS[2], leaseMs) end
+local last = tonumber(string.sub(text, 1, 16))
+local keepMs = math.max(leaseMs, math.ceil(last / 1000) - atMs) + 3600000
+keepMs = math.max(keepMs, redis.call('PTTL', KEYS[1]))
+if readers > 0 then
+redis.call('PEXPIRE', KEYS[1], keepMs)
+else
+local head = string.sub(text, 1, 18)
+redis.call('SET', KEYS[1], head .. '\\n!' .. string.sub(text, 19), 'PX', keepMs)
+end
+return {'granted', atMs, last, atMs + leaseMs, 0, 0}
 end
 end
 end
@@ -969,7 +1010,7 @@ return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: 'f6c0873f7444c6dbcf54d89bd6d7a4b913a70ad6',
+  sha1: '20be407bd155dd685b068fcc1065ad6e0761f324',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -991,8 +1032,8 @@ text, '^(%S+) (%S+) (%S+) w (%d+) 0 (%d+)()', afterHold + 2
 isOnly = afterHold ~= nil
 end
 end
-local ms, mayEnd = string.match(ARGV[2], '^(%d+) (1?)')
-if isOnly and #text < afterHold + 1900 and mayEnd == '1' and tonumber(ms) <= 3600000 then
+local ms, flag = string.match(ARGV[2], '^(%d+) (%d)')
+if isOnly and #text < afterHold + 1900 and flag == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local releases = ''
@@ -1000,7 +1041,7 @@ if ms == '0' then
 releases = string.sub(text, afterHold)
 else
 local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
-local from = string.find(text, own, afterHold, true)
+local from = flag == '1' and string.find(text, own, afterHold, true)
 releases = string.sub(text, afterHold, (from or 0) - 1)
 while from do
 local to = string.find(text, '\\n', from + 1, true)
@@ -1066,6 +1107,74 @@ if not heard or heard == 0 then redis.call('PUBLISH', channel, message) end
 return atMs
 end
 end
+end
+end
+if text and flag ~= '2' and tonumber(ms) <= 3600000 and not ARGV[3] then
+local waitingFlag, rememberingFlag, _, kind = string.byte(text, 17, 20)
+local atMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local isRemembering = rememberingFlag == 103
+local isShared = not permits and waitingFlag == 45 and (isRemembering or rememberingFlag == 45)
+local line, readers = 19, 0
+if isShared and kind == 33 then
+line = line + 2
+kind = string.byte(text, line + 1)
+readers = redis.call('ZCOUNT', KEYS[2], 1e13, '(' .. 1e15)
+isShared = readers > 0 and redis.call('ZCOUNT', KEYS[2], 1e13 + atMs + 1, '(' .. 2e13) == readers
+end
+local rest, isInRecord = line, kind == 114 or kind == 115
+if isShared and isInRecord then
+local endMs = tonumber(string.sub(text, line + 2, line + 14))
+if string.byte(text, line + 2) == 43 then endMs = endMs + string.sub(text, 1, 13) end
+isShared = endMs > atMs
+rest = string.find(text, '\\n', line + 16, true) or #text + 1
+end
+local mark = string.byte(text, rest + 1)
+isShared = isShared and (isInRecord or readers > 0) and (not mark or mark == 35)
+local isFull = ms ~= '0' and #text - rest >= 1500
+if isShared and isFull then
+local second, us, forMs = string.match(text, '^\\n#%S+ %S+ %S+ %a(%d+)%.(%d+) (%d+)', rest)
+isShared = flag == '0' and second * 1000 + math.floor(us / 1000) + forMs > atMs
+end
+local isOwn = isInRecord and string.sub(text, line + 16, rest - 1) == ARGV[1]
+local owner, id = string.match(ARGV[1], '^%S+ (%S+) (%S+)')
+if isOwn then
+line = rest
+elseif isShared then
+local hold, count = ':h' .. ARGV[1], ':r' .. owner
+local known = redis.call('ZMSCORE', KEYS[2], hold, count)
+isOwn = known[1] and known[2] == '1' and redis.call('ZREM', KEYS[2], hold, count) == 2
+readers = readers - 1
+end
+if isShared and isOwn then
+local nowUs = time[1] .. string.sub('00000' .. time[2], -6)
+if isRemembering then
+redis.call('ZREMRANGEBYSCORE', KEYS[2], 1e15, nowUs)
+isRemembering = redis.call('ZCOUNT', KEYS[2], nowUs, '+inf') > 0
+end
+if isFull then
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ms + 3600000))
+redis.call('ZADD', KEYS[2], string.format('%.0f', nowUs + ms * 1000), ':gr' .. id)
+if redis.call('PTTL', KEYS[2]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[2], ms) end
+isRemembering, ms = true, '0'
+end
+afterHold = rest
+local releases = ''
+if ms == '0' then
+releases = string.sub(text, afterHold)
+else
+local own = '\\n#' .. string.match(ARGV[1], '^%S+ ')
+local from = flag == '1' and string.find(text, own, afterHold, true)
+releases = string.sub(text, afterHold, (from or 0) - 1)
+while from do
+local to = string.find(text, '\\n', from + 1, true)
+from = to and string.find(text, own, to, true)
+releases = releases .. (to and string.sub(text, to, (from or 0) - 1) or '')
+end
+releases = releases .. '\\n#' .. ARGV[1] .. ' r' .. time[1] .. '.' .. time[2] .. ' ' .. ms
+end
+local head = string.sub(text, 1, 16) .. '-' .. (isRemembering and 'g' or '-') .. (readers > 0 and '\\n!' or '')
+local left = head .. string.sub(text, line, rest - 1) .. releases
+if not redis.pcall('SET', KEYS[1], left, 'KEEPTTL').err then return atMs end
 end
 end
 local record, queue = KEYS[1], KEYS[2]

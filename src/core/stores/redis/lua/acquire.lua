@@ -19,6 +19,7 @@ local text = redis.call('GET', KEYS[1])
 if string.byte(ARGV[2], 15) ~= PLUS_SIGN then
   --@include quick/grant-free-key
   --@include quick/queue-behind-writer
+  --@include quick/read-beside-readers
 end
 --@include parts/general
 --@include parts/keep-live

@@ -17,6 +17,7 @@ local text = redis.call('GET', KEYS[1])
 --@include parts/layout
 --@include parts/check-format
 --@include quick/release-only-hold
+--@include quick/release-reader
 --@include parts/general
 --@include parts/take-away
 --@include parts/remember

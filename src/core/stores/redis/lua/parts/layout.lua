@@ -52,6 +52,8 @@
 --@define ALONE_LINE 63
 --@define WRITER_LINE 119
 --@define WRITER_CLAIM_LINE 87
+--@define READER_LINE 114
+--@define RAISED_READER_LINE 115
 --@define LOWERCASE_FROM 97
 --@define RELATIVE_END 43
 

@@ -1,11 +1,11 @@
--- Sets `releases`: the lines of the releases that the record remembers from now on, with this one in place of the earlier
--- ones of its process.
+-- Sets `releases`: the lines of the releases that the record remembers from now on, with this one beside the earlier ones of its
+-- process, or in place of them.
 local releases = ''
 if ms == '0' then
   releases = string.sub(text, afterHold)
 else
   local own = '\n#' .. string.match(ARGV[1], '^%S+ ')
-  local from = string.find(text, own, afterHold, true)
+  local from = flag == '1' and string.find(text, own, afterHold, true)
   releases = string.sub(text, afterHold, (from or 0) - 1)
   while from do
     local to = string.find(text, '\n', from + 1, true)
