@@ -38,6 +38,7 @@ const contenders = {
     needs: ['reenlock'],
     options: { subscriber: 'listeners' },
   },
+  'reenlock, to read': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { mode: 'read' } },
   'reenlock, run': { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { hasRun: true } },
   'the checks alone': { file: 'the-checks-alone', server: 'redis' },
   'reenlock in memory': inMemory(),

@@ -2,7 +2,8 @@ import { openReenlock } from '../lib/open-reenlock.mjs';
 import { subscribers } from '../lib/subscribers.mjs';
 
 /** This package at its defaults, except for the wait. Each owner is a scope of its own. See `openReenlock` for `options`. */
-export function create({ isOneByOne = false, hasRun = false, subscriber, ...options }) {
+export function create({ isOneByOne = false, hasRun = false, mode, subscriber, ...options }) {
+  const terms = mode === undefined ? undefined : { mode };
   let opened;
   let stop;
   const several = {
@@ -25,7 +26,7 @@ export function create({ isOneByOne = false, hasRun = false, subscriber, ...opti
       stop = await subscribers[subscriber]?.(opened, options.from);
     },
     asOwner: (run) => opened.runInTrace(run, { locks: opened.locks }),
-    lock: (key) => opened.lock.acquire(key),
+    lock: (key) => opened.lock.acquire(key, terms),
     unlock: (hold) => hold.release(),
     cycle: hasRun
       ? (key) => opened.lock.run(key, nothing)

@@ -11,6 +11,7 @@ import { listeners } from './listeners.mjs';
 import { oneAtATime } from './one-at-a-time.mjs';
 import { outage } from './outage.mjs';
 import { reEntry } from './re-entry.mjs';
+import { read } from './read.mjs';
 import { run, runInMemory } from './run.mjs';
 import { wide } from './wide.mjs';
 
@@ -31,6 +32,7 @@ import { wide } from './wide.mjs';
 export const scenarios = [
   oneAtATime,
   wide,
+  read,
   batch,
   reEntry,
   run,
