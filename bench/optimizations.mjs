@@ -15,7 +15,7 @@ const { values: options } = parseArgs({
   options: { only: { type: 'string' }, write: { type: 'boolean', default: false } },
 });
 
-const servers = await startServers(['redis', 'postgres']);
+const servers = await startServers(['redis', 'cluster', 'postgres']);
 const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
 const rows = [];
 try {

@@ -1,4 +1,4 @@
-import { connect, connectNodeRedis } from '../lib/connect.mjs';
+import { connect, connectCluster, connectNodeRedis } from '../lib/connect.mjs';
 
 const leaseMs = 30_000;
 const compareAndDelete = `
@@ -20,8 +20,8 @@ export function create({ library = 'ioredis' } = {}) {
   }
 
   return {
-    async setup({ redis, client }) {
-      calls = await libraries[library](redis, client);
+    async setup({ redis, cluster, client }) {
+      calls = await libraries[library](library === 'cluster' ? cluster : redis, client);
       sha = await calls.load(compareAndDelete);
     },
     tryLock,
@@ -47,6 +47,11 @@ const libraries = {
       run: (sha, key, token) => client.evalsha(sha, 1, key, token),
       close: () => client.quit(),
     };
+  },
+  async cluster(port) {
+    const client = await connectCluster(port);
+    const [node] = client.nodes('master');
+    return { ...(await libraries.ioredis(port, client)), load: (script) => node.script('LOAD', script) };
   },
   async 'node-redis'(port) {
     const client = await connectNodeRedis(port);

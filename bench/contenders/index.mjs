@@ -2,7 +2,7 @@
  * The locks that are compared. To add one, write a file that exports `create(options)`, add a line here, and add its name
  * to the scenarios that it takes part in. `create` returns:
  *
- *   setup({ redis, postgres })   connects; the values are the ports of the servers
+ *   setup({ redis, cluster, postgres })   connects; the values are the ports of the servers
  *   lock(key, owner) → handle    waits until the lock is granted
  *   unlock(handle, owner)
  *   close()
@@ -16,6 +16,7 @@
  */
 const contenders = {
   'bare pair': { file: 'bare-pair', server: 'redis' },
+  'bare pair on a cluster': { file: 'bare-pair', server: 'cluster', options: { library: 'cluster' } },
   'bare pair on node-redis': {
     file: 'bare-pair',
     server: 'redis',
@@ -48,6 +49,12 @@ const contenders = {
   'reenlock in memory, channel': inMemory({ subscriber: 'channel' }),
   'reenlock in memory, prometheus': inMemory({ subscriber: 'prometheus' }),
   'reenlock in memory, otel': inMemory({ subscriber: 'otel' }),
+  'reenlock on a cluster': {
+    file: 'reenlock',
+    server: 'cluster',
+    needs: ['reenlock'],
+    options: { store: 'cluster' },
+  },
   'reenlock on node-redis': {
     file: 'reenlock',
     server: 'redis',
@@ -67,7 +74,7 @@ function inMemory(options) {
   return { file: 'reenlock', server: 'redis', needs: ['reenlock'], options: { store: 'memory', ...options } };
 }
 
-/** The server whose processor time a contender uses: `redis` or `postgres`. */
+/** The server whose processor time a contender uses: `redis`, `cluster` or `postgres`. */
 export function serverOf(name) {
   return entryOf(name)?.server ?? 'redis';
 }

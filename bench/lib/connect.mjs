@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 
 /** A client of the benchmark's own Redis, ready for commands. */
 export async function connect(port, Client = Redis) {
@@ -11,4 +11,11 @@ export async function connect(port, Client = Redis) {
 export async function connectNodeRedis(port) {
   const { createClient } = await import('redis');
   return createClient({ socket: { host: '127.0.0.1', port } }).connect();
+}
+
+/** As `connect`, for a cluster. */
+export async function connectCluster(port) {
+  const client = new Cluster([{ host: '127.0.0.1', port }], { lazyConnect: true });
+  await client.connect();
+  return client;
 }

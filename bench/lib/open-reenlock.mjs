@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { connect, connectNodeRedis } from './connect.mjs';
+import { connect, connectCluster, connectNodeRedis } from './connect.mjs';
 
 /**
  * Opens this package on a store: `createLocks`, `lock` and `runInTrace`, the `locks` and a `close`.
  *
- * `store` is `redis`, `node-redis` (the same store with that client), `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
+ * `store` is `redis`, `cluster` or `node-redis` (the same store with these clients), `postgres` or `memory`. `from` is the folder of another checkout whose build is used, in place of this one's.
  * `settings` go to `createLocks`.
  */
 export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
@@ -32,6 +32,11 @@ const stores = {
   async redis({ redis }, from) {
     const { RedisStore } = await loadReenlock('core/redis', from);
     const client = await connect(redis);
+    return { store: new RedisStore({ client }), end: () => client.quit() };
+  },
+  async cluster({ cluster }, from) {
+    const { RedisStore } = await loadReenlock('core/redis', from);
+    const client = await connectCluster(cluster);
     return { store: new RedisStore({ client }), end: () => client.quit() };
   },
   async 'node-redis'({ redis }, from) {

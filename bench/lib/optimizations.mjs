@@ -100,6 +100,16 @@ export const optimizations = [
     to: '',
   },
   {
+    where: 'drivers/ioredis/cluster-driver.ts',
+    buys: 'calls of one turn to one server of a cluster are written together',
+    scenario: 'wide',
+    row: 'reenlock on a cluster',
+    column: 'clientUs',
+    file: 'core/stores/redis/drivers/ioredis/cluster-driver.js',
+    from: 'this.#batcherOf(node).beforeCall();',
+    to: '{}',
+  },
+  {
     where: 'drivers/node-redis/calls.ts',
     buys: "the client's time limit is off, for which it makes an `AbortSignal` for each call",
     scenario: 'wide',

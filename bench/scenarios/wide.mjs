@@ -8,6 +8,7 @@ export const wide = {
   what: '64 loops of one process at the same time, each acquiring and releasing a free key of its own.',
   contenders: [
     'bare pair',
+    'bare pair on a cluster',
     'bare pair on node-redis',
     'subscribe-and-retry',
     'redlock',
@@ -15,6 +16,7 @@ export const wide = {
     'advisory lock',
     'reenlock',
     'reenlock, listeners on',
+    'reenlock on a cluster',
     'reenlock on node-redis',
     'reenlock on PostgreSQL',
   ],

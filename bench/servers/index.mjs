@@ -1,7 +1,7 @@
 import { startPostgres } from './postgres.mjs';
-import { startRedis } from './redis.mjs';
+import { startCluster, startRedis } from './redis.mjs';
 
-const start = { redis: startRedis, postgres: startPostgres };
+const start = { redis: startRedis, cluster: startCluster, postgres: startPostgres };
 
 /** Starts the servers of these kinds. One that is not installed is missing from the result. */
 export async function startServers(kinds) {
@@ -15,7 +15,7 @@ export async function startServers(kinds) {
     has: (kind) => servers.has(kind),
     get: (kind) => servers.get(kind),
     ports: Object.fromEntries(all.map(([kind, { port }]) => [kind, port])),
-    descriptions: all.map(([, { description }]) => description),
+    descriptions: [...new Set(all.map(([, { description }]) => description))],
     stop: () => Promise.all(all.map(([, server]) => server.stop())),
   };
 }

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from '../lib/connect.mjs';
 import { learnClientShares, timeInCommandsUs } from './command-time.mjs';
 import { freePort, superviseServer } from './supervise.mjs';
@@ -8,10 +11,22 @@ import { freePort, superviseServer } from './supervise.mjs';
  * Starts a Redis server on a free loopback port, without persistence. The binary is `REDIS_SERVER`, or else the
  * `redis-server` on the path. `admin` is a connection of the benchmark's own.
  */
-export async function startRedis() {
+export async function startRedis(more = []) {
   const binary = process.env.REDIS_SERVER || 'redis-server';
   const port = await freePort();
-  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
+  const options = [
+    '--port',
+    port,
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--dir',
+    tmpdir(),
+    ...more,
+  ];
   const server = spawn(binary, options.map(String), { stdio: 'ignore' });
   const { stop } = await superviseServer(server, { name: binary, port, stopSignal: 'SIGTERM' });
   const admin = await connect(port);
@@ -30,6 +45,17 @@ export async function startRedis() {
       await stop();
     },
   };
+}
+
+/** Starts a cluster of one server, which has all slots. */
+export async function startCluster() {
+  const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
+  const options = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1', '--dir', folder];
+  const server = await startRedis(options);
+  await server.admin.cluster('ADDSLOTSRANGE', 0, 16_383);
+  while (!/cluster_state:ok/.test(await server.admin.cluster('INFO'))) await sleep(20);
+  const stop = () => server.stop().then(() => rmSync(folder, { recursive: true }));
+  return { ...server, stop };
 }
 
 /** The processor time that the server uses during `work`: in all, and of it the time within commands; in µs. */

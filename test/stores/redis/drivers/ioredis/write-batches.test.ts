@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { RedisStore } from '../../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../../support/processes/leaks.ts';
+import { useCluster } from '../../../../support/redis/cluster-stage.ts';
 import { useRedis } from '../../../../support/redis/redis-stage.ts';
 
 watchLeaks();
@@ -77,6 +78,30 @@ describe('The calls of one turn', () => {
     const answer = asks.acquire('c');
     expect(writes).toEqual([['c']]);
     await answer;
+  });
+});
+
+describe('The calls of one turn on a cluster', () => {
+  const stage = useCluster();
+
+  it('All calls to one server but the first are written together, whatever is written to others', async () => {
+    const asks = asksOf(stage.store);
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    // They are known to the servers: each is one EVALSHA.
+    for (const name of names) await asks.acquire(name);
+    const primaries = stage.client.nodes('master');
+    const writesOf = primaries.map((node) => seen(node));
+    const answers = names.map((name) => asks.acquire(name));
+    await nextTick();
+    const portOf = async (name: string) => (await stage.cluster.serversOf(`reenlock:{${name}}`)).primary.port;
+    const ports = await Promise.all(names.map(portOf));
+    for (const [place, { options }] of primaries.entries()) {
+      const [first, ...rest] = names.filter((_, i) => ports[i] === options.port);
+      expect(writesOf[place]).toEqual(rest.length > 0 ? [[first], rest] : first === undefined ? [] : [[first]]);
+    }
+    expect(new Set(ports).size).toBeGreaterThan(1);
+    expect(new Set(ports).size).toBeLessThan(names.length);
+    await Promise.all(answers);
   });
 });
 

@@ -17,8 +17,10 @@ import type {
 import { randomNode } from '../random-node.ts';
 import { IoredisSender, ioredisCodeOf, ioredisLink } from './calls.ts';
 import { IoredisConnection } from './connection.ts';
+import { sendScriptCall } from './script-call.ts';
 import { IoredisShard } from './shard.ts';
 import { IoredisSubscriber, subscriberOptions } from './subscriber.ts';
+import { WriteBatcher } from './write-batches.ts';
 
 /** A client of ioredis for a cluster. `chance` returns a number in [0, 1). */
 export class IoredisClusterDriver extends IoredisSender<Cluster> implements RedisDriver, RedisClusterDriver {
@@ -26,6 +28,7 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
   readonly link: Link;
   readonly connection: LinkWatch;
   readonly #chance: () => number;
+  readonly #batchers = new WeakMap<Redis, WriteBatcher>();
 
   constructor(client: Cluster, chance: () => number = systemClock.jitter) {
     super(client);
@@ -51,9 +54,12 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
     return current.length === before.length && current.every((part, i) => part === before[i]);
   }
 
-  /** Nothing is held back: a cluster has many connections. */
+  /** Calls of one turn to one server are written together. */
   sendScript(command: RedisCommand): Promise<unknown> {
-    return this.send(command);
+    const slot = slotOf(`${this.keyPrefix}${command[3]}`);
+    const node = this.#node(this.primaryOfSlot(slot));
+    if (node !== undefined) this.#batcherOf(node).beforeCall();
+    return sendScriptCall(this.client, command, slot);
   }
 
   /** Every node passes on what is published on any other. When the connection is lost, it goes to another node. */
@@ -110,7 +116,16 @@ export class IoredisClusterDriver extends IoredisSender<Cluster> implements Redi
     return node && new IoredisShard(node, listener);
   }
 
-  #node(primary: string): Redis | undefined {
+  #batcherOf(node: Redis): WriteBatcher {
+    let batcher = this.#batchers.get(node);
+    if (batcher === undefined) {
+      batcher = new WriteBatcher(node);
+      this.#batchers.set(node, batcher);
+    }
+    return batcher;
+  }
+
+  #node(primary: string | undefined): Redis | undefined {
     return this.client.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === primary);
   }
 }
