@@ -8,7 +8,7 @@ export const settings = {
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: 'f59df0cb19da86225ece584fdce66d4f0da227b5',
+  sha1: '89df51d2210859ff9ca9308f33a09b7290bcc703',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -102,8 +102,9 @@ local owner, id = string.match(ARGV[1], '^%S+ (%S+) (%S+)')
 local at = isShared and string.find(text, ' ' .. owner .. ' ', line, true)
 if isShared and not (at and at < rest) and not string.find(text, ARGV[1], 19, true) then
 local leaseMs, hold, count = tonumber(string.sub(ARGV[2], 3, 14)), ':h' .. ARGV[1], ':r' .. owner
-local known = redis.call('ZMSCORE', KEYS[2], count, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
-local isNew = not (known[1] or known[2] or known[3] or known[4] or known[5])
+local waiter = ARGV[1] .. ' ' .. string.match(ARGV[2], '^%S+ %d (%a %d+ %-?%d+)')
+local known = redis.call('ZMSCORE', KEYS[2], count, waiter, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
+local isNew = not (known[1] or known[2] or known[3] or known[4] or known[5] or known[6])
 if isNew and redis.pcall('ZADD', KEYS[2], 1e13 + atMs + leaseMs, hold, 1, count) == 2 then
 if redis.call('PTTL', KEYS[2]) < leaseMs then redis.call('PEXPIRE', KEYS[2], leaseMs) end
 local last = tonumber(string.sub(text, 1, 16))

@@ -5,8 +5,10 @@ if lineFeed and string.byte(ARGV[2]) ~= WRITE_MODE then
   local at = isShared and string.find(text, ' ' .. owner .. ' ', line, true)
   if isShared and not (at and at < rest) and not string.find(text, ARGV[1], LINES_COLUMN, true) then
     local leaseMs, hold, count = tonumber(string.sub(ARGV[2], 3, 14)), ':h' .. ARGV[1], ':r' .. owner
-    local known = redis.call('ZMSCORE', KEYS[2], count, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
-    local isNew = not (known[1] or known[2] or known[3] or known[4] or known[5])
+    -- Without its record, a lock knows of no waiter: the caller may still be queued.
+    local waiter = ARGV[1] .. ' ' .. string.match(ARGV[2], '^%S+ %d (%a %d+ %-?%d+)')
+    local known = redis.call('ZMSCORE', KEYS[2], count, waiter, ':gr' .. id, ':ge' .. id, ':gc' .. id, ':ga' .. id)
+    local isNew = not (known[1] or known[2] or known[3] or known[4] or known[5] or known[6])
     -- At maxmemory it is refused: then the general path returns the error.
     if isNew and redis.pcall('ZADD', KEYS[2], READERS_FROM + atMs + leaseMs, hold, 1, count) == 2 then
       if redis.call('PTTL', KEYS[2]) < leaseMs then redis.call('PEXPIRE', KEYS[2], leaseMs) end
