@@ -12,20 +12,30 @@ import { startServers } from './servers/index.mjs';
 import { write } from './write.mjs';
 
 const { values: options } = parseArgs({
-  options: { only: { type: 'string' }, write: { type: 'boolean', default: false } },
+  options: { only: { type: 'string', multiple: true }, write: { type: 'boolean', default: false } },
 });
 
 const servers = await startServers(['redis', 'cluster', 'postgres']);
 const folder = mkdtempSync(join(tmpdir(), 'reenlock-bench-'));
 const rows = [];
 try {
-  for (const each of optimizations) if (each.where.includes(options.only ?? '')) rows.push(await measure(each));
+  for (const each of optimizations) if (isChosen(each)) rows.push(await measure(each));
 } finally {
   await servers.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 console.log(optimizationSection(rows));
-if (options.write) await write({ ...readResults(), optimizations: rows });
+if (options.write) await write({ ...readResults(), optimizations: withEarlier(rows) });
+
+function isChosen({ where }) {
+  return options.only?.some((part) => where.includes(part)) ?? true;
+}
+
+/** Those that were not measured this time keep their figures. */
+function withEarlier(rows) {
+  const all = [...rows, ...(readResults().optimizations ?? [])];
+  return optimizations.flatMap(({ where }) => all.find((row) => row.where === where) ?? []);
+}
 
 /** Measures this build beside one that does without the optimization, paired, and compares one figure. */
 async function measure(optimization) {
