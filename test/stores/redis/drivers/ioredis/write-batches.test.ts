@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { LockStore } from '../../../../../src/core/model/store.ts';
 import { RedisStore } from '../../../../../src/core/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../../support/processes/leaks.ts';
 import { useCluster } from '../../../../support/redis/cluster-stage.ts';
@@ -105,7 +106,7 @@ describe('The calls of one turn on a cluster', () => {
   });
 });
 
-function asksOf(store: RedisStore): Asks {
+function asksOf(store: LockStore): Asks {
   const of = (name: string) => ({
     id: name,
     holdId: `hold-${name}`,
