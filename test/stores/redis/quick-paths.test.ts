@@ -90,7 +90,7 @@ class Twins {
       this.#client.zrange(keys.queue, '0', '-1', 'WITHSCORES'),
     ]);
     const [head = '', ...lines] = (text ?? '').split('\n');
-    const ends = (end: string): string => String(Number(head.slice(0, 13)) + Number(end));
+    const ends = (end: string): string => String(Number(fenceOf(head)?.slice(0, 13)) + Number(end));
     const plain = lines.filter((line) => !/^[?!]/.test(line));
     return { head, lines: plain.map((line) => line.replace(/(?<=^\w)\+\d+/, ends)), queue };
   }
@@ -162,6 +162,11 @@ function sourceOf({ source }: RedisScript, kind: Kind): string {
   return timed([time, text, ...body].join('\n'));
 }
 
+/** The last fence of a record, behind the number of its permits; undefined without a record. */
+function fenceOf(head: string): string | undefined {
+  return /\d{16}/.exec(head)?.[0];
+}
+
 /** A number below the one that is given, at random. */
 type Roll = (sides: number) => number;
 
@@ -192,6 +197,7 @@ describe('The quick paths of the scripts', () => {
     [8, 7, 'mostly one by one'],
     [9, 7, 'at once'],
     [10, 8, 'at once'],
+    [11, 8, 'at once, with permits'],
   ] as const)(
     'The quick paths reply, store and publish the same as the general ones, order %i, %i of 8 to read, released %s',
     async (part, readers, released) => {
@@ -215,11 +221,11 @@ describe('The quick paths of the scripts', () => {
         let ends: number[] = [];
         for (let i = 0; i < 60; i++) {
           const nowMs = await clock.goOn(roll(6) === 0 ? ends[roll(4)] : undefined);
-          const step = nextStep(roll, wishes, fence, readers, released === 'at once');
+          const step = nextStep(roll, wishes, fence, readers, released);
           const ours = await twins.same(step);
           ends = endsIn(ours);
           expect(await twins.areKept(ours, nowMs)).toBe(true);
-          fence = ours.head.slice(0, 16) || fence;
+          fence = fenceOf(ours.head) ?? fence;
         }
       }
 
@@ -476,7 +482,8 @@ function stepOf(planned: string, wishes: Map<string, Wish>, fence: string): Step
  * Mostly what happens to a lock in a service: few owners, of two processes and a dead one, that come and go. Releases `atOnce`
  * don't wait for each other, and are long: a record has no room for all.
  */
-function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1, atOnce = false): Step {
+function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1, released = 'mostly one by one'): Step {
+  const atOnce = released.startsWith('at once');
   const dice = roll(20);
   const known = wishes[wishes.length - 1 - roll(4)];
   if (dice < 9 || known === undefined) {
@@ -484,7 +491,8 @@ function nextStep(roll: Roll, wishes: Wish[], fence: string, readers = 1, atOnce
     const lease = String([leaseMs, leaseMs, leaseMs, leaseMs, 2_000, 1_200_000][roll(6)]).padStart(12, '0');
     const most = roll(8) === 0 ? roll(3) : 1_000;
     const least = String(Number(fence) + roll(2) * 10_000_000).padStart(16, '0');
-    const terms = `${wish.wants[0]}+${lease} ${roll(6) === 0 ? 0 : 1} ${wish.wants} ${most} ${livenessMs}`;
+    const permits = released.endsWith('permits') && roll(12) > 0 ? '+3' : '';
+    const terms = `${wish.wants[0]}+${lease}${permits} ${roll(6) === 0 ? 0 : 1} ${wish.wants} ${most} ${livenessMs}`;
     return { name: 'acquire', names: wish.names, terms, extra: roll(12) === 0 ? [least] : [] };
   }
   const { names, wants } = known;
