@@ -108,7 +108,7 @@ describe.each(clientLibrariesForFaults)('Network faults, with $name', ({ name: l
     const [first, gone, , b] = await contest();
     gone.catch(() => {});
     const isLost = lab.proxy.loseReply(call(release, 'p2.2'));
-    const impatient = b.acquire(key, { waitMs: 600 });
+    const impatient = b.acquire(key, { waitMs: 2_000 });
     impatient.catch(() => {});
     const behind = b.acquire(key);
     await until(() => lab.told(key).has('p2.3'));

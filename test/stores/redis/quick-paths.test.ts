@@ -282,6 +282,11 @@ describe('The quick paths of the scripts', () => {
       [...longReaders, '-6LONG f0 t3500000'],
       'released',
     ],
+    [
+      'of the only hold, where others left no room',
+      [...[1, 2, 3, 4].flatMap((owner) => [`w${owner}LONG`, `-${owner}LONG f0`]), 'b50', '-50'],
+      'released',
+    ],
     ['of a reader that finds room again', [...longReaders, 'later', 'r80', '-6LONG f0'], 'released'],
     ['of the last reader, while nobody waits', ['r10', 'r20', '-10', '-20', 'w30', '-30'], 'released'],
     [

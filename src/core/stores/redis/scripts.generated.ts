@@ -1011,7 +1011,7 @@ return {nowMs, holds, waiters, #holds + #waiters > 0 and permits or nil}`,
 
 export const release: RedisScript = {
   name: 'release',
-  sha1: '20be407bd155dd685b068fcc1065ad6e0761f324',
+  sha1: 'a8cf6d4a02df064a770a6df8e8b2771f3135372e',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -1034,7 +1034,7 @@ isOnly = afterHold ~= nil
 end
 end
 local ms, flag = string.match(ARGV[2], '^(%d+) (%d)')
-if isOnly and #text < afterHold + 1900 and flag == '1' and tonumber(ms) <= 3600000 then
+if isOnly and #text - afterHold < 1500 and flag == '1' and tonumber(ms) <= 3600000 then
 local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, 21, 33))
 if string.byte(text, 21) == 43 then endMs = endMs + string.sub(text, 1, 13) end
 local releases = ''

@@ -15,7 +15,7 @@ if isOnly and #text >= afterHold then
   end
 end
 local ms, flag = string.match(ARGV[2], '^(%d+) (%d)')
-if isOnly and #text < afterHold + 1900 and flag == '1' and tonumber(ms) <= RECORD_TTL_MS then
+if isOnly and #text - afterHold < RELEASES_ROOM and flag == '1' and tonumber(ms) <= RECORD_TTL_MS then
   local atMs, endMs = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(string.sub(text, END_COLUMN, LAST_END_COLUMN))
   if string.byte(text, END_COLUMN) == RELATIVE_END then endMs = endMs + string.sub(text, 1, 13) end
   --@include quick/releases-with-own
