@@ -31,11 +31,9 @@ export class HoldTimes {
   }
 }
 
-/** The key that was not used for longest makes room. */
+/** The key that came first makes room; it comes back with its next hold. To move a key at each use would cost more than it gives. */
 function remember<K>(means: Map<K, number>, key: K, heldMs: number, max: number): void {
-  const mean = meanOf(means.get(key), heldMs);
-  means.delete(key);
-  means.set(key, mean);
+  means.set(key, meanOf(means.get(key), heldMs));
   if (means.size > max) means.delete(means.keys().next().value as K);
 }
 

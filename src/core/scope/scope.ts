@@ -191,7 +191,9 @@ export class Scope implements Trace {
 
   forget(hold: OwnedHold): void {
     const at = this.#holds.lastIndexOf(hold);
-    if (at >= 0) this.#holds.splice(at, 1);
+    // Mostly the newest: `splice` would make an array of it.
+    if (at === this.#holds.length - 1) this.#holds.pop();
+    else if (at >= 0) this.#holds.splice(at, 1);
   }
 
   /** Calls `listener` when the client has left, the work has ended or the scope is over. */
