@@ -14,14 +14,14 @@ const newest = 0.2;
  * another try for a key is worth it, better than the lease does.
  */
 export class HoldTimes {
-  readonly #keys = new Map<string, number>();
-  readonly #categories = new Map<string | undefined, number>();
+  readonly #keys = new Means<string>(maxKeys);
+  readonly #categories = new Means<string | undefined>(maxCategories);
   #all: number | undefined;
 
   /** A hold was released after so long. */
   record({ id, category }: Held, heldMs: number): void {
-    remember(this.#keys, id, heldMs, maxKeys);
-    remember(this.#categories, category, heldMs, maxCategories);
+    this.#keys.add(id, heldMs);
+    this.#categories.add(category, heldMs);
     this.#all = meanOf(this.#all, heldMs);
   }
 
@@ -31,10 +31,26 @@ export class HoldTimes {
   }
 }
 
-/** The key that came first makes room; it comes back with its next hold. To move a key at each use would cost more than it gives. */
-function remember<K>(means: Map<K, number>, key: K, heldMs: number, max: number): void {
-  means.set(key, meanOf(means.get(key), heldMs));
-  if (means.size > max) means.delete(means.keys().next().value as K);
+/** Means of the `max` keys that were used last, at least, and of as many more. No key is removed alone: that costs more. */
+class Means<K> {
+  readonly #max: number;
+  #newer = new Map<K, number>();
+  #older = new Map<K, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get(key: K): number | undefined {
+    return this.#newer.get(key) ?? this.#older.get(key);
+  }
+
+  add(key: K, heldMs: number): void {
+    this.#newer.set(key, meanOf(this.get(key), heldMs));
+    if (this.#newer.size < this.#max) return;
+    this.#older = this.#newer;
+    this.#newer = new Map();
+  }
 }
 
 function meanOf(mean: number | undefined, heldMs: number): number {
