@@ -1,6 +1,9 @@
 import { missingFor, serverOf } from '../contenders/index.mjs';
 
-/** The scenarios that `--only` names, or all; with what `--quick` and `--rounds` replace. */
+/**
+ * The scenarios that `--only` names, or all, without those that have none of the rows of `--contenders`; with what `--quick` and
+ * `--rounds` replace.
+ */
 export function chooseScenarios(scenarios, { only, quick, rounds, write, contenders, before }) {
   if (write && (quick || contenders !== undefined || before !== undefined)) {
     throw new Error('--write is for full measurements: leave out --quick, --contenders and --before');
@@ -12,12 +15,14 @@ export function chooseScenarios(scenarios, { only, quick, rounds, write, contend
   for (const name of only ?? []) {
     if (!names.includes(name)) throw new Error(`Expected --only to be one of ${names.join(', ')}, got ${name}`);
   }
-  return scenarios
+  const chosen = scenarios
     .filter(({ name }) => only?.includes(name) ?? true)
-    .map((scenario) => {
-      const chosen = quick ? quickened(scenario) : scenario;
-      return rounds === undefined ? chosen : { ...chosen, rounds: Number(rounds) };
-    });
+    .filter((scenario) => scenario.contenders.some((name) => isNamed(contenders, name)));
+  if (chosen.length === 0) throw new Error(`Expected --contenders to name rows of the scenarios, got ${contenders}`);
+  return chosen.map((scenario) => {
+    const asked = quick ? quickened(scenario) : scenario;
+    return rounds === undefined ? asked : { ...asked, rounds: Number(rounds) };
+  });
 }
 
 /**
@@ -26,11 +31,15 @@ export function chooseScenarios(scenarios, { only, quick, rounds, write, contend
  * if its server or one of its modules is not installed.
  */
 export function chooseContenders(scenario, { contenders, before }, servers) {
-  const wanted = contenders?.split(';').map((name) => name.trim());
-  const isWanted = (name) => wanted === undefined || name === scenario.reference?.name || wanted.includes(name);
+  const isWanted = (name) => name === scenario.reference?.name || isNamed(contenders, name);
   const chosen = scenario.contenders.filter((name) => isWanted(name) && isInstalled(name, servers));
   if (before === undefined || scenario.isCurve) return chosen;
   return chosen.flatMap((name) => (hasBefore(name) ? [name, `${name} before`] : [name]));
+}
+
+/** Whether `--contenders` names a row; without it, all are named. */
+function isNamed(contenders, row) {
+  return contenders === undefined || contenders.split(';').some((name) => name.trim() === row);
 }
 
 function isInstalled(name, servers) {
