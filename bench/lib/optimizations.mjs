@@ -120,16 +120,6 @@ export const optimizations = [
     to: ' }',
   },
   {
-    where: 'stores/redis/hold-calls.ts',
-    buys: 'what is known of the newest calls is in maps, not in a `WeakMap`',
-    scenario: 'wide',
-    row: 'reenlock',
-    column: 'clientUs',
-    file: 'core/stores/redis/hold-calls.js',
-    from: 'this.#newest.set(request, calls);',
-    to: 'this.#older.set(request, calls);',
-  },
-  {
     where: '`forget` in scope/scope.ts',
     buys: 'the newest hold of a scope is removed without an array of what was removed',
     scenario: 're-entry',

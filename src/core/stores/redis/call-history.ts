@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { HoldRequest } from '../../model/store.ts';
 import type { RedisDriver } from './drivers/driver.ts';
-import { CallsOfHolds } from './hold-calls.ts';
 
 /** Whether the server has to remember a release, and where: release.lua explains the numbers. */
 type ReleaseFlag = 0 | 1 | 2;
@@ -18,8 +17,8 @@ const releaseRetryMs = 600_000;
 export class CallHistory {
   readonly #driver: RedisDriver;
   readonly #clock: Clock;
-  /** The caller passes one object with every call about a hold. */
-  readonly #calls = new CallsOfHolds();
+  /** How many acquires of each hold may still reach the server. The caller passes one object with every call about a hold. */
+  readonly #openAcquires = new WeakMap<HoldRequest, { count: number }>();
   /** The releases that have no answer yet: by lock, then by hold id, the time until which each counts. */
   readonly #openReleases = new Map<string, Map<string, number>>();
 
@@ -34,13 +33,17 @@ export class CallHistory {
    */
   acquireSent(request: HoldRequest): () => boolean {
     const epoch = this.#driver.connectionEpoch();
-    const calls = this.#calls.get(request) ?? this.#calls.begin(request);
-    calls.openAcquires += 1;
+    let acquires = this.#openAcquires.get(request);
+    if (acquires === undefined) {
+      acquires = { count: 0 };
+      this.#openAcquires.set(request, acquires);
+    }
+    acquires.count += 1;
     let isOpen = true;
     return () => {
-      if (isOpen && this.#driver.isSameEpoch(epoch)) calls.openAcquires -= 1;
+      if (isOpen && this.#driver.isSameEpoch(epoch)) acquires.count -= 1;
       isOpen = false;
-      return calls.openAcquires > 0;
+      return acquires.count > 0;
     };
   }
 
@@ -48,7 +51,7 @@ export class CallHistory {
   releaseFlag(request: HoldRequest, tombstoneMs: number): ReleaseFlag {
     if (tombstoneMs === 0) return 1;
     // Nothing is known of a hold that this store was never asked for.
-    if (this.#calls.get(request)?.openAcquires !== 0) return 2;
+    if (this.#openAcquires.get(request)?.count !== 0) return 2;
     return this.#hasOtherOpenRelease(request) ? 0 : 1;
   }
 
@@ -70,10 +73,7 @@ export class CallHistory {
   }
 
   /** A release was answered. With it, every earlier release of the same hold is settled. */
-  releaseAnswered(request: HoldRequest): void {
-    const { id, holdId } = request;
-    const calls = this.#calls.get(request);
-    if (calls !== undefined) calls.isReleased = true;
+  releaseAnswered({ id, holdId }: HoldRequest): void {
     const holds = this.#openReleases.get(id);
     if (holds?.delete(holdId) && holds.size === 0) this.#openReleases.delete(id);
   }
