@@ -212,8 +212,8 @@ describe('releases that the server remembers', () => {
     await line.hold();
     await line.release();
     expect(await stage.client.getrange(record, 16, 17)).toBe('--');
-    // Half of what 40 releases take: the quick path adds lines until there are 1,900 bytes of them.
-    expect(await stage.client.strlen(record)).toBeLessThan(2_200);
+    // Less than half of what 40 releases take: a line is added to 1,500 bytes of them at most.
+    expect(await stage.client.strlen(record)).toBeLessThan(1_800);
     expect(await stage.client.keys('*')).toEqual([record]);
   });
 
