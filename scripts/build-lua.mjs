@@ -3,32 +3,17 @@
 // a number a name in the operation that includes it; names are replaced here, so that they cost the server nothing.
 // `--@setting` does the same for a number that a store may have another value of: the module exports its names and values, and
 // nothing else in an operation is that number.
-// With --check nothing is written: exit code 1 says that the committed module is not what the sources give.
+// With --check nothing is written.
 
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { generate, root, templateLiteral } from './lib/generated.mjs';
 
-const root = join(import.meta.dirname, '..');
 const folder = join(root, 'src/core/stores/redis/lua');
 const output = join(root, 'src/core/stores/redis/scripts.generated.ts');
 
-try {
-  main();
-} catch (error) {
-  console.error(`build-lua: ${error.message}`);
-  process.exitCode = 1;
-}
-
-function main() {
-  const module = buildModule();
-  const isSame = existsSync(output) && readFileSync(output, 'utf8') === module;
-  if (isSame) return;
-  if (process.argv.includes('--check')) {
-    throw new Error(`${relative(root, output)} differs from its .lua sources. Run: node scripts/build-lua.mjs`);
-  }
-  writeFileSync(output, module);
-}
+generate({ script: import.meta.filename, output, sources: '.lua sources', build: buildModule });
 
 function buildModule() {
   const operations = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => name.endsWith('.lua')).sort();
@@ -48,12 +33,11 @@ function constant(file, settings) {
   const name = file.slice(0, -'.lua'.length);
   const source = minify(define(checked(include(name), file), file, settings));
   const sha1 = createHash('sha1').update(source).digest('hex');
-  const literal = source.replaceAll(/[\\`]|\$\{/g, '\\$&');
   const identifier = name.replaceAll(/-(\w)/g, (_, letter) => letter.toUpperCase());
   return `export const ${identifier}: RedisScript = {
   name: '${name}',
   sha1: '${sha1}',
-  source: \`${literal}\`,
+  source: ${templateLiteral(source)},
 };`;
 }
 

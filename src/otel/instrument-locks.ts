@@ -31,7 +31,9 @@ const rules: Rules<InstrumentLocksOptions> = {
  * `@opentelemetry/api` is not installed.
  */
 export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions): () => void {
-  const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel');
+  const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel', () =>
+    require('@opentelemetry/api'),
+  );
   const { lockName, keys = true, tracerProvider, meterProvider } = checkOptions(options, rules, 'instrumentLocks');
   const names = new LockNames(lockName);
   const stopTracing = traceLocks(api, (tracerProvider ?? api.trace).getTracer('reenlock'), locks, names, keys);

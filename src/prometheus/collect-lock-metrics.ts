@@ -32,7 +32,7 @@ const rules: Rules<LockMetricsOptions> = {
  * the registry has a metric of such a name.
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
-  const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus');
+  const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus', () => require('prom-client'));
   const { Histogram, Counter, Gauge, register } = client;
   const checked = checkOptions(options, rules, 'collectLockMetrics');
   const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;

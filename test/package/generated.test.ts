@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 const root = join(__dirname, '../..');
+const board = 'src/core/http/board';
 const generated = 'src/core/stores/redis/scripts.generated.ts';
 
 function buildLua(folder: string, ...args: string[]): { code: number | null; stderr: string } {
@@ -14,6 +15,23 @@ function buildLua(folder: string, ...args: string[]): { code: number | null; std
 
 it('The committed Redis scripts are what their .lua sources give', () => {
   expect(buildLua(root, '--check')).toEqual({ code: 0, stderr: '' });
+});
+
+it("The committed module of the board's page is what the files of the page give, and their drift is reported", () => {
+  const build = (folder: string) =>
+    spawnSync('node', [join(folder, 'scripts/build-page.mjs'), '--check'], { encoding: 'utf8' });
+  expect(build(root)).toMatchObject({ status: 0, stderr: '' });
+  const copy = mkdtempSync(join(tmpdir(), 'reenlock-page-'));
+  for (const folder of ['scripts', board]) cpSync(join(root, folder), join(copy, folder), { recursive: true });
+  expect(build(copy).status).toBe(0);
+  appendFileSync(join(copy, board, 'page/main.mjs'), '// Changed.\n');
+  expect(build(copy)).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining(
+      'page.generated.ts differs from its files in page. Run: node scripts/build-page.mjs',
+    ),
+  });
+  rmSync(copy, { recursive: true });
 });
 
 describe('build-lua', () => {

@@ -29,14 +29,7 @@ export interface Packed {
 
 const cache = join(root, 'node_modules/.cache/reenlock-packed');
 const documents = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs'];
-const sources = [
-  ...documents,
-  'src',
-  'scripts/copy-page.mjs',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'package-lock.json',
-];
+const sources = [...documents, 'src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
 
 /**
  * Builds and packs the package, once for the same sources: suites share the result, side by side and from run to run.
@@ -67,17 +60,17 @@ const peers = [
   ...['ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types'],
 ];
 
-/** A new folder where `reenlock` and its peers can be imported, and nothing else. `elsewhere` says where other versions are. */
+/** A new folder where `reenlock` and its peers can be imported, and nothing else. `others` are other versions, and other packages. */
 export function createConsumer(
   { unpacked }: Packed,
-  elsewhere: Readonly<Record<string, string>> = {},
+  others: Readonly<Record<string, string>> = {},
 ): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'reenlock-consumer-'));
   cpSync(unpacked, join(folder, 'node_modules/reenlock'), { recursive: true });
-  for (const peer of peers) {
+  for (const peer of new Set([...peers, ...Object.keys(others)])) {
     const link = join(folder, 'node_modules', peer);
     mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(root, elsewhere[peer] ?? join('node_modules', peer)), link);
+    symlinkSync(join(root, others[peer] ?? join('node_modules', peer)), link);
   }
   return { folder, remove: () => rmSync(folder, { recursive: true }) };
 }
@@ -94,7 +87,6 @@ export function runBinary(name: string, args: readonly string[], cwd: string = r
 
 function pack(folder: string): void {
   runBinary('tsc', ['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
-  execFileSync(process.execPath, [join(root, 'scripts/copy-page.mjs'), join(folder, 'dist')]);
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json'], { cwd: folder, encoding: 'utf8' });
   const [{ filename, files }] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }];
   renameSync(join(folder, filename), join(folder, 'package.tgz'));

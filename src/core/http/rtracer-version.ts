@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { warnOnce } from '../base/process-state.ts';
 
 /**
@@ -20,10 +19,10 @@ export function checkRTracer(): void {
 
 const oldestRTracer = [2, 6, 4];
 
-/** No old version hides its package.json. A bundle has none. */
+/** Required by its literal name, so that bundlers find it. No old version hides its package.json. */
 function rTracerVersion(): string | undefined {
   try {
-    const { version } = createRequire(__filename)('cls-rtracer/package.json') as { version?: unknown };
+    const { version } = require('cls-rtracer/package.json') as { version?: unknown };
     return typeof version === 'string' ? version : undefined;
   } catch {
     return undefined;

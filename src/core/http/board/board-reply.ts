@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { join } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
+import { pageFiles } from './page.generated.ts';
 
 /** A request as every framework gives it to the board. */
 export interface BoardCall {
@@ -71,29 +70,11 @@ export function sendReply(res: ServerResponse, { status, headers, body }: BoardR
 
 const types = { html: 'text/html', css: 'text/css', mjs: 'text/javascript' } as const;
 
-/** The files of the page. `/` is the page itself. */
-const pageFiles = [
-  'index.html',
-  'board.css',
-  'controls.css',
-  'table.css',
-  'panel.css',
-  'main.mjs',
-  'feed.mjs',
-  'filters.mjs',
-  'table.mjs',
-  'line.mjs',
-  'panel.mjs',
-  'release.mjs',
-  'format.mjs',
-];
-
-/** Reads the page, as a reply for each of its paths. */
-export function loadPage(): ReadonlyMap<string, BoardReply> {
-  const replies = pageFiles.map((file) => {
+/** The page, as a reply for each of its paths. `/` is the page itself. */
+export function pageReplies(): ReadonlyMap<string, BoardReply> {
+  const replies = Object.entries(pageFiles).map(([file, text]) => {
     const type = types[file.slice(file.lastIndexOf('.') + 1) as keyof typeof types];
-    const reply = boardReply(200, `${type}; charset=utf-8`, readFileSync(join(__dirname, 'page', file), 'utf8'));
-    return [file === 'index.html' ? '/' : `/${file}`, reply] as const;
+    return [file === 'index.html' ? '/' : `/${file}`, boardReply(200, `${type}; charset=utf-8`, text)] as const;
   });
   return new Map(replies);
 }

@@ -9,7 +9,7 @@ import {
   type BoardReply,
   boardReply,
   jsonReply,
-  loadPage,
+  pageReplies,
   problemReply,
   streamReply,
 } from './board-reply.ts';
@@ -65,7 +65,7 @@ export class LockBoard<R> {
   constructor(options: LockBoardOptions<R>) {
     this.#options = checkOptions(options, rules as Rules<LockBoardOptions<R>>, 'lockBoard', 'authorize');
     if (this.#options.locks !== undefined) runtimeOf(this.#options.locks);
-    this.#page = loadPage();
+    this.#page = pageReplies();
   }
 
   /** The reply to a request; undefined if the board has nothing at its path. Rejects with what `authorize` fails with. */
