@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomFillSync } from 'node:crypto';
+import { type Listed, SwapList } from './swap-list.ts';
 
 /** A point in time on both clocks of this machine, in milliseconds. */
 export interface Instant {
@@ -28,30 +29,92 @@ export interface Clock {
 /** The longest delay that Node's timers take without wrapping around. */
 export const maxTimerMs: number = 2 ** 31 - 1;
 
-/** An object without a closure: each waiter has one. */
-class SystemTimer implements Timer {
-  readonly #timeout: NodeJS.Timeout;
+/** What `setTimeout` and `clearTimeout` were when timers were started last: fake timers replace them. */
+interface TimeSource {
+  readonly start: typeof setTimeout;
+  readonly clear: typeof clearTimeout;
+}
 
-  constructor(timeout: NodeJS.Timeout) {
-    this.#timeout = timeout;
+/** An object without a closure: each waiter has one. */
+class SystemTimer implements Timer, Listed {
+  place = -1;
+  timeout: NodeJS.Timeout | undefined;
+  readonly clock: SystemClock;
+  readonly dueMs: number;
+  readonly run: () => void;
+  readonly isAwaited: boolean;
+
+  constructor(clock: SystemClock, dueMs: number, run: () => void, isAwaited: boolean) {
+    this.clock = clock;
+    this.dueMs = dueMs;
+    this.run = run;
+    this.isAwaited = isAwaited;
   }
 
   cancel(): void {
-    clearTimeout(this.#timeout);
+    this.clock.cancel(this);
   }
 }
 
-/** The real clock. */
-export const systemClock: Clock = {
-  now: () => ({ monoMs: performance.now(), wallMs: Date.now() }),
-  after(ms, run, isAwaited = false) {
-    const timeout = setTimeout(run, Math.min(Math.max(ms, 0), maxTimerMs));
-    if (!isAwaited) timeout.unref();
-    return new SystemTimer(timeout);
-  },
-  randomId: pooledIds(),
-  jitter: Math.random,
-};
+/**
+ * The real clock. Fake timers of an application's tests drive it. When they are installed or removed, its time goes on from
+ * where it was, and what was started before is due at the same time as before: otherwise the background work of a `Locks`
+ * that a test shares would wait for ever for a timer that nobody runs any more.
+ */
+class SystemClock implements Clock {
+  #source: TimeSource = { start: setTimeout, clear: clearTimeout };
+  /** What is added to `performance.now()`, and the last sum. */
+  #offsetMs = 0;
+  #latestMs = 0;
+  readonly #pending = new SwapList<SystemTimer>();
+  readonly randomId = pooledIds();
+  readonly jitter = Math.random;
+
+  now(): Instant {
+    if (setTimeout !== this.#source.start) this.#changeSource();
+    this.#latestMs = performance.now() + this.#offsetMs;
+    return { monoMs: this.#latestMs, wallMs: Date.now() };
+  }
+
+  after(ms: number, run: () => void, isAwaited = false): Timer {
+    const delayMs = Math.min(Math.max(ms, 0), maxTimerMs);
+    const timer = new SystemTimer(this, this.now().monoMs + delayMs, run, isAwaited);
+    this.#pending.add(timer);
+    this.#start(timer, delayMs);
+    return timer;
+  }
+
+  cancel(timer: SystemTimer): void {
+    if (this.#pending.delete(timer)) this.#source.clear(timer.timeout);
+  }
+
+  /** Called by Node's timer. */
+  onDue(timer: SystemTimer): void {
+    this.#pending.delete(timer);
+    timer.run();
+  }
+
+  #start(timer: SystemTimer, delayMs: number): void {
+    timer.timeout = this.#source.start(runTimer, delayMs, timer);
+    if (!timer.isAwaited) timer.timeout.unref();
+  }
+
+  #changeSource(): void {
+    const { clear } = this.#source;
+    this.#source = { start: setTimeout, clear: clearTimeout };
+    this.#offsetMs = this.#latestMs - performance.now();
+    outsideRequests(() => {
+      for (const timer of this.#pending) {
+        clear(timer.timeout);
+        this.#start(timer, Math.max(timer.dueMs - this.#latestMs, 0));
+      }
+    });
+  }
+}
+
+function runTimer(timer: SystemTimer): void {
+  timer.clock.onDue(timer);
+}
 
 /**
  * Milliseconds from `start` to `now`: the larger of what the two clocks say, so that neither a machine that slept
@@ -99,6 +162,8 @@ const loaded = new Loaded('reenlock');
 export function outsideRequests<T>(run: () => T): T {
   return loaded.runInAsyncScope(run);
 }
+
+export const systemClock: Clock = new SystemClock();
 
 /** Resolves after `ms`. */
 export function pause(clock: Clock, ms: number): Promise<void> {

@@ -1,4 +1,5 @@
-import { asMicrotask, type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
+import { Alarm } from '../base/alarm.ts';
+import { asMicrotask, type Clock, type Instant, type Timer } from '../base/clock.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode, LockStoreError } from '../model/errors.ts';
 
@@ -24,12 +25,14 @@ class PendingCall implements Listed {
 export class CallDeadlines {
   readonly #clock: Clock;
   readonly #pending = new SwapList<PendingCall>();
-  #timer: Timer | undefined;
-  #timerDueMs = Number.POSITIVE_INFINITY;
+  readonly #alarm: Alarm;
+  /** Runs from when a deadline has passed until replies that are there already have been read; cleared with the alarm. */
+  #lastRound: Timer | undefined;
   #isClosed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#alarm = new Alarm(clock, () => this.#onDue());
   }
 
   /**
@@ -48,7 +51,7 @@ export class CallDeadlines {
     const reply = callSafely(call);
     const pending = new PendingCall(operation, sent.monoMs, sent.monoMs + timeoutMs, onError);
     this.#pending.add(pending);
-    this.#arm(pending.dueMs);
+    this.#alarm.arm(pending.dueMs, pending.sentMs);
     // A store of the application may return a foreign promise, which may call back from inside its own code, or twice.
     Promise.resolve(reply).then(
       (value) => {
@@ -83,30 +86,24 @@ export class CallDeadlines {
 
   #disarmIfIdle(): void {
     if (this.#pending.size > 0) return;
-    this.#timer?.cancel();
-    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    this.#alarm.disarm();
+    this.#lastRound?.cancel();
   }
 
-  #arm(dueMs: number): void {
-    if (dueMs >= this.#timerDueMs) return;
-    this.#timer?.cancel();
-    this.#timerDueMs = dueMs;
-    const ms = Math.ceil(Math.max(0, dueMs - this.#clock.now().monoMs));
-    // One more round: after a blocked event loop timers come first, and the reply may be there already. And a microtask: fake
-    // timers that are advanced synchronously let no reply of a store in memory come in between. They may have gone far beyond
-    // this time by then, and the replies to later calls come after the microtask.
-    const onRound = (): void => {
+  /**
+   * One more round: after a blocked event loop timers come first, and the reply may be there already. And a microtask: fake
+   * timers that are advanced synchronously let no reply of a store in memory come in between. They may have gone far beyond
+   * this time by then, and the replies to later calls come after the microtask.
+   */
+  #onDue(): void {
+    this.#lastRound = this.#clock.after(0, () => {
       const nowMs = this.#clock.now().monoMs;
       asMicrotask(() => this.#expire(nowMs));
-    };
-    const onDue = (): void => {
-      this.#timer = this.#clock.after(0, onRound);
-    };
-    this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
+    });
   }
 
   #expire(nowMs: number): void {
-    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    this.#alarm.disarm();
     let nextMs = Number.POSITIVE_INFINITY;
     for (const call of this.#pending) {
       if (call.dueMs > nowMs) {
@@ -117,7 +114,7 @@ export class CallDeadlines {
       const message = `The lock store did not answer to ${call.operation} within ${Math.round(nowMs - call.sentMs)} ms`;
       call.reject(new LockStoreError(message, { outcome: 'unknown' }));
     }
-    if (nextMs < Number.POSITIVE_INFINITY) this.#arm(nextMs);
+    if (nextMs < Number.POSITIVE_INFINITY) this.#alarm.arm(nextMs, nowMs);
   }
 }
 

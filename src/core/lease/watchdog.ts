@@ -1,4 +1,5 @@
-import { type Clock, type Instant, outsideRequests, type Timer } from '../base/clock.ts';
+import { Alarm } from '../base/alarm.ts';
+import type { Clock, Instant } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
 import { SwapList } from '../base/swap-list.ts';
 import { Turns } from '../base/turns.ts';
@@ -21,11 +22,11 @@ export class Watchdog {
   readonly #onLost: (grant: Grant, why: string) => void;
   readonly #grants = new SwapList<Grant>();
   readonly #turns = new Turns();
-  #timer: Timer | undefined;
-  #timerDueMs = Number.POSITIVE_INFINITY;
+  readonly #alarm: Alarm;
 
   constructor(access: StoreAccess, onLost: (grant: Grant, why: string) => void) {
     this.#access = access;
+    this.#alarm = new Alarm(access.clock, () => this.#tick());
     this.#onLost = onLost;
   }
 
@@ -64,7 +65,7 @@ export class Watchdog {
   }
 
   close(): void {
-    this.#disarm();
+    this.#alarm.disarm();
   }
 
   /**
@@ -126,7 +127,8 @@ export class Watchdog {
   async renewInBackground(grant: Grant): Promise<void> {
     grant.isRenewing = true;
     const leftMs = grant.remainingMs;
-    this.#arm(this.#access.clock.now().monoMs + leftMs);
+    const { monoMs } = this.#access.clock.now();
+    this.#alarm.arm(monoMs + leftMs, monoMs);
     const isLonger = grant.wantsLonger;
     grant.wantsLonger = false;
     let retryMs: number | undefined;
@@ -148,32 +150,20 @@ export class Watchdog {
     const isFixed = !grant.wantsRenewal && !grant.wantsLonger;
     const isDone = !grant.isClaim && (grant.isFinal || isFixed);
     grant.renewAtMs = isDone ? Number.POSITIVE_INFINITY : nowMs + delayMs;
-    this.#arm(Math.min(grant.renewAtMs, nowMs + grant.remainingAt(now)));
-  }
-
-  #arm(dueMs: number): void {
-    if (dueMs >= this.#timerDueMs) return;
-    this.#timer?.cancel();
-    this.#timerDueMs = dueMs;
-    const ms = Math.ceil(Math.max(0, dueMs - this.#access.clock.now().monoMs));
-    this.#timer = outsideRequests(() => this.#access.clock.after(ms, () => this.#tick()));
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    this.#alarm.arm(Math.min(grant.renewAtMs, nowMs + grant.remainingAt(now)), nowMs);
   }
 
   #tick(): void {
-    this.#disarm();
+    this.#alarm.disarm();
     const nowMs = this.#access.clock.now().monoMs;
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#access.clock, grant));
       else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.renewInTurn(grant);
-      else
-        this.#arm(Math.min(grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs, nowMs + grant.remainingMs));
+      else {
+        const renewAtMs = grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs;
+        this.#alarm.arm(Math.min(renewAtMs, nowMs + grant.remainingMs), nowMs);
+      }
     }
   }
 }

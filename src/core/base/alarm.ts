@@ -1,0 +1,36 @@
+import { type Clock, outsideRequests, type Timer } from './clock.ts';
+
+/** A timer that is late by more than this, with the event loop running, was cleared by other code: fake timers allow that. */
+const clearedMs = 1_000;
+
+/**
+ * One timer for the earliest of many due times. It is unref'd, and runs in no request's context. `onDue` clears it with
+ * `disarm`, and arms it again for what is due later.
+ */
+export class Alarm {
+  readonly #clock: Clock;
+  readonly #onDue: () => void;
+  #timer: Timer | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock, onDue: () => void) {
+    this.#clock = clock;
+    this.#onDue = onDue;
+  }
+
+  /** Calls `onDue` at `dueMs` of the monotonic clock or earlier. `nowMs` is what that clock has shown a moment ago. */
+  arm(dueMs: number, nowMs: number): void {
+    if (dueMs >= this.#dueMs && nowMs <= this.#dueMs + clearedMs) return;
+    this.#timer?.cancel();
+    const fromMs = this.#clock.now().monoMs;
+    this.#dueMs = Math.max(fromMs, Math.min(dueMs, this.#dueMs));
+    const ms = Math.ceil(this.#dueMs - fromMs);
+    this.#timer = outsideRequests(() => this.#clock.after(ms, this.#onDue));
+  }
+
+  disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#dueMs = Number.POSITIVE_INFINITY;
+  }
+}
