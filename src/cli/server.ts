@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { systemClock } from '../core/base/clock.ts';
-import { sendReply } from '../core/http/board/board-reply.ts';
+import { rethrow, sendReply } from '../core/http/board/board-reply.ts';
 import { LockBoard } from '../core/http/board/lock-board.ts';
 import type { BoardUser } from '../core/http/board/viewer.ts';
 import type { Locks } from '../core/index.ts';
@@ -44,9 +44,12 @@ export function createBoardServer(locks: Locks, user: BoardUser): BoardServer {
         403,
         'Open the address that `reenlock board` has printed. It works once: to open the board in another browser, start the command again',
       );
-    const found = await board.reply({ req, url, originalUrl: url, body: undefined }, req);
-    if (found === undefined) reply(res, 404, 'Not found');
-    else sendReply(res, found);
+    await board.serve({ req, res, url, originalUrl: url, body: undefined }, req, {
+      send: (found) => sendReply(res, found),
+      pass: () => reply(res, 404, 'Not found'),
+      fail: rethrow,
+      leave: () => {},
+    });
   }
 
   const server = createServer((req, res) => {

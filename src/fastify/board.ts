@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { rethrow } from '../core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
 import type { Plugin } from './middleware.ts';
 
@@ -13,15 +14,19 @@ export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
     async function serve(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
       const { raw: req, originalUrl } = request;
       const { body } = req as { body?: unknown };
-      const url = request.url.slice(app.prefix.length);
-      const found = await board.reply({ req, url: url.startsWith('/') ? url : `/${url}`, originalUrl, body }, request);
-      if (found === undefined) reply.callNotFound();
-      // As bytes: Fastify adds a charset to the type of text.
-      else
-        reply
-          .code(found.status)
-          .headers(found.headers)
-          .send(typeof found.body === 'string' ? Buffer.from(found.body) : found.body);
+      const path = request.url.slice(app.prefix.length);
+      const url = path.startsWith('/') ? path : `/${path}`;
+      await board.serve<unknown>({ req, res: reply.raw, url, originalUrl, body }, request, {
+        // As bytes: Fastify adds a charset to the type of text.
+        send: ({ status, headers, body: content }) =>
+          reply
+            .code(status)
+            .headers(headers)
+            .send(typeof content === 'string' ? Buffer.from(content) : content),
+        pass: () => reply.callNotFound(),
+        fail: rethrow,
+        leave: () => {},
+      });
       return reply;
     }
     // The board reads and checks what it is sent itself.

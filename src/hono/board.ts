@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Context, MiddlewareHandler } from 'hono';
+import { rethrow } from '../core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
-import { nodeOf } from './middleware.ts';
+import { alreadySentResponse, nodeOf } from './middleware.ts';
 
 /**
  * A page that shows which locks are held and waited for, by whom, and for how long:
@@ -12,15 +13,20 @@ import { nodeOf } from './middleware.ts';
 export function lockBoard(options: LockBoardOptions<Context>): MiddlewareHandler {
   const board = new LockBoard(options);
   return async function lockBoard(c, next) {
-    const { req } = nodeOf(c, next);
+    const { req, res } = nodeOf(c, next);
     const { pathname, search } = new URL(c.req.url);
     const mountedAt = c.req.routePath.replace(/\/\*$/, '');
     const url = (pathname.slice(mountedAt.length) || '/') + search;
-    const reply = await board.reply({ req, url, originalUrl: pathname + search, body: await parsedBody(req, c) }, c);
-    if (reply === undefined) return next();
-    const { status, headers } = reply;
-    const content = typeof reply.body === 'string' ? reply.body : (Readable.toWeb(reply.body) as ReadableStream);
-    return new Response(content, { status, headers });
+    const call = { req, res, url, originalUrl: pathname + search, body: await parsedBody(req, c) };
+    return board.serve<Response | undefined | PromiseLike<undefined>>(call, c, {
+      send: ({ status, headers, body }) => {
+        const content = typeof body === 'string' ? body : (Readable.toWeb(body) as ReadableStream);
+        return new Response(content, { status, headers });
+      },
+      pass: next as () => Promise<undefined>,
+      fail: rethrow,
+      leave: alreadySentResponse,
+    });
   };
 }
 

@@ -43,6 +43,12 @@ export function traceContext(options?: TraceContextOptions): MiddlewareHandler {
 /** On the response of a handler that sends its own on `c.env.outgoing`: `RESPONSE_ALREADY_SENT`. */
 const alreadySent = 'x-hono-already-sent';
 
+/** Leaves the response to the code that has sent it. */
+export function alreadySentResponse(): Response {
+  // The server ignores this header on its own `Response`, which it may have put over Node's; a copy is one of Node's.
+  return new Response(null, { headers: { [alreadySent]: 'true' } }).clone();
+}
+
 /**
  * Guards a route: what comes after it runs while the request holds the lock, which is released when its work is over. A
  * request that does not get the lock in time gets a 423 with Retry-After, through the application's `onError`. The callback of

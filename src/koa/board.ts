@@ -1,4 +1,5 @@
 import type { Context, Next } from 'koa';
+import { rethrow } from '../core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
 import { checkCall } from '../core/http/misuse.ts';
 import type { Guard } from './middleware.ts';
@@ -11,13 +12,21 @@ import type { Guard } from './middleware.ts';
 export function lockBoard(options: LockBoardOptions<Context>): Guard {
   const board = new LockBoard(options);
   async function serve(ctx: Context, next: Next): Promise<void> {
-    const { req, url, originalUrl } = ctx;
+    const { req, res, url, originalUrl } = ctx;
     const { body } = ctx.request as { body?: unknown };
-    const reply = await board.reply({ req, url, originalUrl, body }, ctx);
-    if (reply === undefined) return next();
-    ctx.status = reply.status;
-    ctx.set(reply.headers);
-    ctx.body = reply.body;
+    await board.serve<unknown>({ req, res, url, originalUrl, body }, ctx, {
+      send: (reply) => {
+        ctx.status = reply.status;
+        ctx.set(reply.headers);
+        ctx.body = reply.body;
+      },
+      pass: next,
+      fail: rethrow,
+      leave: () => {
+        // Koa would end a response that other code has begun.
+        if (res.headersSent) ctx.respond = false;
+      },
+    });
   }
 
   return function lockBoard(ctx, next) {

@@ -101,11 +101,12 @@ export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: 
   return function lockBoard(req, res, next) {
     checkCall('connect', req, res, res, next);
     const { url = '/', originalUrl = url, body } = req as Mounted;
-    const replied = board.reply({ req, url, originalUrl, body }, req as R);
-    void replied.then(
-      (reply) => (reply === undefined ? next() : sendReply(res, reply)),
-      (error: unknown) => next(failureOf(error)),
-    );
+    void board.serve({ req, res, url, originalUrl, body }, req as R, {
+      send: (reply) => sendReply(res, reply),
+      pass: () => next(),
+      fail: (error) => next(failureOf(error)),
+      leave: () => {},
+    });
   };
 }
 

@@ -1,6 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { type Hold, lock } from 'reenlock';
+import { type BoardReply, rethrow } from '../../../src/core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../../../src/core/http/board/lock-board.ts';
 import { LockScanner } from '../../../src/core/http/board/lock-scanner.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
@@ -27,7 +28,8 @@ function boardOf({ locks }: Setup, options: Options = {}): LockBoard<unknown> {
 }
 
 async function open(setup: Setup, board: LockBoard<unknown>): Promise<Watcher> {
-  const reply = await board.reply(call('/stream'), {});
+  const answer = { send: (reply: BoardReply) => reply, pass: () => undefined, fail: rethrow, leave: () => undefined };
+  const reply = await board.serve<BoardReply | undefined>(call('/stream'), {}, answer);
   if (!(reply?.body instanceof Readable)) throw new Error(`No stream: ${reply?.status}`);
   const { body: stream } = reply;
   const messages: Watcher['messages'] = [];
@@ -57,7 +59,7 @@ async function open(setup: Setup, board: LockBoard<unknown>): Promise<Watcher> {
 
 function call(url: string) {
   const req = { method: 'GET', headers: {} } as IncomingMessage;
-  return { req, url, originalUrl: url, body: undefined };
+  return { req, res: new ServerResponse(req), url, originalUrl: url, body: undefined };
 }
 
 const jobs = new WeakMap<Setup, Job>();

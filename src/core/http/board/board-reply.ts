@@ -5,6 +5,7 @@ import { pageFiles } from './page.generated.ts';
 /** A request as every framework gives it to the board. */
 export interface BoardCall {
   readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   /** Its URL below the place where the board is mounted. */
   readonly url: string;
   /** Its URL as the server got it. */
@@ -18,6 +19,17 @@ export interface BoardReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Readable;
+}
+
+/** What a framework does with the board's decision. All but `leave` run in the turn in which the response was seen to be open. */
+export interface BoardAnswer<T> {
+  send(reply: BoardReply): T;
+  /** The board has nothing at this path. */
+  pass(): T;
+  /** `authorize` has failed. */
+  fail(error: unknown): T;
+  /** Other code has responded, or the client has left: nothing may be sent. */
+  leave(): T;
 }
 
 /** Nothing inline, nothing from elsewhere, in nobody's frame. Every reply has these, also below helmet. */
@@ -66,6 +78,11 @@ export function sendReply(res: ServerResponse, { status, headers, body }: BoardR
   }
   res.flushHeaders();
   pipeline(body, res, () => {});
+}
+
+/** Fails as a framework expects it whose handlers are awaited. */
+export function rethrow(error: unknown): never {
+  throw error;
 }
 
 const types = { html: 'text/html', css: 'text/css', mjs: 'text/javascript' } as const;

@@ -53,6 +53,12 @@ export class Feed {
     return viewer;
   }
 
+  /** Reports that `authorize` has failed when no response can tell of it. */
+  reportAuthorize(when: string, cause: unknown): void {
+    const message = `The \`authorize\` of a board failed ${when}`;
+    this.runtime.events.emit('warning', { code: 'LOCK_BOARD_AUTHORIZE', message, cause });
+  }
+
   #flush(): number {
     for (const viewer of this.#viewers) {
       if (this.runtime.acquires.isClosed) viewer.leave('closing');
@@ -73,8 +79,7 @@ export class Feed {
 
   async #recheck(viewer: Viewer, authorize: () => Promise<BoardUser | undefined>): Promise<void> {
     const user = await authorize().catch((cause: unknown) => {
-      const message = 'The `authorize` of a board failed for a page that is open: the page is closed';
-      this.runtime.events.emit('warning', { code: 'LOCK_BOARD_AUTHORIZE', message, cause });
+      this.reportAuthorize('for a page that is open: the page is closed', cause);
       return undefined;
     });
     if (viewer.destroyed) return;

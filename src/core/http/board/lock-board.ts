@@ -4,7 +4,9 @@ import { acquireRules } from '../../model/options.ts';
 import { callable, checkOptions, describe, type Rule, type Rules, wholeNumber } from '../../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../../runtime/inspect.ts';
 import { defaultLocks, type Locks, runtimeOf } from '../../runtime/locks.ts';
+import { OpenResponse } from '../response/open-response.ts';
 import {
+  type BoardAnswer,
   type BoardCall,
   type BoardReply,
   boardReply,
@@ -68,21 +70,39 @@ export class LockBoard<R> {
     this.#page = pageReplies();
   }
 
-  /** The reply to a request; undefined if the board has nothing at its path. Rejects with what `authorize` fails with. */
-  async reply(call: BoardCall, request: R): Promise<BoardReply | undefined> {
-    const [path = '', query = ''] = call.url.split('?', 2);
+  /** Decides about a request, calls one of the functions of `answer`, and returns what that returns. */
+  async serve<T>(call: BoardCall, request: R, answer: BoardAnswer<T>): Promise<T> {
+    const [path = ''] = call.url.split('?', 1);
     const methods = methodsOf[path] ?? (this.#page.has(path) ? ['GET', 'HEAD'] : undefined);
-    if (methods === undefined) return undefined;
-    if (!methods.includes(call.req.method ?? '')) {
-      return problemReply(405, `Expected ${methods.join(' or ')}`, { Allow: methods.join(', ') });
+    if (methods === undefined) return answer.pass();
+    const response = new OpenResponse(call.req, call.res);
+    let reply: BoardReply | undefined;
+    try {
+      reply = methods.includes(call.req.method ?? '')
+        ? await this.#reply(path, call, request, response)
+        : problemReply(405, `Expected ${methods.join(' or ')}`, { Allow: methods.join(', ') });
+    } catch (error) {
+      if (response.isOpen) return answer.fail(error);
+      this.#feedNow().reportAuthorize('after its request had ended', error);
+      return answer.leave();
     }
+    return response.isOpen && reply !== undefined ? answer.send(reply) : answer.leave();
+  }
+
+  /** Undefined if the response is no longer open. Rejects with what `authorize` fails with. */
+  async #reply(path: string, call: BoardCall, request: R, response: OpenResponse): Promise<BoardReply | undefined> {
     try {
       if (path === releasePath) checkSameOrigin(call.req);
       const user = await this.#userOf(request);
+      if (!response.isOpen) return undefined;
       if (user === undefined) return problemReply(403, 'You may not see this board');
-      if (path === streamPath) return this.#open(user, request);
-      if (path === lockPath) return await this.#lock(new URLSearchParams(query).get('id'));
-      if (path === releasePath) return await this.#release(user, await readJson(call));
+      if (path === streamPath) return this.#open(user, request, response);
+      if (path === lockPath) return await this.#lock(new URLSearchParams(call.url.slice(path.length)).get('id'));
+      if (path === releasePath) {
+        const body = await readJson(call);
+        // An operator who was told of a failure must not find the lock released.
+        return response.isOpen ? await this.#release(user, body) : undefined;
+      }
       return (path === '/' && redirect(call.originalUrl)) || this.#page.get(path);
     } catch (error) {
       if (error instanceof RequestRefusal) return problemReply(error.status, error.message);
@@ -102,12 +122,14 @@ export class LockBoard<R> {
     );
   }
 
-  #open(user: BoardUser, request: R): BoardReply {
+  #open(user: BoardUser, request: R, response: OpenResponse): BoardReply {
     const feed = this.#feedNow();
     if (feed.viewerCount >= (this.#options.maxViewers ?? 20)) {
       return problemReply(503, 'Too many pages of this board are open', { 'Retry-After': '10' });
     }
-    return streamReply(feed.open(user, () => this.#userOf(request)));
+    const viewer = feed.open(user, () => this.#userOf(request));
+    response.destroyAfter(viewer);
+    return streamReply(viewer);
   }
 
   async #lock(id: string | null): Promise<BoardReply> {
