@@ -14,7 +14,8 @@ interface ProcessState {
   configured: object | undefined;
   /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it from then on. */
   readonly created: Set<object>;
-  readonly warned: Set<string>;
+  /** By code: the subjects that were warned of. */
+  readonly warned: Map<string, Set<string>>;
 }
 
 const slot = Symbol.for('reenlock');
@@ -33,14 +34,14 @@ export function processState(): ProcessState {
     requests: new WeakMap(),
     configured: undefined,
     created: new Set(),
-    warned: new Set(),
+    warned: new Map(),
   };
   holder[first === undefined ? slot : ownSlot] = state;
   return state;
 }
 
-/** No more different warnings than this in a process's life. */
-const maxWarnings = 500;
+/** No more warnings of one code than this in a process's life: clients may choose the keys that a code warns of. */
+const maxWarningsPerCode = 100;
 
 /**
  * Warns the operator, with a code and a page to read: once in this process's life, or once for each `subject`, such as a
@@ -48,8 +49,8 @@ const maxWarnings = 500;
  */
 export function warnOnce(code: string, message: string, subject = ''): void {
   const { warned } = processState();
-  const warning = subject === '' ? code : `${code} ${subject}`;
-  if (warned.has(warning) || warned.size >= maxWarnings) return;
-  warned.add(warning);
+  const subjects = warned.get(code) ?? new Set();
+  if (subjects.has(subject) || subjects.size >= maxWarningsPerCode) return;
+  warned.set(code, subjects.add(subject));
   process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/reference/errors.md, "${code}".` });
 }

@@ -153,7 +153,7 @@ export function checkedName(key: unknown, category: string | undefined, routeOf?
 
 /** A key as a warning shows it: the words that all such keys have, and `*` in place of values. */
 function formOf(key: string): string {
-  return key.replace(/\$\{[^}]*\}|[^:/|,.]+/g, (part, at: number) =>
+  return key.replace(/\$\{[^{}]*\}|[^:/|,.]+/g, (part, at: number) =>
     suspiciousSegment(part) !== undefined || (at === 0 && /^[A-Za-z][\w-]{0,31}$/.test(part)) ? part : '*',
   );
 }

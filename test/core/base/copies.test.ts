@@ -86,7 +86,7 @@ describe('What the copies in a process share', () => {
 
   it('A copy leaves the state of another version alone', async () => {
     const before = shared[slot];
-    const theirs = { version: 3, scopes: new AsyncLocalStorage(), created: new Set(), warned: new Set() };
+    const theirs = { version: 3, scopes: new AsyncLocalStorage(), created: new Set(), warned: new Map() };
     shared[slot] = theirs;
     try {
       const [a, b] = [otherCopy(), otherCopy()];

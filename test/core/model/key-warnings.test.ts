@@ -1,4 +1,4 @@
-import { processState } from '../../../src/core/base/process-state.ts';
+import { processState, warnOnce } from '../../../src/core/base/process-state.ts';
 import { getLock, LockConfigError } from '../../../src/core/index.ts';
 import { assertConstantKey } from '../../../src/core/model/key.ts';
 import { coreTests } from '../../support/stores/set-up.ts';
@@ -46,6 +46,7 @@ describe('A key made from a missing value', () => {
     ['undefined|a', 'undefined', 'undefined|*'],
     ['order:${id}', '${'],
     ['${order.id}', '${'],
+    ['${:${id}', '${', '*:${id}'],
   ])(
     'A key made from a missing value warns once for all keys of its form, and names the part: %s',
     (key, part, form = key) => {
@@ -65,6 +66,18 @@ describe('A key made from a missing value', () => {
       warn.mockRestore();
     },
   );
+
+  it('Clients that choose keys can use up the warnings about keys, but of no other code', () => {
+    setUp();
+    processState().warned.clear();
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation();
+    for (let n = 0; n < 2_000; n++) getLock(`k${n}:undefined`);
+    const shown = warn.mock.calls.length;
+    expect(shown).toBeLessThan(1_000);
+    warnOnce('LOCK_LOST', 'The lock was lost');
+    expect(warn).toHaveBeenCalledTimes(shown + 1);
+    warn.mockRestore();
+  });
 
   it.each(['undefinedness', 'nullable:1', 'order:42', 'x-null-y', 'NaNcy', 'a:undefined1', '$5', '${', 'a{b}'])(
     'A key that only resembles a missing value causes no warning: %s',

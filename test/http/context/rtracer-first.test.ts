@@ -14,7 +14,7 @@ describeFrameworks('traceContext below cls-rtracer', (framework) => {
 
   it('traceContext below cls-rtracer’s middleware warns once that it must come first', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
+    const state = (globalThis as { [slot: symbol]: { warned: Map<string, unknown> } })[Symbol.for('reenlock')];
     state?.warned.delete('LOCK_RTRACER');
     const first = await ServerStage.start(framework, (app, stage) =>
       app

@@ -13,7 +13,7 @@ describeStyles('in production', (framework) => {
   beforeEach(() => {
     process.env.NODE_ENV = 'production';
     warn = jest.spyOn(process, 'emitWarning').mockImplementation();
-    const state = (globalThis as { [slot: symbol]: { warned: Set<string> } })[Symbol.for('reenlock')];
+    const state = (globalThis as { [slot: symbol]: { warned: Map<string, unknown> } })[Symbol.for('reenlock')];
     state?.warned.clear();
   });
   afterEach(async () => {
