@@ -12,11 +12,11 @@ const faces = {
   lock: ['acquire', 'batch', 'lock', 'locked'],
 };
 
-/** What other folders may import of a store: the store itself, and of Redis what `cas` shares with it. */
+/** What other folders may import of a store: the store itself, and what `cas` shares with Redis and PostgreSQL. */
 const storeFaces = {
   memory: ['memory-store'],
   cas: ['cas-store', 'postgres-cas', 'redis-cas'],
-  postgres: ['postgres-store'],
+  postgres: ['postgres-store', 'pool', 'statements'],
   quorum: ['quorum-store'],
   redis: ['redis-store', 'drivers/driver', 'drivers/driver-of', 'connection-pool', 'errors', 'server-info'],
 };
@@ -24,7 +24,7 @@ const storeFaces = {
 /** The stores that use others. */
 const sharedStores = {
   memory: ['machine'],
-  cas: ['machine', 'redis'],
+  cas: ['machine', 'postgres', 'redis'],
 };
 
 const frameworks = '^(express|koa|@koa/router|fastify|fastify-plugin|hono|@hono/node-server|@nestjs/.*)$';

@@ -10,14 +10,9 @@ export { RedisStore, type RedisStoreOptions } from './stores/redis/redis-store.t
 export type { ServerWarning } from './model/store.ts';
 export type { CasAdapter, CasReading } from './stores/cas/adapter.ts';
 export { CasStore, type CasStoreOptions } from './stores/cas/cas-store.ts';
-export {
-  PostgresCas,
-  type PostgresCasOptions,
-  type PostgresPool,
-  type PostgresResult,
-  postgresCasTable,
-} from './stores/cas/postgres-cas.ts';
+export { PostgresCas, type PostgresCasOptions, postgresCasTable } from './stores/cas/postgres-cas.ts';
 export { RedisCas, type RedisCasOptions } from './stores/cas/redis-cas.ts';
+export type { PostgresClient, PostgresPool, PostgresPoolClient, PostgresResult } from './stores/postgres/pool.ts';
 
 // Several independent stores, of which more than half decide.
 

@@ -91,11 +91,11 @@ describe('a statement', () => {
   });
 
   it.each([
-    ['42501', 'permission denied', 'not-applied', 'kept'],
-    ['57014', 'canceling statement', 'not-applied', 'kept'],
     ['55P03', 'canceling statement due to lock timeout', 'not-applied', 'kept'],
-    ['25006', 'cannot execute in a read-only transaction', 'not-applied', 'kept'],
+    ['42P01', 'relation does not exist', 'not-applied', 'kept'],
     ['53100', 'disk full', 'not-applied', 'kept'],
+    ['57014', 'canceling statement', 'not-applied', 'closed'],
+    ['22P05', 'untranslatable character', 'not-applied', 'closed'],
     ['08006', 'connection failure', 'unknown', 'closed'],
     ['57P01', 'terminating connection', 'unknown', 'closed'],
     ['58030', 'could not write', 'unknown', 'closed'],
@@ -117,6 +117,84 @@ describe('a statement', () => {
       expect(pool.connections.map((connection) => connection.released)).toEqual([released]);
     },
   );
+
+  it.each([
+    ['25006', 'cannot execute in a read-only transaction'],
+    ['25P02', 'current transaction is aborted'],
+    ['42501', 'permission denied'],
+  ])('A statement that fails with %s (%s) is sent on other connections, two at most', async (code, message) => {
+    const { ask, last, pool } = setUp();
+    const first = ask();
+    (await last()).fail(failed(code, message));
+    (await last()).answer('yes');
+    await first.settled;
+    expect(first.value).toEqual(['yes']);
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed', 'kept']);
+    const second = ask();
+    for (let times = 1; times <= 3; times++) (await last()).fail(failed(code, message));
+    await second.settled;
+    expect(second.error).toMatchObject({ outcome: 'not-applied', cause: { code } });
+    expect(pool.connections).toHaveLength(5);
+  });
+
+  it('A statement is not sent on a connection that was left in a transaction: it is closed', async () => {
+    const { pool, ask, last } = setUp();
+    pool.lendsIn = ['T', 'E'];
+    const outcome = ask();
+    (await last()).answer('yes');
+    await outcome.settled;
+    expect(outcome.value).toEqual(['yes']);
+    expect(pool.sent).toHaveLength(1);
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed', 'closed', 'kept']);
+  });
+
+  it('A statement that got into a transaction is repeated elsewhere, and its outcome is unknown after the third', async () => {
+    const { pool, ask, last } = setUp();
+    const outcome = ask();
+    for (const how of ['answer', 'fail', 'answer'] as const) {
+      const sent = await last();
+      sent.connection.transaction = 'T';
+      sent[how](failed('25P02'));
+    }
+    await outcome.settled;
+    const message = expect.stringContaining('an open transaction');
+    expect(outcome.error).toMatchObject({ outcome: 'unknown', message });
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed', 'closed', 'closed']);
+  });
+
+  it('A statement follows a question if pg does not say whether the connection is in a transaction', async () => {
+    const { pool, ask, last } = setUp();
+    pool.lendsIn = [undefined, undefined];
+    const outcome = ask();
+    expect((await last()).text).toContain('COMMIT');
+    (await last()).fail(failed('2D000', 'invalid transaction termination'));
+    (await last()).answer('');
+    (await last()).answer('yes');
+    await outcome.settled;
+    expect(outcome.value).toEqual(['yes']);
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed', 'kept']);
+  });
+
+  it('A question that fails is the error, and the statement was not applied', async () => {
+    const { pool, ask, last } = setUp();
+    pool.lendsIn = [undefined];
+    const outcome = ask();
+    (await last()).fail(failed('ECONNRESET'));
+    await outcome.settled;
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied', cause: { code: 'ECONNRESET' } });
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed']);
+  });
+
+  it('A question without a reply ends with the time for the statement', async () => {
+    const { clock, pool, ask, last } = setUp();
+    pool.lendsIn = [undefined];
+    const outcome = ask();
+    await last();
+    await clock.advance(timeoutMs);
+    expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
+    expect(pool.connections.map(({ released }) => released)).toEqual(['closed']);
+    expect(clock.timerCount).toBe(0);
+  });
 
   it('A statement survives the events of its connection while it is lent', async () => {
     const { ask, last } = setUp();
@@ -180,7 +258,7 @@ describe('a statement', () => {
       }
     };
     const texts = await answerAll(2);
-    const whole = ['BEGIN ISOLATION LEVEL READ COMMITTED', 'SELECT $1', 'COMMIT'];
+    const whole = ['DO $$ BEGIN COMMIT; END $$', 'BEGIN ISOLATION LEVEL READ COMMITTED', 'SELECT $1', 'COMMIT'];
     expect(texts.sort()).toEqual([...whole, ...whole].sort());
     await Promise.all([first.settled, second.settled]);
     expect([first.value, second.value]).toEqual([['yes'], ['yes']]);
@@ -189,30 +267,21 @@ describe('a statement', () => {
     expect(await answerAll(before)).toEqual(whole);
   });
 
-  it('A statement that fails within a transaction leaves none open: the connection is closed', async () => {
-    const { clock, pool, ask, last } = setUp();
-    const outcome = ask();
-    (await last()).fail(failed('RL002'));
-    await clock.settle();
-    pool.sent[1]!.answer('');
-    await clock.settle();
-    pool.sent[2]!.fail(failed('42501'));
-    await outcome.settled;
-    expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
-    expect(pool.connections.map(({ released }) => released)).toEqual(['kept', 'closed']);
-  });
-
-  it('A statement whose isolation level is still wrong is an error, and is not tried for ever', async () => {
-    const { clock, pool, ask, last } = setUp();
-    const outcome = ask();
-    (await last()).fail(failed('RL002'));
-    await clock.settle();
-    pool.sent[1]!.answer('');
-    await clock.settle();
-    pool.sent[2]!.fail(failed('RL002'));
-    await outcome.settled;
-    expect(outcome.state).toBe('rejected');
-  });
+  it.each(['42501', 'RL002'])(
+    'A statement that fails with %s within its transaction leaves none open: the connection is closed',
+    async (code) => {
+      const { pool, ask, last } = setUp();
+      const outcome = ask();
+      (await last()).fail(failed('RL002'));
+      for (let times = 1; times <= (code === 'RL002' ? 1 : 2); times++) {
+        for (let before = 1; before <= 2; before++) (await last()).answer('');
+        (await last()).fail(failed(code));
+      }
+      await outcome.settled;
+      expect(outcome.error).toMatchObject({ outcome: 'not-applied' });
+      expect(pool.connections.map(({ released }) => released).slice(0, 2)).toEqual(['kept', 'closed']);
+    },
+  );
 });
 
 describe('A statement on a server', () => {

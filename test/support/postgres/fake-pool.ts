@@ -14,6 +14,8 @@ export interface Sent {
 export class FakeConnection extends EventEmitter implements PostgresPoolClient {
   /** How it was given back, if it was. */
   released: 'kept' | 'closed' | undefined;
+  /** What pg says of its transaction. Undefined if this version does not say. */
+  transaction: string | undefined = 'I';
   readonly #onSent: (sent: Sent) => void;
 
   constructor(onSent: (sent: Sent) => void) {
@@ -26,6 +28,10 @@ export class FakeConnection extends EventEmitter implements PostgresPoolClient {
       const answer = (value: unknown): void => resolve({ rows: [{ value }] });
       this.#onSent({ text, values, connection: this, answer, fail: reject });
     });
+  }
+
+  getTransactionStatus(): string | null {
+    return this.transaction ?? null;
   }
 
   release(destroy?: boolean): void {
@@ -42,12 +48,15 @@ export class FakePool {
   readonly waiting: { lend(): FakeConnection; fail(error: unknown): void }[] = [];
   /** Whether it lends a connection at once. */
   isOpen = true;
+  /** In which transaction each of the next connections is when it is lent: then none. */
+  lendsIn: (string | undefined)[] = [];
   readonly options: object = {};
   /** What tells a pool from others. */
   readonly Client: object = class {};
 
   connect(): Promise<PostgresPoolClient> {
     const connection = new FakeConnection((sent) => void this.sent.push(sent));
+    if (this.lendsIn.length > 0) connection.transaction = this.lendsIn.shift();
     this.connections.push(connection);
     if (this.isOpen) return Promise.resolve(connection);
     return new Promise((resolve, reject) => {

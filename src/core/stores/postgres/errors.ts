@@ -13,6 +13,12 @@ const missing = new Set(['3F000', '42883', '42P01']);
 const otherFormat = 'RL001';
 const otherIsolation = 'RL002';
 
+/** Beside those, a lock that the statement waited for in vain, and a server that has no room. */
+const aboutLock = new Set([otherFormat, otherIsolation, '55P03', '53100', '53200', '53400']);
+
+/** A transaction that is open, has failed, or may only read; a role without rights. */
+const leftBehind = /^(25|2D000|42501)/;
+
 /**
  * Makes the error that callers see from one of pg. Its message names no server and no key. `wasSent` says whether the
  * statement may have reached the server. A statement that the server refuses has no effect: its transaction is rolled back.
@@ -20,13 +26,31 @@ const otherIsolation = 'RL002';
 export function storeError(operation: string, cause: unknown, wasSent = true): LockStoreError {
   const state = stateOf(cause);
   const isCertain = !wasSent || isRefusal(cause);
-  return new LockStoreError(messageOf(operation, state), { cause, outcome: isCertain ? 'not-applied' : 'unknown' });
+  const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state);
+  return new LockStoreError(message, { cause, outcome: isCertain ? 'not-applied' : 'unknown' });
 }
 
-/** Whether the server refused the statement, and the connection may be used again. */
-export function isRefusal(error: unknown): boolean {
+/**
+ * Whether the server refused the statement for what it asks or for what others do, so that the connection may be used again.
+ * Any other error may come of the connection itself.
+ */
+export function isAboutLock(error: unknown): boolean {
   const state = stateOf(error);
-  return state !== undefined && !unclear.test(state);
+  return state !== undefined && (aboutLock.has(state) || missing.has(state) || conflicts.has(state));
+}
+
+/** Whether the error may come of what an earlier borrower has left on the connection. The statement had no effect. */
+export function isLeftBehind(error: unknown): boolean {
+  return error instanceof OpenTransactionError || leftBehind.test(stateOf(error) ?? '');
+}
+
+/** The statement ran in a transaction that was not its own. That is rolled back, and the statement with it. */
+export class OpenTransactionError extends Error {
+  constructor() {
+    super(
+      'Expected a connection of the pool without an open transaction, got one with a transaction that an earlier borrower has begun: end each transaction before its connection is released',
+    );
+  }
 }
 
 /** Whether the same statement may succeed if it is sent again. */
@@ -37,6 +61,12 @@ export function isConflict(error: unknown): boolean {
 /** Whether the statement needs a transaction of its own, because the default isolation level is not the one it needs. */
 export function isOtherIsolation(error: unknown): boolean {
   return stateOf(error) === otherIsolation;
+}
+
+/** Whether the server refused the statement: then it had no effect. */
+function isRefusal(error: unknown): boolean {
+  const state = stateOf(error);
+  return state !== undefined && !unclear.test(state);
 }
 
 /** Whether the schema is missing. */

@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.ts';
 import { LockStoreError } from '../../model/errors.ts';
 import { checkOptions, narrowed, type Rule, text } from '../../model/validate.ts';
 import { isMissing, isOtherFormat, storeError } from './errors.ts';
-import { borrow, inTime, type PostgresPool } from './pool.ts';
+import { borrow, giveBack, inTime, type PostgresPool } from './pool.ts';
 import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 
@@ -31,7 +31,6 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   const client = await borrow(pool, systemClock, timeoutMs).catch((cause: unknown) => {
     throw storeError('migrate', cause, false);
   });
-  client.on('error', ignore);
   let isDone = false;
   try {
     // A query without values is one transaction, however many statements it has.
@@ -42,8 +41,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
     if (isOtherFormat(cause) && (await isCurrent(statements, schema))) return;
     throw storeError('migrate', cause);
   } finally {
-    client.release(!isDone);
-    client.off('error', ignore);
+    giveBack(client, isDone);
   }
 }
 
@@ -64,5 +62,3 @@ async function isCurrent(statements: PostgresStatements, schema: string): Promis
   }
   return itsFormat === format && itsRevision >= revision;
 }
-
-function ignore(): void {}

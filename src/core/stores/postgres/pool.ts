@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { isLeftBehind } from './errors.ts';
 
 /** The part of a `Pool` of the `pg` package that is used. */
 export interface PostgresPool {
@@ -15,6 +16,8 @@ export interface PostgresClient {
 /** The part of a pool's connection that is used. */
 export interface PostgresPoolClient extends PostgresClient {
   release(destroy?: boolean): void;
+  /** What the server said with its last reply: `I`, no transaction; `T`, one is open; `E`, one has failed. Since pg 8.21. */
+  getTransactionStatus?(): string | null;
 }
 
 /** The part of a query result that is used. */
@@ -33,18 +36,95 @@ export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: (
   });
 }
 
-/** Borrows a connection of the pool. One that comes after `ms` is released at once. */
-export function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
+/**
+ * Borrows a connection of the pool that has no open transaction, within `ms`. One that an earlier borrower has left in a
+ * transaction is closed, which rolls that back: what is sent on it would be rolled back as well. `giveBack` returns it.
+ */
+export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
+  const endMs = clock.now().monoMs + ms;
+  const leftMs = (): number => Math.max(endMs - clock.now().monoMs, 1);
+  while (true) {
+    const client = await lentInTime(pool, clock, leftMs());
+    const status = transactionStatus(client);
+    if (status === 'I') return client;
+    let isIdle = false;
+    try {
+      isIdle = status === undefined && (await inTime(clock, leftMs(), askIfIdle(client)));
+      if (isIdle) return client;
+    } finally {
+      if (!isIdle) giveBack(client, false);
+    }
+  }
+}
+
+/**
+ * Asks the server whether the connection is in no transaction: it refuses the `COMMIT` of a block in any transaction but the
+ * block's own.
+ */
+export async function askIfIdle(client: PostgresClient): Promise<boolean> {
+  try {
+    await client.query('DO $$ BEGIN COMMIT; END $$');
+    return true;
+  } catch (error) {
+    if (isLeftBehind(error)) return false;
+    throw error;
+  }
+}
+
+/** Returns a connection to its pool, which closes it unless it is usable. */
+export function giveBack(client: PostgresPoolClient, isUsable: boolean): void {
+  client.release(!isUsable);
+  client.off('error', ignore);
+}
+
+/** Whether the last statement on the connection was part of a transaction that is still open. False if pg does not say. */
+export function isInTransaction(client: PostgresPoolClient): boolean {
+  return (transactionStatus(client) ?? 'I') !== 'I';
+}
+
+/** A connection that comes after `ms` is returned at once. */
+function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
   let isLate = false;
-  // A pool may throw instead of rejecting.
-  const connecting = (async () => pool.connect())();
-  connecting.then(
+  const lending = lent(pool);
+  lending.then(
     (client) => {
-      if (isLate) client.release();
+      if (isLate) giveBack(client, true);
     },
     () => {}, // The promise below rejects with it, or has rejected already.
   );
-  return inTime(clock, ms, connecting, () => {
+  return inTime(clock, ms, lending, () => {
     isLate = true;
   });
 }
+
+type Lent = (error: unknown, client?: PostgresPoolClient) => void;
+
+/**
+ * Asks with a callback: a pool of pg takes its listener of errors off right before it calls back, so the one of the borrower
+ * must be on when the call returns. Other pools may know promises only.
+ */
+function lent(pool: PostgresPool): Promise<PostgresPoolClient> {
+  return new Promise((resolve, reject) => {
+    const onLent: Lent = (error, client) => {
+      if (client === undefined) {
+        reject(error);
+        return;
+      }
+      // If the connection fails, its statement rejects as well; without a listener the event would end the process.
+      client.on('error', ignore);
+      resolve(client);
+    };
+    const connect = pool.connect as (callback: Lent) => Promise<PostgresPoolClient> | undefined;
+    connect.call(pool, onLent)?.then((client) => onLent(undefined, client), reject);
+  });
+}
+
+function transactionStatus(client: PostgresPoolClient): string | undefined {
+  try {
+    return client.getTransactionStatus?.() ?? undefined;
+  } catch {
+    return undefined; // A version of pg-native that does not say.
+  }
+}
+
+function ignore(): void {}
