@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from 'express';
 import type { LockBoardOptions } from '../core/http/board/lock-board.ts';
 import { lockBoard as connectBoard, type Middleware, runGuard } from '../core/http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { checkCall } from '../core/http/misuse.ts';
+import { isRightCall } from '../core/http/misuse.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare global {
@@ -46,7 +46,7 @@ export function lockOn<R extends IncomingMessage = KeyRequest>(
 ): Middleware {
   const guard = new RequestGuard<readonly [R, Response]>(key, options);
   return function lockGuard(req, res, next) {
-    checkCall('connect', req, res, res, next);
+    if (!isRightCall('connect', req, res, res, next)) return;
     runGuard(guard, req, res, next, [req as R, res as Response], () => routeOf(req as Request));
   };
 }

@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { traceContext as connectContext, runGuard } from '../core/http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { checkCall } from '../core/http/misuse.ts';
+import { isRightCall } from '../core/http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
 import type { TraceContextOptions } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
@@ -70,7 +70,7 @@ export function traceContext(options?: TraceContextOptions): Plugin {
 export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: GuardOptions<NoInfer<R>>): Guard {
   const guard = new RequestGuard<readonly [R, FastifyReply]>(key, options);
   return function lockGuard(request, reply, done) {
-    checkCall('fastify', request, reply, reply?.raw, done);
+    if (!isRightCall('fastify', request, reply, reply?.raw, done as (error?: unknown) => void)) return;
     const { raw, routeOptions } = request as FastifyRequest;
     const call = [request as R, reply as FastifyReply] as const;
     const routeOf = (): string | undefined => routeOptions.url && `${raw.method} ${routeOptions.url}`;

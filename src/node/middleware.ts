@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Middleware, runGuard } from '../core/http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { checkCall } from '../core/http/misuse.ts';
+import { isRightCall } from '../core/http/misuse.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
 
 declare module 'http' {
@@ -40,7 +40,7 @@ export function lockOn<R extends IncomingMessage = IncomingMessage>(
 ): Middleware {
   const guard = new RequestGuard<readonly [R, ServerResponse]>(key, options);
   return function lockGuard(req, res, next) {
-    checkCall('connect', req, res, res, next);
+    if (!isRightCall('connect', req, res, res, next)) return;
     runGuard(guard, req, res, next, [req as R, res]);
   };
 }

@@ -7,10 +7,18 @@ import { sendReply } from './board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from './board/lock-board.ts';
 import { patchListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
-import { checkCall } from './misuse.ts';
+import { isRightCall, isWatchable } from './misuse.ts';
 import { clearBodyHeaders, leaveError } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
-import { isOver, runInRequest, runTraced, type TraceContextOptions, Tracing, traceIdOf } from './traced-request.ts';
+import {
+  isOver,
+  runInRequest,
+  runTraced,
+  type TraceContextOptions,
+  type TracedRequest,
+  Tracing,
+  traceIdOf,
+} from './traced-request.ts';
 
 /**
  * Middleware as Connect, Express and most routers of plain Node have it. It is typed on `node:http`, so that it does not
@@ -22,20 +30,39 @@ export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (erro
  * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
  * the work on the request is over; docs/concepts/release.md says when that is. Work that goes on after it has no lock. Mount
  * it first. Throws `LockConfigError` for bad options.
+ *
+ * A WebSocket has no response, so a call for its handshake goes on without a scope: lock in `runInTrace` there.
  */
 export function traceContext(options?: TraceContextOptions): Middleware {
   const tracing = new Tracing(options);
   // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
-    checkCall('connect', req, res, res, next);
-    const request = tracing.open(req, res, watchOptions);
+    if (!isRightCall('connect', req, res, res, next)) return;
+    if (!isWatchable(res)) return next();
+    const request = opened(tracing, req, res, next);
+    if (request === undefined) return;
     const { traceId } = request.scope;
     runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
   };
 }
 
 const watchOptions = { awaitsMiddleware: false };
+
+/** Plain Node has no error handler around its listeners: an error that is thrown there ends the process. */
+function opened(
+  tracing: Tracing,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error: unknown) => void,
+): TracedRequest | undefined {
+  try {
+    return tracing.open(req, res, watchOptions);
+  } catch (error) {
+    next(failureOf(error));
+    return undefined;
+  }
+}
 
 /**
  * Runs a guard before the handlers that `next` calls. `call` is what the framework passes to the application's functions;
@@ -99,7 +126,7 @@ export function sendProblem(
 export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: LockBoardOptions<R>): Middleware {
   const board = new LockBoard(options);
   return function lockBoard(req, res, next) {
-    checkCall('connect', req, res, res, next);
+    if (!isRightCall('connect', req, res, res, next)) return;
     const { url = '/', originalUrl = url, body } = req as Mounted;
     void board.serve({ req, res, url, originalUrl, body }, req as R, {
       send: (reply) => sendReply(res, reply),

@@ -15,6 +15,8 @@ const names: Readonly<Record<Framework, string>> = {
 
 const forSockets = 'for a WebSocket, lock in `runInTrace`';
 
+type NextFunction = (error?: unknown) => void;
+
 /** How an adapter's middleware is called, what its response is called there, and what to do if it has none. */
 const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = {
   connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'], otherwise: forSockets },
@@ -63,6 +65,35 @@ export function checkCall(
   throw new LockConfigError(
     `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: ${shape.otherwise}`,
   );
+}
+
+/**
+ * Checks a call of a middleware that goes on by `next`. Returns whether it is right. Else the error goes to `next`; it is
+ * thrown only if there is none: what calls middleware for a WebSocket does so in a listener of the server.
+ */
+export function isRightCall(
+  own: keyof typeof shapes,
+  first: unknown,
+  second: unknown,
+  response: unknown,
+  next: NextFunction,
+): boolean {
+  try {
+    checkCall(own, first, second, response, next);
+    return true;
+  } catch (error) {
+    if (typeof next !== 'function') throw error;
+    next(error);
+    return false;
+  }
+}
+
+/**
+ * Whether a response can be watched. Engine.IO calls middleware for each WebSocket with an object that has the methods for
+ * headers, and no events; so do simulated responses.
+ */
+export function isWatchable(res: ServerResponse): boolean {
+  return isFunction((res as Partial<ServerResponse>).on);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { id as rTracerId, runWithId } from 'cls-rtracer';
 import type { Timer } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
@@ -41,6 +42,7 @@ export class TracedRequest implements ResponseEvents {
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
+    socket: Socket | undefined,
     scope: Scope,
     { abortGraceMs, serverTiming }: Omit<TraceContextOptions, 'trust'>,
     options: WorkOptions,
@@ -52,7 +54,7 @@ export class TracedRequest implements ResponseEvents {
     // Earlier middleware may have begun the response.
     if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
     this.#endConnection(res);
-    this.watch = new ResponseWatch(req, res, options, this);
+    this.watch = new ResponseWatch(req, res, socket, options, this);
   }
 
   /** The holds that its guards acquired, by key; undefined if there are none. */
@@ -79,6 +81,14 @@ export class TracedRequest implements ResponseEvents {
     this.scope.abort(new DOMException('The client has left', 'AbortError'));
     const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
     this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
+  }
+
+  isOwnContext(): boolean {
+    return currentScope() === this.scope;
+  }
+
+  onFault(error: unknown, message: string): void {
+    this.scope.runtime.events.onFault(error, message);
   }
 
   /** If this process is about to end, the client's next request must use another connection. */
@@ -127,30 +137,44 @@ export class Tracing {
     }
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
     const traceparent = req.headers.traceparent;
-    const adopted = this.#adopt(req, headerName, runtime);
+    const socket = connectionOf(req, res);
+    const adopted = this.#adopt(req, socket, headerName, runtime);
     const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
       isAdopted: adopted !== undefined,
       traceparent: isTraceparent(traceparent) ? traceparent : undefined,
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });
-    const request = new TracedRequest(req, res, scope, this.#options, options);
+    const request = new TracedRequest(req, res, http1Socket(req, socket), scope, this.#options, options);
     processState().requests.set(req, request);
     return request;
   }
 
   /** The id in the request's header, if it is well formed and its sender is trusted. A bad id never fails a request. */
-  #adopt(req: IncomingMessage, headerName: string, runtime: Runtime): string | undefined {
+  #adopt(req: IncomingMessage, socket: Socket | undefined, headerName: string, runtime: Runtime): string | undefined {
     const given = this.#ownTrust ?? runtime.settings.trust;
     const trust = given ?? this.#defaultTrust;
     if (trust === 'all' && !this.#isUsed) warnOfAll();
     this.#isUsed = true;
     return adoptedId(req.headers[headerName.toLowerCase()], runtime, (traceId) => {
-      const isTrusted = mayAdopt(traceId, req, trust, runtime.clock.now().wallMs);
+      const isTrusted = mayAdopt(traceId, req, socket, trust, runtime.clock.now().wallMs);
       if (!isTrusted && given === undefined) warnOfUnset();
       return isTrusted;
     });
   }
+}
+
+/**
+ * The connection of a request. Node takes it from a request whose body is not read to its end; then the response may still
+ * have it.
+ */
+function connectionOf(req: IncomingMessage, res: ServerResponse): Socket | undefined {
+  return (req.socket as Socket | null | undefined) ?? res.socket ?? undefined;
+}
+
+/** The connection of an HTTP/1 request. A request that a test or a serverless adapter simulates may have no real one. */
+function http1Socket({ httpVersionMajor }: IncomingMessage, socket: Socket | undefined): Socket | undefined {
+  return httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
 }
 
 /** Finds the traced request, also when a library has lost the async context. */

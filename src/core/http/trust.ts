@@ -6,18 +6,31 @@ import { LockConfigError } from '../model/errors.ts';
 import type { CheckedTrust } from '../model/options.ts';
 import { signatureHeader, type TraceSignatures } from '../model/signature.ts';
 
-/** Whether a request may belong to the trace that it names, and so re-enter its locks. `nowMs` is wall-clock time. */
-export function mayAdopt(traceId: string, request: IncomingMessage, trust: CheckedTrust, nowMs: number): boolean {
-  if (typeof trust !== 'object') return isTrusted(request, trust);
+/**
+ * Whether a request may belong to the trace that it names, and so re-enter its locks. `socket` is its connection, if that is
+ * known. `nowMs` is wall-clock time.
+ */
+export function mayAdopt(
+  traceId: string,
+  request: IncomingMessage,
+  socket: Socket | undefined,
+  trust: CheckedTrust,
+  nowMs: number,
+): boolean {
+  if (typeof trust !== 'object') return isTrusted(request, socket, trust);
   return trust.verify(traceId, request.headers[signatureHeader.toLowerCase()], nowMs);
 }
 
 /** Whether the sender of a request may name any trace. */
-export function isTrusted(request: IncomingMessage, trust: Exclude<CheckedTrust, TraceSignatures>): boolean {
+export function isTrusted(
+  request: IncomingMessage,
+  socket: Socket | undefined,
+  trust: Exclude<CheckedTrust, TraceSignatures>,
+): boolean {
   if (trust === 'all') return true;
   if (typeof trust === 'function') return isTrue(trust(request));
-  if (trust !== 'internal' || !isPeerInside(request.socket)) return false;
-  return hasAllHeaders(request) && forwardedFor(request).every(isInside);
+  if (trust !== 'internal' || socket === undefined || !isPeerInside(socket)) return false;
+  return hasAllHeaders(request, socket) && forwardedFor(request).every(isInside);
 }
 
 /** A promise is an error: its requests would always be refused, and a rejection would end the process. */
@@ -70,13 +83,13 @@ inside.addSubnet('fc00::', 7, 'ipv6');
 inside.addSubnet('fe80::', 10, 'ipv6');
 
 /**
- * A unix socket and an in-process call have no address. A TCP connection that its client has reset has lost its address,
+ * A unix socket and the socket of an in-process call have no address. A TCP connection that its client has reset has lost its address,
  * but still has a port.
  */
-function isPeerInside(socket: Socket | undefined): boolean {
-  const address = socket?.remoteAddress;
-  if (typeof address === 'string') return isInside(address);
-  return socket?.destroyed !== true && socket?.localPort === undefined;
+function isPeerInside(socket: Socket): boolean {
+  const { remoteAddress } = socket;
+  if (typeof remoteAddress === 'string') return isInside(remoteAddress);
+  return socket.destroyed !== true && socket.localPort === undefined;
 }
 
 /** An IPv4 address that is mapped to IPv6 counts as that IPv4 address. */
@@ -89,8 +102,8 @@ function isInside(address: string): boolean {
  * Node silently drops headers beyond a maximum: a client that sends so many could hide the headers that the proxy added
  * behind them. `rawHeaders` has two items a header.
  */
-function hasAllHeaders({ rawHeaders, socket }: IncomingMessage): boolean {
-  const maxCount = (socket as { server?: Partial<Server> } | undefined)?.server?.maxHeadersCount ?? 1_000;
+function hasAllHeaders({ rawHeaders }: IncomingMessage, socket: Socket): boolean {
+  const maxCount = (socket as { server?: Partial<Server> }).server?.maxHeadersCount ?? 1_000;
   return maxCount <= 0 || rawHeaders === undefined || rawHeaders.length < 2 * maxCount;
 }
 

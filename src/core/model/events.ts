@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { type FaultListener, faultCode } from '../base/safely.ts';
 import type { DeadlockWait, LockHolder, LockLostError } from './errors.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
@@ -102,8 +103,8 @@ export interface LockEvents {
   /** A trace header was refused: it is malformed, or comes from a peer that is not trusted. */
   headerRefused: { readonly reason: 'malformed' | 'untrusted' };
   /**
-   * A promise that was given to `waitUntil` rejected, or the `authorize` of a board failed for a page that is open; `cause` has
-   * the reason. Other warnings are process warnings.
+   * A promise that was given to `waitUntil` rejected, the `authorize` of a board failed for a page that is open, or a callback
+   * of this package failed; `cause` has the reason. Other warnings are process warnings.
    */
   warning: { readonly code: string; readonly message: string; readonly cause?: unknown };
 }
@@ -139,7 +140,7 @@ const name = oneOf(...lockEventNames);
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
 
 /** The events of one `Locks`. A listener that throws never breaks a request: its error becomes a process warning. */
-export class Events {
+export class Events implements FaultListener {
   readonly #emitter = new EventEmitter();
 
   /** Adds a listener and returns the function that removes it. Throws `LockConfigError` for an unknown event. */
@@ -157,6 +158,10 @@ export class Events {
   /** Whether anything listens. Check it first if the payload costs something on a hot path. */
   has(event: keyof LockEvents): boolean {
     return this.#emitter.listenerCount(event) > 0;
+  }
+
+  onFault(cause: unknown, message: string): void {
+    this.emit('warning', { code: faultCode, message, cause });
   }
 
   emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {

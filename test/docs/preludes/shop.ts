@@ -29,5 +29,6 @@ export const db = {
   },
 };
 export const sendMails = (_id: string): Promise<void> => sleep(1);
+export const undo = (_id: string): Promise<void> => sleep(1);
 export const ship = (_id: string, _fence: number): Promise<void> => sleep(1);
 export const takeOne = (): Promise<void> => sleep(1);

@@ -1,9 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Call, describeStyles } from '../../support/http/frameworks.ts';
-import { clientLeaves, ServerStage, type ServerStageOptions } from '../../support/http/server-stage.ts';
+import { clientLeaves, ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
-
-const abortGraceMs = 200;
 
 watchLeaks();
 
@@ -33,7 +31,7 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
   const hasStrangers = framework.adapter !== 'nest';
   const isPlayed = ([name]: readonly [string, string]): boolean => hasStrangers || name !== stranger;
 
-  async function start(options?: ServerStageOptions): Promise<ServerStage> {
+  async function start(): Promise<ServerStage> {
     return ServerStage.start(
       framework,
       (app, stage) => {
@@ -77,7 +75,7 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
             if (call.params.how !== 'response') await clientLeaves(stage);
           });
       },
-      { ...options, bare: true },
+      { bare: true },
     );
   }
 
@@ -132,18 +130,8 @@ describeStyles('A connection that is destroyed under a handler', (framework) => 
       expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual([]);
     });
 
-  it(`[others-destroy-03] A handler that destroys a connection that was used before releases the lock ${framework.endsResponses ? 'at its end' : 'after abortGraceMs'}`, async () => {
-    const stage = await start({ abortGraceMs });
-    const client = await stage.connect();
-    client.request({ path: '/work/before', trace: 'before' }, { path: '/itself/connection', trace: 'itself' });
-    await stage.until('itself in');
-    await stage.free('k');
-    const lost = framework.endsResponses ? [] : ['lost itself k'];
-    expect(stage.journal.filter((line) => line.startsWith('lost'))).toEqual(lost);
-  });
-
-  it.each(['request', 'response'])(
-    '[others-destroy-04] A handler that destroys the connection with its own %s releases the lock at once, even on a connection that was used before',
+  it.each(['request', 'response', 'connection'])(
+    '[others-destroy-03] A handler that destroys the connection with its own %s releases the lock at once, even on a connection that was used before',
     async (how) => {
       const stage = await start();
       const client = await stage.connect();

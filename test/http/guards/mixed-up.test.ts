@@ -3,9 +3,10 @@ import { createServer, IncomingMessage, type RequestListener, ServerResponse } f
 import { type AddressInfo, Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import Koa, { type Middleware } from 'koa';
-import { createLocks, isLockError, LockConfigError, LockKeyError } from 'reenlock';
+import { createLocks, isLockError, LockConfigError, LockKeyError, LockScopeError } from 'reenlock';
 import * as ofExpress from 'reenlock/express';
 import * as ofKoa from 'reenlock/koa';
+import * as ofNode from 'reenlock/node';
 import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
@@ -65,7 +66,17 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of the other framework', 
 });
 
 describe.each(['traceContext', 'lockOn'] as const)('%s of Express or Koa in another framework', (name) => {
-  const next = jest.fn();
+  /** The error that a call throws, or passes to `next`. */
+  const errorOf = (middleware: unknown, args: unknown[]): unknown => {
+    try {
+      Reflect.apply(middleware as () => void, undefined, args);
+      return passed.pop();
+    } catch (error) {
+      return error;
+    }
+  };
+  const passed: unknown[] = [];
+  const next = (error: unknown): void => void passed.push(error);
   const raw = new IncomingMessage(new Socket());
   const response = new ServerResponse(raw);
   const hono = {
@@ -85,13 +96,12 @@ describe.each(['traceContext', 'lockOn'] as const)('%s of Express or Koa in anot
       ['(req, res, next)', forExpress[name]],
       ['(ctx, next)', forKoa[name]],
     ] as const) {
-      expect(() => Reflect.apply(middleware, undefined, args)).toThrow(
+      expect(errorOf(middleware, args)).toEqual(
         new LockConfigError(
           `Expected a middleware to be called with \`${parameters}\`, got a call by ${caller}: import it from \`reenlock/${caller.toLowerCase()}\` instead`,
         ),
       );
     }
-    expect(next).not.toHaveBeenCalled();
   });
 });
 
@@ -155,14 +165,54 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
   ])(
     'A middleware for a WebSocket is an error in Express that says what to do, if the response is %s',
     (got, first, second) => {
-      expect(() => forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, next)).toThrow(
+      const passed: unknown[] = [];
+      forExpress[name](first as IncomingMessage, second as unknown as ServerResponse, (error) => passed.push(error));
+      expect(passed).toEqual([
         new LockConfigError(
           `Expected a middleware to be called with \`(req, res, next)\` and a response of \`node:http\`, got ${got} as \`res\`: for a WebSocket, lock in \`runInTrace\``,
         ),
-      );
-      expect(next).not.toHaveBeenCalled();
+      ]);
     },
   );
+});
+
+/** As Engine.IO passes it to middleware for the handshake of a WebSocket: methods for headers, and no events. */
+function handshake(): ServerResponse {
+  const headers = new Map<string, unknown>();
+  return {
+    setHeader: (name: string, value: unknown) => void headers.set(name.toLowerCase(), value),
+    getHeader: (name: string) => headers.get(name.toLowerCase()),
+    removeHeader: (name: string) => void headers.delete(name.toLowerCase()),
+    write() {},
+    writeHead() {},
+    end() {},
+  } as unknown as ServerResponse;
+}
+
+describe.each([
+  ['reenlock/express', ofExpress],
+  ['reenlock/node', ofNode],
+] as const)('%s for the handshake of Engine.IO', (_, { traceContext, lockOn }) => {
+  const req = Object.assign(new IncomingMessage(new Socket()), { headers: { 'x-trace-id': 'a' } });
+  const call = (middleware: typeof ofNode.lockOn extends (...args: never[]) => infer M ? M : never): Promise<unknown> =>
+    new Promise((resolve) => middleware(req, handshake(), resolve));
+
+  it('`traceContext` lets the handshake of a WebSocket pass, without a scope', async () => {
+    expect(await call(traceContext({ locks }))).toBeUndefined();
+  });
+
+  it('`lockOn` refuses the handshake of a WebSocket with an error for `next`', async () => {
+    expect(await call(lockOn('k'))).toBeInstanceOf(LockScopeError);
+  });
+
+  it('`traceContext` passes an error of its options to `next`, because plain Node would end the process', async () => {
+    const trust = (): boolean => {
+      throw new Error('of the predicate');
+    };
+    const res = new ServerResponse(req);
+    const passed = new Promise((resolve) => traceContext({ locks, trust })(req, res, resolve));
+    expect(await passed).toEqual(new Error('of the predicate'));
+  });
 });
 
 describe('sendProblem in place of error middleware', () => {

@@ -98,16 +98,47 @@ describe.each(stages)('A stream that is gone, on %s (%s)', (protocol, _, framewo
   );
 });
 
+describe.each(stages)('A response that is written in parts, on %s (%s)', (protocol, _, framework) => {
+  afterEach(ServerStage.endAll);
+
+  it.each(hangups)(
+    '[http2-gone-05] A handler that goes on writing after its client has left by %s keeps its hold until its end',
+    async (_, hangUp) => {
+      const work = gate();
+      const contest = await startHttp2(framework, protocol, async (call, stage) => {
+        call.detach();
+        const closed = new Promise((resolve) => call.res.once('close', resolve));
+        call.res.write('part');
+        stage.note('first writes');
+        await closed;
+        call.res.on('error', () => {});
+        // Node destroys the response at this.
+        call.res.write('for nobody');
+        stage.note('first has written');
+        await work;
+        call.res.end();
+      });
+      contest.go();
+      await contest.stage.until('first writes');
+      hangUp(contest.first);
+      await contest.stage.until('first has written');
+      await contest.expectStillHeld();
+      work.open();
+      await contest.expectHandedOn();
+    },
+  );
+});
+
 describe.each(stages)('Trust on %s (%s)', (protocol, _, framework) => {
   afterEach(ServerStage.endAll);
 
   it('Trust uses the address of the connection, and adopts nothing once the connection is gone', async () => {
     const seen: boolean[] = [];
     const contest = await startHttp2(framework, protocol, (call) => {
-      seen.push(isTrusted(call.req, 'internal'));
+      seen.push(isTrusted(call.req, call.req.socket, 'internal'));
       streamOf(call).session?.destroy();
-      seen.push(isTrusted(call.req, 'internal'));
-      call.res.once('close', () => seen.push(isTrusted(call.req, 'internal')));
+      seen.push(isTrusted(call.req, call.req.socket, 'internal'));
+      call.res.once('close', () => seen.push(isTrusted(call.req, call.req.socket, 'internal')));
       call.send('to nobody');
     });
     contest.go();

@@ -105,6 +105,19 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
       work.open();
       await contest.stage.until('ended while it was held by undefined');
     });
+
+    it('[after-answer-06] The lock is released before the handler has ended if a time limit of the request’s own destroys its connection', async () => {
+      const work = gate();
+      const contest = await Contest.start(framework, async (call, stage) => {
+        setImmediate(() => call.req.socket.destroy());
+        await work;
+        stage.note(await stage.holder('k').then((owner) => `ended while it was held by ${owner}`));
+      });
+      contest.go();
+      await contest.expectHandedOn();
+      work.open();
+      await contest.stage.until('ended while it was held by undefined');
+    });
   }
 });
 

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { PassThrough, pipeline } from 'node:stream';
 import compression from 'compression';
 import { currentTrace } from 'reenlock';
@@ -12,6 +13,8 @@ watchLeaks();
 /** More than the buffers of a loopback connection take. */
 const largeBytes = 32 * 2 ** 20;
 const waitMs = Number.POSITIVE_INFINITY;
+/** The async context of a library that serves all requests, such as a pool of connections. */
+const outside = new AsyncResource('test');
 
 describeStyles('An answer that nothing ends', (framework) => {
   afterEach(ServerStage.endAll);
@@ -83,6 +86,25 @@ describeStyles('An answer that nothing ends', (framework) => {
     await contest.expectHandedOn();
     expect(contest.stage.journal).not.toContain('lost first k');
   });
+
+  if (framework.style === 'callback')
+    it('[late-06] A handler that destroys its connection in a callback without its async context keeps the lock until abortGraceMs after that', async () => {
+      const clock = new ManualClock();
+      const contest = await Contest.start(
+        framework,
+        async (call, stage) => {
+          outside.runInAsyncScope(() => call.req.socket.destroy());
+          await clientLeaves(stage);
+        },
+        { locks: { clock, waitMs } },
+      );
+      contest.go();
+      await contest.stage.until('first hears');
+      await clock.advance(29_999);
+      await contest.expectStillHeld();
+      await clock.advance(1);
+      await contest.expectHandedOn();
+    });
 
   // Fastify destroys such a response, and ends it.
   if (framework.style === 'callback' && framework.adapter !== 'fastify') {

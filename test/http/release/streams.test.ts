@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, pipeline, Readable } from 'node:stream';
+import { pipeline as sendAll } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
@@ -266,6 +267,56 @@ describeFrameworks('A large or streamed answer', (framework) => {
     source.destroy(new Error('the source failed'));
     await contest.expectHandedOn();
     await contest.first.closed;
+  });
+
+  const pipelines = [
+    ['source fails', (source: PassThrough) => void source.destroy(new Error('the source failed'))],
+    ['client leaves', (_: PassThrough, { first }: Contest) => first.hangUp('RST')],
+  ] as const;
+
+  it.each(pipelines)(
+    `[streams-13] A \`pipeline\` into the response whose %s ${framework.awaitsHandlers ? 'leaves the handler its lock until its end' : 'has released the lock when the handler hears of it'}`,
+    async (_, fail) => {
+      const source = new PassThrough();
+      const undone = gate();
+      const contest = await Contest.start(framework, async (call, stage) => {
+        call.detach();
+        await sendAll(source, call.res).catch(() => stage.note('first is told'));
+        await undone;
+      });
+      contest.go();
+      source.write('one,');
+      await contest.first.receives(/one,/);
+      await contest.expectStillHeld();
+      await fail(source, contest);
+      await contest.stage.until('first is told');
+      if (framework.awaitsHandlers) await contest.expectStillHeld();
+      else await contest.expectHandedOn();
+      undone.open();
+      await contest.expectHandedOn();
+    },
+  );
+
+  it('[streams-14] A `pipeline` that was handed to `waitUntil` keeps the lock until its `catch` has settled', async () => {
+    const source = new PassThrough();
+    const undone = gate();
+    const contest = await Contest.start(framework, (call, stage) => {
+      call.detach();
+      const sent = sendAll(source, call.res).catch(() => {
+        stage.note('first is told');
+        return undone;
+      });
+      call.lock?.waitUntil(sent);
+      return sent;
+    });
+    contest.go();
+    source.write('one,');
+    await contest.first.receives(/one,/);
+    source.destroy(new Error('the source failed'));
+    await contest.stage.until('first is told');
+    await contest.expectStillHeld();
+    undone.open();
+    await contest.expectHandedOn();
   });
 });
 

@@ -279,7 +279,7 @@ describe('the trace header', () => {
 
 describe('a peer’s address', () => {
   const isInside = (remoteAddress: string) =>
-    isTrusted({ socket: { remoteAddress }, headers: {} } as never, 'internal');
+    isTrusted({ headers: {} } as never, { remoteAddress } as never, 'internal');
 
   it.each([
     ['127.0.0.0', '127.255.255.255', '126.255.255.255', '128.0.0.0'],

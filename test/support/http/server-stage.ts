@@ -206,7 +206,7 @@ const open = new Set<ServerStage>();
 /** To its close and to its timeout. */
 const kinds = ['close', 'timeout'];
 /** Of ours, for the life of a connection. */
-const stay = [2, 1];
+const stay = [1, 1];
 
 function listenersOf(socket: Socket): readonly number[] {
   return kinds.map((name) => socket.listenerCount(name));

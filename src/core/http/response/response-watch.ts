@@ -3,26 +3,32 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../../base/clock.ts';
+import { type FaultListener, safely } from '../../base/safely.ts';
 import { patchListeners } from '../bound-listeners.ts';
-import { ignoreSocketClose, onSocketClose, type SocketListener, wasDestroyedHere } from './connection-watch.ts';
+import { ignoreSocket, type SocketListener, watchSocket } from './connection-watch.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { type WorkOptions, WorkState } from './work-state.ts';
 
-/** What a watch reports; each at most once. */
-export interface ResponseEvents {
+/** What a watch reports, each at most once, and what it asks. An error that the watch stops is reported as well. */
+export interface ResponseEvents extends FaultListener {
   /** The response is about to begin; its headers may still be changed. */
   onBeginning(res: ServerResponse): void;
   /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
   onOver(): void;
   /** The client has left while the work goes on. */
   onClientLeft(): void;
+  /** Whether the code that runs now belongs to the request. */
+  isOwnContext(): boolean;
 }
 
 /**
  * Reports when the *work* on a request is over. That is neither `finish` (slow readers, pipelining and aborted HTTP/2
  * streams delay or drop it) nor `close` (a client that hangs up does not end the handler). The work is over when the
- * server's code has ended or destroyed the response. If a stream is piped into the response, its close counts as well,
- * because after an abort `pipe` calls neither method.
+ * server's code has ended or destroyed the response, or has destroyed the connection, in the async context of the request:
+ * other code of the server may do so while the handler works on. If a stream is piped into the response, its close counts
+ * as well, because after an abort `pipe` calls neither method.
+ *
+ * The watch keeps the request's connection: Node takes it from a request whose body is not read to its end.
  */
 export class ResponseWatch implements SocketListener, EndListener {
   /** Its index in the connection's list of listeners. */
@@ -43,53 +49,70 @@ export class ResponseWatch implements SocketListener, EndListener {
   /** Most responses have one, for their only guard. */
   #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
 
-  constructor(req: IncomingMessage, res: ServerResponse, options: WorkOptions, events: ResponseEvents) {
-    const socket = socketOf(req);
+  /** Whether code of this request has destroyed the connection. */
+  #isDestroyedHere = false;
+
+  /** `socket` is the connection of the request, if that is known. */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    socket: Socket | undefined,
+    options: WorkOptions,
+    events: ResponseEvents,
+  ) {
     this.#open = { req, res, socket };
     this.#events = events;
-    this.#work = new WorkState(options, () => asMicrotask(() => events.onOver()));
+    this.#work = new WorkState(options, () => asMicrotask(() => safely(() => events.onOver(), events)));
     wrapResponse(res, this);
-    res.on('pipe', (source) => this.#onPipe(source));
-    res.on('close', () => this.#onClose(false));
+    res.on('pipe', (source) => this.#safely(() => this.#onPipe(source)));
+    res.on('close', () => this.#safely(() => this.#onClose(false)));
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
-    if (socket !== undefined) onSocketClose(socket, this);
+    if (socket !== undefined) watchSocket(socket, this);
     // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
-    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#onClose(false));
+    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#safely(() => this.#onClose(false)));
     // The response ended, or the client left, before this watch: no event will come.
     if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
   }
 
   /** Called by the connection. */
+  onSocketDestroyCall(): void {
+    if (this.#open !== undefined && this.#events.isOwnContext()) this.#isDestroyedHere = true;
+  }
+
+  /** Called by the connection. */
   onSocketClosed(): void {
-    this.#onClose(true);
+    this.#safely(() => this.#onClose(true));
   }
 
   /** Called by the response's wrapper. */
   onHeadCall(): void {
-    if (this.#open !== undefined) this.#events.onBeginning(this.#open.res);
+    const res = this.#open?.res;
+    if (res !== undefined) this.#safely(() => this.#events.onBeginning(res));
   }
 
   /** Called by the response's wrapper. */
   onEndCall(): void {
-    if (this.#open !== undefined) this.#runBeforeEnd(this.#open.res);
+    const res = this.#open?.res;
+    if (res !== undefined) this.#safely(() => this.#runBeforeEnd(res));
   }
 
   /** Called by the response's wrapper. */
   onEndReturned(): void {
-    this.#work.end();
+    this.#safely(() => this.#work.end());
   }
 
   /**
-   * Called by the response's wrapper. If the socket is already destroyed, Node itself destroys the response, not the
-   * handler: when a connection closes, Node first destroys all queued responses, even those that are destroyed already.
+   * Called by the response's wrapper. Node itself destroys responses, too, in the context of the handler: all that wait for
+   * a connection that is destroyed, and on HTTP/2 those into which the handler writes after the client has left.
    */
-  onDestroyCall(): boolean {
-    return this.#open === undefined || !this.#open.req.socket?.destroyed;
+  onDestroyCall(error: unknown): boolean {
+    const isGone = this.#open !== undefined && (this.#open.socket ?? streamOf(this.#open.req))?.destroyed === true;
+    return !isGone && !isOfClosedStream(error) && this.#events.isOwnContext();
   }
 
   /** Called by the response's wrapper. */
   onDestroyReturned(isByHandler: boolean): void {
-    if (isByHandler) this.#work.end();
+    if (isByHandler) this.#safely(() => this.#work.end());
   }
 
   /** Whether the work is over. */
@@ -125,6 +148,10 @@ export class ResponseWatch implements SocketListener, EndListener {
     this.#work.leave(hasFailed);
   }
 
+  #safely(run: () => void): void {
+    safely(run, this.#events);
+  }
+
   #runBeforeEnd(res: ServerResponse): void {
     const callbacks = this.#beforeEnd;
     this.#beforeEnd = undefined;
@@ -136,22 +163,22 @@ export class ResponseWatch implements SocketListener, EndListener {
     const { req, res, socket } = this.#open;
     // If it was destroyed in its queue, Node will destroy it again when the connection closes.
     if (socket === undefined || isByConnection || !isQueued(socket, res)) {
-      if (socket !== undefined) ignoreSocketClose(socket, this);
+      if (socket !== undefined) ignoreSocket(socket, this);
       this.#open = undefined;
     }
     this.#runBeforeEnd(res);
-    if (this.#work.phase === 'open') this.#onCloseUnended(req, res, socket);
+    if (this.#work.phase === 'open') this.#onCloseUnended(req, res);
     this.#closed ??= alreadyClosed;
     this.#resolveClosed?.();
   }
 
   /** The response is closed, and no call that ended it was seen. */
-  #onCloseUnended(req: IncomingMessage, res: ServerResponse, socket: Socket | undefined): void {
+  #onCloseUnended(req: IncomingMessage, res: ServerResponse): void {
     // Another copy of the framework may have replaced the prototypes, so that the watch has missed the end.
     wrapResponse(res, this);
     patchListeners(req, res);
     const wasEnded = res.writableEnded === true || hasStreamEnded(req);
-    if (wasEnded || (socket !== undefined && wasDestroyedHere(req, res)) || this.#isPiped()) this.#work.end();
+    if (wasEnded || this.#isDestroyedHere || this.#isPiped()) this.#work.end();
     else this.#work.close();
     this.#sources = undefined;
     // Middleware that works on after the response has ended has no client to lose.
@@ -169,10 +196,12 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** If the handler unpipes a source, the handler must end the response. Node unpipes the sources of a response that is gone. */
   #watchUnpipe(): Set<Readable> {
-    this.#open?.res.on('unpipe', (source: Readable) => {
-      const req = this.#open?.req;
-      if (req !== undefined && (socketOf(req) ?? streamOf(req))?.destroyed !== true) this.#sources?.delete(source);
-    });
+    const unpiped = (source: Readable): void => {
+      if (this.#open === undefined) return;
+      const { req, socket } = this.#open;
+      if ((socket ?? streamOf(req))?.destroyed !== true) this.#sources?.delete(source);
+    };
+    this.#open?.res.on('unpipe', (source: Readable) => this.#safely(() => unpiped(source)));
     return new Set();
   }
 
@@ -183,11 +212,6 @@ export class ResponseWatch implements SocketListener, EndListener {
 }
 
 const alreadyClosed: Promise<void> = Promise.resolve();
-
-/** The connection of an HTTP/1 request. A request that a test or a serverless adapter simulates may have no real one. */
-function socketOf({ httpVersionMajor, socket }: IncomingMessage): Socket | undefined {
-  return httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
-}
 
 /** Whether the connection is gone while another response stands before this one. */
 function isQueued(socket: Socket, res: ServerResponse): boolean {
@@ -207,6 +231,11 @@ function hasStreamEnded(req: IncomingMessage): boolean {
   const stream = streamOf(req);
   if (stream?.writableEnded !== true || stream.aborted || req.method === 'HEAD') return false;
   return !bodiless.has(stream.sentHeaders?.[':status']);
+}
+
+/** Whether an error is that of a call on an HTTP/2 stream that is closed. */
+function isOfClosedStream(error: unknown): boolean {
+  return (error as { code?: unknown } | null | undefined)?.code === 'ERR_HTTP2_INVALID_STREAM';
 }
 
 const bodiless = new Set<unknown>([204, 205, 304]);

@@ -10,7 +10,7 @@ export interface EndListener {
   /** `end` has returned without throwing. */
   onEndReturned(): void;
   /** `destroy` is called, and has done nothing yet. Returns whether the handler is the caller, for `onDestroyReturned`. */
-  onDestroyCall(): boolean;
+  onDestroyCall(error: unknown): boolean;
   /** `destroy` has returned without throwing. */
   onDestroyReturned(isByHandler: boolean): void;
 }
@@ -45,7 +45,7 @@ const wrap = {
   destroy(getOriginal: GetOriginal, findListener: FindListener): Method {
     return function destroy(this: unknown, ...args) {
       const listener = findListener(this);
-      const isByHandler = listener?.onDestroyCall() === true;
+      const isByHandler = listener?.onDestroyCall(args[0]) === true;
       const returned = Reflect.apply(getOriginal(), this, args);
       listener?.onDestroyReturned(isByHandler);
       return returned;

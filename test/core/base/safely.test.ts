@@ -1,0 +1,62 @@
+import { createLocks } from 'reenlock';
+import { processState } from '../../../src/core/base/process-state.ts';
+import { safely } from '../../../src/core/base/safely.ts';
+import { runtimeOf } from '../../../src/core/runtime/locks.ts';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describe('A callback of the package that fails', () => {
+  const forget = (): boolean => processState().warned.delete('LOCK_FAULT');
+  beforeEach(forget);
+  afterEach(() => jest.restoreAllMocks());
+
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('of the callback');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('of the callback'))],
+  ])(
+    'A callback that %s does not reach its caller: it is a process warning once, and each time an event',
+    async (_, fail) => {
+      const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+      const locks = createLocks();
+      const events: unknown[] = [];
+      locks.on('warning', (event) => events.push(event));
+      safely(fail, runtimeOf(locks).events);
+      safely(fail, runtimeOf(locks).events);
+      await turn();
+      expect(events).toHaveLength(2);
+      expect(events[0]).toEqual({
+        code: 'LOCK_FAULT',
+        cause: new Error('of the callback'),
+        message: expect.stringContaining('Error: of the callback\n    at '),
+      });
+      expect(warn.mock.calls).toEqual([
+        [expect.stringContaining('Error: of the callback'), expect.objectContaining({ code: 'LOCK_FAULT' })],
+      ]);
+      await locks.close();
+    },
+  );
+
+  it('A value that can’t be shown is reported like any other', () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const hostile = {
+      get message() {
+        throw new Error('of the getter');
+      },
+      toString() {
+        throw new Error('of the text');
+      },
+    };
+    safely(() => {
+      throw hostile;
+    });
+    expect(warn).toHaveBeenCalledTimes(1);
+  });
+});
