@@ -31,7 +31,7 @@ export type Speech = 'redis' | 'any';
 export class TcpProxy {
   /** How many replies were lost as `loseReply` said. */
   lost = 0;
-  readonly #target: number;
+  #target: number;
   readonly #speech: Speech;
   readonly #server: Server;
   readonly #pipes = new Set<Pipe>();
@@ -57,6 +57,11 @@ export class TcpProxy {
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** New connections go to another server; open ones stay where they are. */
+  lead(target: number): void {
+    this.#target = target;
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from 
 import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
 import { redactCredentials, storeError } from './errors.ts';
 import { readMessage } from './replies.ts';
+import { apartWarning, connectsAgainAfter, missesUntilWarning, SameServer } from './same-server.ts';
 
 const pingEveryMs = 5_000;
 const pingTimeoutMs = 2_000;
@@ -12,7 +13,8 @@ const replyTimeoutMs = 2_000;
 /**
  * The messages of a Redis store, on one connection of its own. The connection is opened with the first subscription. It is
  * closed when the last subscription ends, or when a first one is not in force within two seconds. It reconnects for ever,
- * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed.
+ * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed, and then compared with
+ * the client's: on another server it gets no messages.
  */
 export class RedisChannel {
   readonly #driver: RedisDriver;
@@ -28,12 +30,17 @@ export class RedisChannel {
   #pingTimer: Timer | undefined;
   /** The server refused to subscribe again, for want of a right. Instead of a ping, it is asked again until it agrees. */
   #isRefused = false;
+  /** Of the connection as it is now; another one when it has connected again. */
+  #sameServer: SameServer;
+  /** How many checks in succession found the calls on another server. */
+  #misses = 0;
 
   constructor(driver: RedisDriver, prefix: string, clock: Clock = systemClock) {
     this.#driver = driver;
     this.#prefix = prefix;
     this.#freedChannel = `${prefix}freed`;
     this.#clock = clock;
+    this.#sameServer = new SameServer(driver);
   }
 
   /** Whether there is no subscription. */
@@ -116,6 +123,7 @@ export class RedisChannel {
         if (this.#connection !== connection) return;
         for (const resolve of this.#onReady) resolve();
         this.#onReady.clear();
+        this.#sameServer = new SameServer(this.#driver);
         void this.#subscribeAgain(connection);
       },
     });
@@ -156,6 +164,25 @@ export class RedisChannel {
       if (!connection.isReady) return;
       const reply = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
       reply.then(continuePinging, continuePinging);
+      // What was subscribed before the ping is subscribed now. A ping that failed says nothing.
+      reply.then(
+        () => this.#compareServers(connection),
+        () => undefined,
+      );
     });
+  }
+
+  /** Connects again if the calls go to another server. The client is not trusted to settle: nothing waits for this. */
+  async #compareServers(connection: RedisSubscriber): Promise<void> {
+    const [channel] = this.#listeners.keys();
+    if (channel === undefined || this.#isRefused) return;
+    const sameServer = this.#sameServer;
+    const hasListener = await sameServer.hasListener(channel);
+    const isCurrent = this.#connection === connection && this.#sameServer === sameServer;
+    if (hasListener === undefined || !isCurrent || !this.#listeners.has(channel)) return;
+    this.#misses = hasListener ? 0 : this.#misses + 1;
+    if (hasListener) return;
+    if (this.#misses === missesUntilWarning) this.#tellAll({ kind: 'warning', ...apartWarning });
+    if (connectsAgainAfter(this.#misses)) connection.reconnect();
   }
 }
