@@ -48,6 +48,7 @@ function openRedis(url: URL, prefix: string | undefined): OpenStore {
 }
 
 type PostgresPool = PostgresStoreOptions['pool'] & {
+  query(text: string): Promise<unknown>;
   end(): Promise<void>;
   on(event: 'error', listener: () => void): unknown;
 };
@@ -59,7 +60,8 @@ function openPostgres(url: URL): OpenStore {
   pool.on('error', () => {});
   return {
     store: new PostgresStore({ pool }),
-    connect: async () => (await pool.connect()).release(),
+    // The pool listens to its connection while it queries. A connection that is lent is the borrower's to listen to.
+    connect: async () => void (await pool.query('SELECT 1')),
     close: () => pool.end(),
   };
 }
