@@ -25,7 +25,8 @@ const timeoutMs = 5_000;
  */
 export function postgresCasTable(table: string = defaultTable): string {
   checkOptions({ table }, tableRules, 'postgresCasTable');
-  const index = `${table.replace('.', '_')}_expires_at`;
+  // It is in the schema of its table. A longer name would be cut, and might then be that of another index.
+  const index = `${table.slice(table.indexOf('.') + 1)}_expires_at`;
   const name = withSchema(table);
   return `CREATE TABLE IF NOT EXISTS ${name} (
   key text PRIMARY KEY,

@@ -6,7 +6,7 @@ import { ListenSession, type PostgresListener } from './listen-session.ts';
 import { inTime } from './pool.ts';
 import { readMessage } from './replies.ts';
 
-/** The channel of a process is this and its name; sql/queue.ts has the same prefix. */
+/** Before every channel. */
 const prefix = 'reenlock:';
 /** The longest name of a channel in PostgreSQL. */
 const maxChannelBytes = 63;
@@ -71,10 +71,12 @@ export class PostgresChannel {
   }
 
   async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
-    const channel = prefix + process;
-    if (Buffer.byteLength(channel) > maxChannelBytes) {
-      const bytes = maxChannelBytes - prefix.length;
-      throw new LockConfigError(`Expected the name of a process to be ${bytes} bytes at most, got ${process.length}`);
+    const channel = channelOf(process);
+    const bytes = Buffer.byteLength(channel);
+    if (bytes > maxChannelBytes) {
+      throw new LockConfigError(
+        `Expected the part of a process's name behind its last \`~\` to be ${maxChannelBytes - prefix.length} bytes at most, got ${bytes - prefix.length}`,
+      );
     }
     this.#listeners.set(channel, listener);
     if (options.freed) this.#freedListeners.add(channel);
@@ -91,7 +93,7 @@ export class PostgresChannel {
 
   /** Delivers a message to the processes of this store when the server can't. */
   deliver(process: string, text: string): void {
-    asMicrotask(() => this.#dispatch(process === '' ? this.#freedChannel : prefix + process, text));
+    asMicrotask(() => this.#dispatch(process === '' ? this.#freedChannel : channelOf(process), text));
   }
 
   async #listen(channel: string): Promise<void> {
@@ -208,4 +210,9 @@ export class PostgresChannel {
   #tellAll(message: StoreMessage): void {
     for (const listener of [...this.#listeners.values()]) listener(message);
   }
+}
+
+/** The channel of a process has the random part of its name only, as `channel_of` in sql/queue.ts has: any instance fits. */
+function channelOf(process: string): string {
+  return prefix + process.slice(process.lastIndexOf('~') + 1);
 }

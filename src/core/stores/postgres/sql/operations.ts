@@ -238,7 +238,7 @@ BEGIN
   told := handed.told;
   FOR i IN 1 .. cardinality(taken.ids) LOOP
     told := told || jsonb_build_array(taken.processes[i], 'lost ' || taken.ids[i]);
-    PERFORM pg_notify('reenlock:' || taken.processes[i], 'lost ' || taken.ids[i]);
+    PERFORM pg_notify(channel_of(taken.processes[i]), 'lost ' || taken.ids[i]);
   END LOOP;
   reply := jsonb_build_array(true, now_us / 1000, '[]'::jsonb, told);
 END $$;

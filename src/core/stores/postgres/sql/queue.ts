@@ -113,14 +113,22 @@ BEGIN
   RETURN l;
 END $$;
 
--- Whether the connection is alive on which a process listens: it has an advisory lock as long as it lives. The lock that this
--- takes to find out is released at once, so that it blocks nobody.
+-- The channel of a process: the random part of its name, behind the last tilde. A channel has 63 bytes at most.
+CREATE OR REPLACE FUNCTION {schema}.channel_of(process text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT 'reenlock:' || substring(process FROM '[^~]*$')
+$$;
+
+-- Whether the connection is alive on which a process listens: it has a shared advisory lock as long as it lives. To find out,
+-- this asks for that lock alone. Only one asks at a time: of two, the second would take the first for the connection. What was
+-- taken is released at once, by the end of the block, so that it blocks nobody.
 CREATE OR REPLACE FUNCTION {schema}.is_listening(name text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE is_free boolean;
 BEGIN
-  IF pg_try_advisory_xact_lock(hashtextextended('reenlock:' || name, 0)) THEN RAISE SQLSTATE 'RL000'; END IF;
-  RETURN true;
+  PERFORM pg_advisory_xact_lock(hashtextextended('asks for ' || channel_of(name), 0));
+  is_free := pg_try_advisory_xact_lock(hashtextextended(channel_of(name), 0));
+  RAISE SQLSTATE 'RL000';
 EXCEPTION WHEN SQLSTATE 'RL000' THEN
-  RETURN false;
+  RETURN NOT is_free;
 END $$;
 
 -- Grants claims to the next live waiter, if the holds admit it, and to every other waiter of its owner; after one that
@@ -187,7 +195,7 @@ BEGIN
   IF cardinality(taken) > 0 THEN told := tell_grants(l, caller, taken); END IF;
   IF next_process IS NOT NULL THEN
     told := told || jsonb_build_array(next_process, next_message);
-    PERFORM pg_notify('reenlock:' || next_process, next_message);
+    PERFORM pg_notify(channel_of(next_process), next_message);
   END IF;
 END $$;
 
@@ -201,7 +209,7 @@ BEGIN
   LOOP
     message := format('granted %s %s %s', h.hold_id, l.fence, h.ends_ms);
     told := told || jsonb_build_array(h.process, message);
-    PERFORM pg_notify('reenlock:' || h.process, message);
+    PERFORM pg_notify(channel_of(h.process), message);
   END LOOP;
   RETURN told;
 END $$;
