@@ -1,9 +1,10 @@
+import { CallSite } from '../base/call-site.ts';
 import { type Instant, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
-import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
+import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
@@ -26,6 +27,8 @@ export interface AcquireDetails {
   readonly as?: AcquireCaller | undefined;
   /** Limits the first call to the store, if that is less than its own deadline. */
   readonly firstCallTimeoutMs?: number | undefined;
+  /** Where the application made the call, if its code did. Default: the stack of this call. */
+  readonly callSite?: CallSite | undefined;
 }
 
 /**
@@ -56,12 +59,14 @@ export function acquire(
     assertMode(runtime.client.capabilities, asked.mode, name);
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
+    if (!isForGuard) setCallSite(error, details?.callSite ?? new CallSite(acquire));
     tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
     throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
   const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details?.firstCallTimeoutMs);
+  if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite(acquire);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   runtime.acquires.acquire(acquisition);
   return acquisition.result.promise;
@@ -96,6 +101,7 @@ class Acquisition implements AcquireTask {
   readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
   /** What subscribers of the tracing channel are given. */
   message: AcquireMessage | undefined;
+  callSite: CallSite | undefined;
 
   constructor(
     scope: Scope,
@@ -114,6 +120,7 @@ class Acquisition implements AcquireTask {
     this.request = requestOf(scope, name, settings);
     this.startedAt = scope.runtime.clock.now();
     this.message = undefined;
+    this.callSite = undefined;
   }
 
   get key(): string {
@@ -152,6 +159,7 @@ class Acquisition implements AcquireTask {
     else {
       // Others may have written since it read.
       first.startRelease();
+      setCallSite(lost, this.callSite);
       this.result.reject(lost);
     }
   }
@@ -165,6 +173,7 @@ class Acquisition implements AcquireTask {
   }
 
   #fail(error: Error, outcome?: Failure): void {
+    setCallSite(error, this.callSite);
     this.result.reject(error);
     tellFailed(this.work.runtime.events, this, error, outcome);
   }

@@ -1,6 +1,7 @@
+import { CallSite } from '../base/call-site.ts';
 import { type Instant, lastedMs } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { hasCode, LockTimeoutError } from '../model/errors.ts';
+import { hasCode, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireOptions } from '../model/types.ts';
 import type { ScopedHold } from '../scope/hold.ts';
@@ -24,6 +25,7 @@ export class Batch {
   readonly #caller: Caller;
   readonly #waitMs: number;
   readonly #startedAt: Instant;
+  readonly #callSite: CallSite | undefined;
   /** The holds on the first keys in the order. */
   readonly #holds: ScopedHold[] = [];
   #releasing: Promise<unknown> = Promise.resolve();
@@ -37,6 +39,7 @@ export class Batch {
     this.#caller = caller;
     this.#waitMs = options.waitMs ?? settings.waitMs;
     this.#startedAt = clock.now();
+    this.#callSite = caller === 'code' ? new CallSite(Batch) : undefined;
   }
 
   /**
@@ -124,7 +127,7 @@ export class Batch {
   #details(): AcquireDetails {
     const { storeTimeoutMs } = this.#scope.runtime.settings;
     const firstCallTimeoutMs = Math.max(1, Math.max(this.#waitMs, storeTimeoutMs) + lastCallMs - this.#waitedMs());
-    return { as: 'batch', firstCallTimeoutMs };
+    return { as: 'batch', firstCallTimeoutMs, callSite: this.#callSite };
   }
 
   #waitedMs(): number {
@@ -134,6 +137,8 @@ export class Batch {
   /** The error with the whole batch's wait, of which the last key's was a part. */
   #timeout({ key, category, retryAfterMs, holder }: LockTimeoutError): LockTimeoutError {
     const waitedMs = this.#waitMs === 0 ? 0 : this.#waitedMs();
-    return new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder });
+    const error = new LockTimeoutError({ key, category, waitedMs, retryAfterMs, holder });
+    setCallSite(error, this.#callSite);
+    return error;
   }
 }

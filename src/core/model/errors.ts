@@ -1,3 +1,4 @@
+import type { CallSite } from '../base/call-site.ts';
 import { inspectWith } from '../base/shown.ts';
 import { problemOf } from './problem.ts';
 
@@ -30,7 +31,7 @@ interface Shape {
   readonly status: number;
   readonly expose: boolean;
   readonly retryable: boolean;
-  /** A refusal is no bug. Express logs each stack, so the stack of a refusal is one line. */
+  /** A refusal is no bug. Express logs each stack, so the stack of a refusal has no more than the line that made the call. */
   readonly refusal?: boolean;
   readonly retryAfterMs?: number;
 }
@@ -298,6 +299,14 @@ export class LocksClosedError extends LockError {
 /** RFC 9110 §10.2.3: whole seconds. Zero would make the client come back at once. */
 function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)));
+}
+
+/** Gives an error the stack of the call that failed. A refusal gets only its first frame. */
+export function setCallSite(error: unknown, site: CallSite | undefined): void {
+  const frames = site?.frames ?? [];
+  if (frames.length === 0 || !isLockError(error)) return;
+  const isRefusal = error.stack?.includes('\n    at ') !== true;
+  error.stack = [`${error.name}: ${error.message}`, ...(isRefusal ? frames.slice(0, 1) : frames)].join('\n');
 }
 
 /** The errors that the core distinguishes. */
