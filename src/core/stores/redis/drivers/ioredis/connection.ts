@@ -20,6 +20,8 @@ export class IoredisConnection extends IoredisSender implements RedisConnection 
       enableAutoPipelining: false,
       autoResendUnfulfilledCommands: false,
       commandTimeout: replyTimeoutMs,
+      // It would count from the last reply, and WAIT may take a second.
+      socketTimeout: undefined,
     });
     // Every call rejects with the same error.
     connection.on('error', () => {});

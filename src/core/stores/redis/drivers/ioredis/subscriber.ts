@@ -14,6 +14,9 @@ export const subscriberOptions: RedisOptions = {
   enableOfflineQueue: true,
   // A ping that timed out would count as answered.
   commandTimeout: undefined,
+  socketTimeout: undefined,
+  // A subscription that is refused is asked for again by the channel, not with a connection for each time.
+  reconnectOnError: null,
 };
 
 /** A connection of ioredis for subscriptions. `isStranded` tells whether its server has left the cluster. */

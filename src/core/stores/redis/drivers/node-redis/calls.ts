@@ -30,6 +30,11 @@ export interface NodeRedisOptions {
   readonly readonly?: boolean;
   readonly disableOfflineQueue?: boolean;
   readonly pingInterval?: undefined;
+  readonly commandsQueueMaxLength?: undefined;
+  readonly commandOptions?: undefined;
+  readonly clientSideCache?: undefined;
+  readonly emitInvalidate?: undefined;
+  readonly maintNotifications?: 'disabled';
   readonly socket?: object & { readonly reconnectStrategy?: false | ((attempt: number) => number) };
 }
 
