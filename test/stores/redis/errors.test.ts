@@ -14,6 +14,9 @@ import { until } from '../../support/until.ts';
 
 watchLeaks();
 
+/** Where a command stands within a script, as a Redis from 7.0 on says it. */
+const place = ` script: ${'7f052c98'.repeat(5)}, on @user_script:12.`;
+
 describe('What a server answers to a script', () => {
   const fake = new FakeRedis();
   const stage = new StoreStage();
@@ -63,6 +66,20 @@ describe('What a server answers to a script', () => {
     ['MOVED 3999 127.0.0.1:6381', 'MOVED'],
     ['ASK 3999 127.0.0.1:6381', 'ASK'],
     ['TRYAGAIN Multiple keys request during rehashing of slot', 'TRYAGAIN'],
+    ["CROSSSLOT Keys in request don't hash to the same slot", 'CROSSSLOT'],
+    ['NOREPLICAS Not enough good replicas to write.', 'NOREPLICAS'],
+    // Valkey 8, to a client that said that it follows such replies.
+    ['REDIRECT 127.0.0.1:6381', 'REDIRECT'],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", 'NOPERM'],
+    // From within a script, the reply to its first write: Redis 7, and 6.2.
+    [`NOREPLICAS Not enough good replicas to write.${place}`, 'NOREPLICAS'],
+    [`OOM command not allowed when used memory > 'maxmemory'.${place}`, 'OOM'],
+    [`READONLY You can't write against a read only script.${place}`, 'READONLY'],
+    ['ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed', 'ERR'],
+    ['ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -MISCONF Errors writing', 'ERR'],
+    // Of a server that renames or lacks it.
+    ["ERR unknown command 'evalsha', with args beginning with: '1'", 'ERR'],
+    ['ERR unknown command `evalsha`, with args beginning with: `1`', 'ERR'],
   ])('-%s means that nothing was applied', async (answer, code) => {
     fake.answer = `-${answer}`;
     for (const error of await errors()) {
@@ -76,7 +93,10 @@ describe('What a server answers to a script', () => {
     'ERR Error running script (call to f_1): @user_script:1: Script killed by user',
     'UNKILLABLE Sorry the script already executed write commands',
     'EXECABORT Transaction discarded',
-    'NOREPLICAS Not enough good replicas to write.',
+    // The script may have written before it called what it may not.
+    `NOPERM ACL failure in script: User locks has no permissions to run the 'publish' command${place}`,
+    `ERR The user executing the script can't run this command or subcommand${place}`,
+    `ERR Unknown Redis command called from script${place}`,
     'loading, in small letters',
     'LOADINGS',
   ])('-%s leaves the outcome unknown', async (answer) => {

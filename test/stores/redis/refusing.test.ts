@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
-import { LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
+import { createLocks, LockStoreError, type Locks, lock, runInTrace } from 'reenlock';
 import { CasStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
@@ -42,6 +42,11 @@ const rows: readonly Row[] = [
   { name: 'LOADING', code: 'LOADING', spoil: load },
   { name: 'OOM', code: 'OOM', goesOn: 'RedisStore', spoil: (stage) => config(stage, 'maxmemory', '1', '0') },
   { name: 'MISCONF', code: 'MISCONF', spoil: failToSave },
+  {
+    name: 'NOREPLICAS',
+    code: 'NOREPLICAS',
+    spoil: (stage) => config(stage, 'min-replicas-to-write', '1', '0'),
+  },
   { name: 'NOAUTH', code: 'NOAUTH', spoil: askForPassword },
   {
     name: 'NOPERM',
@@ -114,6 +119,28 @@ describe.each(['RedisStore', 'CasStore'])('%s, on a server that answers', (kind)
     } finally {
       await undo();
     }
+  });
+});
+
+describe('A server that refuses', () => {
+  const stage = useRedis();
+
+  it('A refused acquire costs one call: nothing has to be undone', async () => {
+    const undo = await config(stage, 'min-replicas-to-write', '1', '0');
+    const locks = createLocks({ store: stage.store });
+    const refused = async (): Promise<void> => {
+      const acquired = runInTrace(() => lock.acquire(key), { locks });
+      await expect(acquired).rejects.toMatchObject({ cause: { message: expect.stringMatching('^NOREPLICAS ') } });
+    };
+    await refused();
+    await stage.client.config('RESETSTAT');
+    await Promise.all(Array.from({ length: 50 }, refused));
+    const stats = await stage.client.info('commandstats');
+    expect(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1]).toBe('50');
+    expect(stats).not.toContain('cmdstat_eval:');
+    await locks.close();
+    expect(/cmdstat_evalsha:calls=(\d+)/.exec(await stage.client.info('commandstats'))?.[1]).toBe('50');
+    await undo();
   });
 });
 

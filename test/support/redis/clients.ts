@@ -17,6 +17,10 @@ export interface AppClientOptions extends ClientOptions {
   readonly port: number;
   /** Of node-redis alone. */
   readonly commandOptions?: { readonly timeout: number };
+  /** Of node-redis alone. */
+  readonly commandsQueueMaxLength?: number;
+  /** Of node-redis alone. */
+  readonly socketTimeout?: number;
 }
 
 /** For one server. The client connects again soon, and for ever. */
@@ -60,8 +64,9 @@ function nodeRedis(name: string, create: typeof createClient6, hasKeyPrefix: boo
   return {
     name,
     hasKeyPrefix,
-    connect({ port, ...options }) {
-      const client = create({ ...options, socket: { host: '127.0.0.1', port, reconnectStrategy: () => 10 } });
+    connect({ port, socketTimeout, ...options }) {
+      const socket = { host: '127.0.0.1', port, reconnectStrategy: () => 10, ...(socketTimeout && { socketTimeout }) };
+      const client = create({ ...options, socket });
       client.on('error', () => {});
       const ready = new Promise<void>((resolve) => client.once('ready', () => resolve()));
       client.connect().catch(() => {});

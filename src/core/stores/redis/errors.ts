@@ -4,46 +4,60 @@ import { NotSentError, type RedisDriver } from './drivers/driver.ts';
 /** What a script replies with to a record of another format, before it changes anything. */
 const otherFormat = 'RLFORMAT';
 
-/** The error codes that a server replies with before it changes anything. */
-const refusalCodes = new Set([
+/** The codes that a server replies with before it takes a call. Redis 6.2 to 8, and Valkey. */
+const callRefusals = new Set([
   'ASK',
   'BUSY',
   'CLUSTERDOWN',
+  'CROSSSLOT',
   'LOADING',
   'MASTERDOWN',
-  'MISCONF',
   'MOVED',
   'NOAUTH',
   'NOPERM',
-  'OOM',
-  'READONLY',
-  otherFormat,
+  'REDIRECT',
   'TRYAGAIN',
-  'WRONGTYPE',
 ]);
+
+/** The codes that a script, too, gets before its first write, and never after it. */
+const writeRefusals = new Set(['MISCONF', 'NOREPLICAS', 'OOM', 'READONLY', 'WRONGTYPE', otherFormat]);
+
+/** How the error of a command ends that a script has called, from Redis 7.0 on. The script may have written before. */
+const withinScript = / script: [0-9a-f]{40}, on @/;
+
+/** How Redis 6.2 replies with the code of a command that a script has called, and with that of a name that it does not have. */
+const olderRefusal = /^ERR (?:unknown command|Error running script .*: -(?:MISCONF|OOM|READONLY)) /;
 
 /**
  * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
  * `wasSentOnce`: no other copy of the refused call can have reached a server.
  */
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
-  if (cause instanceof NotSentError) return notSent(operation, cause);
+  if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
   const code = driver.codeOf(cause);
   return new LockStoreError(messageOf(operation, code), {
     cause: redactCredentials(cause),
-    outcome: wasSentOnce && code !== undefined && refusalCodes.has(code) ? 'not-applied' : 'unknown',
+    outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',
   });
+}
+
+/** Whether a server has replied with this error before it changed anything. */
+function isRefusal(code: string | undefined, cause: unknown): boolean {
+  if (code === undefined) return false;
+  if (writeRefusals.has(code)) return true;
+  const { message } = cause as Error;
+  return callRefusals.has(code) ? !withinScript.test(message) : olderRefusal.test(message);
 }
 
 /** Waits until a call can be sent. Rejects with a `LockStoreError` if the client has no connection. */
 export async function connected(driver: RedisDriver, operation: string): Promise<void> {
   await driver.connection.opened().catch((cause: unknown) => {
-    throw notSent(operation, cause);
+    throw notSent(operation, cause, 'The lock store has no connection');
   });
 }
 
-function notSent(operation: string, cause: unknown): LockStoreError {
-  const message = `The lock store has no connection: ${operation} was not sent`;
+function notSent(operation: string, cause: unknown, why: string): LockStoreError {
+  const message = `${why}: ${operation} was not sent`;
   return new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
 }
 

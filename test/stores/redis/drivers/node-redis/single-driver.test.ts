@@ -58,6 +58,40 @@ describe.each(libraries)('A client of $name', (library) => {
     expect((await asked).status).toBe('granted');
   });
 
+  it('A call for which the queue of the client has no place was not sent, and is known to be not applied', async () => {
+    app.close();
+    app = library.connect({ port: stage.server.port, commandsQueueMaxLength: 10 });
+    await app.ready();
+    stage.store = new RedisStore({ client: app.client });
+    await stage.deafProcess().line(undefined, { id: 'warm-up' }).hold();
+    const before = await calls();
+    const lines = Array.from({ length: 12 }, (_, i) => stage.deafProcess().line(undefined, { id: `order:${i}` }));
+    const results = await Promise.allSettled(lines.map((line) => line.ask()));
+    for (const result of results.slice(0, 10)) expect(result).toMatchObject({ value: { status: 'granted' } });
+    for (const result of results.slice(10)) {
+      const message = "The queue of the lock store's client is full: acquire was not sent";
+      const cause = { cause: { message: 'The queue is full' } };
+      expect(result).toMatchObject({ reason: { message, outcome: 'not-applied', cause } });
+    }
+    expect((await calls()) - before).toBe(10);
+  });
+
+  it('The subscription stays on its connection when that is silent for longer than `socketTimeout` of the client', async () => {
+    app.close();
+    app = library.connect({ port: stage.server.port, socketTimeout: 100 });
+    await app.ready();
+    stage.store = new RedisStore({ client: app.client });
+    await stage.process();
+    const subscribed = async () => /^id=\d+(?=.* sub=1 )/m.exec(String(await stage.client.client('LIST')))?.[0];
+    const before = await subscribed();
+    // The silent connection of the client itself ends, twice.
+    const client = app.client as unknown as { readonly socketEpoch: number };
+    const { socketEpoch } = client;
+    await until(() => client.socketEpoch >= socketEpoch + 2);
+    expect(before).toBeDefined();
+    expect(await subscribed()).toBe(before);
+  });
+
   it('Grants arrive by message again after the connections were lost', async () => {
     const [one, two] = [await stage.process(), await stage.process()];
     for (let round = 0; round < 2; round++) {

@@ -1,5 +1,5 @@
 import type { ConnectionEvents } from '../client-link.ts';
-import type { RedisCommand, RedisReplies, RedisSender } from '../driver.ts';
+import { NotSentError, type RedisCommand, type RedisReplies, type RedisSender } from '../driver.ts';
 
 /**
  * What is used of a client of node-redis for one server, or of what a client for Sentinel or a cluster has for each server.
@@ -50,6 +50,12 @@ export interface ReplyOptions {
   readonly timeout: undefined;
 }
 
+/** Throws again what a client has rejected a command with. If its `commandsQueueMaxLength` was reached, it has not sent it. */
+export function knownRefusal(error: unknown): never {
+  if (!(error instanceof Error && error.message === 'The queue is full')) throw error;
+  throw new NotSentError("The queue of the lock store's client is full", { cause: error });
+}
+
 /** Sends on a client of node-redis. The commands of one turn are written together, at the end of the event loop's round. */
 export class NodeRedisSender implements RedisSender {
   readonly keyPrefix: string;
@@ -61,7 +67,7 @@ export class NodeRedisSender implements RedisSender {
   }
 
   send(command: RedisCommand): Promise<unknown> {
-    return this.client.sendCommand(withPrefix(command, this.keyPrefix), replyOptions);
+    return this.client.sendCommand(withPrefix(command, this.keyPrefix), replyOptions).catch(knownRefusal);
   }
 
   sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies> {

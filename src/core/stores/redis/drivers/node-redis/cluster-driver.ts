@@ -19,6 +19,7 @@ import {
 import { randomNode } from '../random-node.ts';
 import {
   firstKeyOf,
+  knownRefusal,
   type NodeRedisClient,
   NodeRedisSender,
   nodeRedisCodeOf,
@@ -88,7 +89,7 @@ export class NodeRedisClusterDriver implements RedisDriver, RedisClusterDriver {
         continue;
       }
       try {
-        return await this.#client.sendCommand(key, false, words, replyOptions);
+        return await this.#client.sendCommand(key, false, words, replyOptions).catch(knownRefusal);
       } catch (error) {
         if (!momentary.has(nodeRedisCodeOf(error))) throw error;
         failure = error;
