@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { rethrow } from '../core/http/board/board-reply.ts';
 import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
-import type { Plugin } from './middleware.ts';
+import { type Plugin, pluginMeta } from './middleware.ts';
 
 /**
  * A page that shows which locks are held and waited for, by whom, and for how long:
@@ -10,7 +10,7 @@ import type { Plugin } from './middleware.ts';
  */
 export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
   const board = new LockBoard(options);
-  return function lockBoard(app, _, done) {
+  const register: Plugin = function lockBoard(app, _, done) {
     async function serve(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
       const { raw: req, originalUrl } = request;
       const { body } = req as { body?: unknown };
@@ -36,4 +36,5 @@ export function lockBoard(options: LockBoardOptions<FastifyRequest>): Plugin {
     app.all('/*', serve);
     done();
   };
+  return Object.assign(register, pluginMeta);
 }

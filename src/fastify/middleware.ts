@@ -88,12 +88,15 @@ export function sendProblem(error: Error, _request: FastifyRequest, reply: Fasti
   reply.code(status).headers(headers).send(Buffer.from(body));
 }
 
+/** Fastify refuses to register a plugin on a version that it is not made for. */
+export const pluginMeta: object = { [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '>=5' } };
+
 /** Tells Fastify to register it on the instance itself, not on a child: what fastify-plugin does. */
 function plugin(register: Plugin): Plugin {
   return Object.assign(register, {
     [Symbol.for('skip-override')]: true,
     [Symbol.for('fastify.display-name')]: 'reenlock',
-    [Symbol.for('plugin-meta')]: { name: 'reenlock', fastify: '5.x' },
+    ...pluginMeta,
   });
 }
 

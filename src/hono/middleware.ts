@@ -6,6 +6,7 @@ import { checkCall } from '../core/http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
 import { runInRequest, type TraceContextOptions } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
+import { tooOld } from '../core/model/peer-version.ts';
 
 declare module 'hono' {
   interface ContextVariableMap {
@@ -78,10 +79,12 @@ export function lockOn<C extends Context = Context>(
   };
 }
 
-/** Node's request and response of a context. Throws `LockConfigError` if the application is served otherwise. */
+/** Node's request and response of a context. Throws `LockConfigError` if the application is served otherwise, or by Hono 3. */
 export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage; readonly res: ServerResponse } {
   const { incoming, outgoing } = (c?.env ?? {}) as Partial<Record<string, unknown>>;
   checkCall('hono', c, next, outgoing, next);
+  // What Hono 4 has removed. A context does not name its version.
+  if ('runtime' in c) throw tooOld('hono', undefined, '4', 'reenlock/hono');
   return { req: incoming as IncomingMessage, res: outgoing as ServerResponse };
 }
 

@@ -11,11 +11,14 @@ import { type Middleware, traceContext } from '../core/http/connect.ts';
 import { closeServer } from '../core/http/response/close-server.ts';
 import type { TraceContextOptions } from '../core/http/traced-request.ts';
 import { LockConfigError, type Locks } from '../core/index.ts';
+import { isOlder, tooOld } from '../core/model/peer-version.ts';
 import { describe } from '../core/model/validate.ts';
 import { LockErrorFilter } from './error-filter.ts';
 
 /** The token of the application's `Locks`: `@Inject(LOCKS) locks: Locks`, or `app.get<Locks>(LOCKS)`. */
 export const LOCKS: unique symbol = Symbol('reenlock.locks');
+
+const oldestNest = '11';
 
 /** Of the module's own options. */
 const OPTIONS = Symbol('reenlock.options');
@@ -59,6 +62,8 @@ export class LocksModule implements NestModule, BeforeApplicationShutdown {
 
   /** With options that a factory makes from other providers, such as the application's configuration. */
   static forRootAsync({ imports = [], inject = [], useFactory }: LocksModuleAsyncOptions): DynamicModule {
+    const { version } = require('@nestjs/core/package.json') as { version: string };
+    if (isOlder(version, oldestNest)) throw tooOld('@nestjs/core', version, oldestNest, 'reenlock/nest');
     return {
       module: LocksModule,
       global: true,

@@ -1,5 +1,6 @@
 import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Locks } from '../core/index.ts';
+import { tooOld } from '../core/model/peer-version.ts';
 import { boolean, callable, checkOptions, objectWith, type Rules } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
 import { loadPeer } from '../metrics/peer.ts';
@@ -28,16 +29,19 @@ const rules: Rules<InstrumentLocksOptions> = {
 /**
  * Makes spans of the acquires and holds of one `Locks`, and collects its metrics, for OpenTelemetry. Returns the function that
  * ends this, and the spans that are open. Call it once the SDK has been started. Throws `LockConfigError` for bad options, and if
- * `@opentelemetry/api` is not installed.
+ * `@opentelemetry/api` is not installed or too old.
  */
 export function instrumentLocks(locks: Locks, options?: InstrumentLocksOptions): () => void {
   const api = loadPeer<typeof OpenTelemetry>('@opentelemetry/api', 'reenlock/otel', () =>
     require('@opentelemetry/api'),
   );
   const { lockName, keys = true, tracerProvider, meterProvider } = checkOptions(options, rules, 'instrumentLocks');
+  const meter = (meterProvider ?? api.metrics).getMeter('reenlock');
+  // The package hides its version. The synchronous gauge is what 1.9 has added.
+  if (!('createGauge' in meter)) throw tooOld('@opentelemetry/api', undefined, '1.9', 'reenlock/otel');
   const names = new LockNames(lockName);
   const stopTracing = traceLocks(api, (tracerProvider ?? api.trace).getTracer('reenlock'), locks, names, keys);
-  const stopMetrics = recordLockMetrics((meterProvider ?? api.metrics).getMeter('reenlock'), locks, names);
+  const stopMetrics = recordLockMetrics(meter, locks, names);
   return function stop() {
     stopTracing();
     stopMetrics();

@@ -1,5 +1,6 @@
 import type * as PromClient from 'prom-client';
 import type { Locks } from '../core/index.ts';
+import { isOlder, tooOld } from '../core/model/peer-version.ts';
 import { callable, checkOptions, objectWith, type Rules, text } from '../core/model/validate.ts';
 import { LockNames, type NamedLock } from '../metrics/lock-names.ts';
 import { help } from '../metrics/metric-table.ts';
@@ -26,13 +27,17 @@ const rules: Rules<LockMetricsOptions> = {
   buckets: { expected: 'an object with `acquire` and `hold`', accepts: (value: unknown) => typeof value === 'object' },
 };
 
+const oldestClient = '15';
+
 /**
  * Collects metrics of one `Locks` for Prometheus. Returns the function that ends this and removes the metrics from the
- * registry. Throws `LockConfigError` for bad options, and if `prom-client` is not installed; and as `prom-client` does if
+ * registry. Throws `LockConfigError` for bad options, and if `prom-client` is not installed or too old; and as `prom-client` does if
  * the registry has a metric of such a name.
  */
 export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): () => void {
   const client = loadPeer<typeof PromClient>('prom-client', 'reenlock/prometheus', () => require('prom-client'));
+  const { version } = require('prom-client/package.json') as { version: string };
+  if (isOlder(version, oldestClient)) throw tooOld('prom-client', version, oldestClient, 'reenlock/prometheus');
   const { Histogram, Counter, Gauge, register } = client;
   const checked = checkOptions(options, rules, 'collectLockMetrics');
   const { registry = register, prefix = 'reenlock_', lockName, buckets } = checked;

@@ -194,7 +194,7 @@ describe("the application's client", () => {
     const create = () => (kind === 'RedisStore' ? new RedisStore({ client }) : new RedisCas({ client }));
     expect(create).toThrow(LockConfigError);
     expect(create).toThrow(
-      'or of node-redis by `createClient`, `createSentinel` or `createCluster`, got a `GlideClusterClient`',
+      'or of node-redis 5.8 or newer by `createClient`, `createSentinel` or `createCluster`, got a `GlideClusterClient`',
     );
   });
 

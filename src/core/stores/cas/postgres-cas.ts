@@ -1,6 +1,6 @@
 import { systemClock } from '../../base/clock.ts';
-import { checkOptions, objectWith, text } from '../../model/validate.ts';
-import type { PostgresPool } from '../postgres/pool.ts';
+import { checkOptions, text } from '../../model/validate.ts';
+import { type PostgresPool, pgPool } from '../postgres/pool.ts';
 import { PostgresStatements } from '../postgres/statements.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
@@ -83,7 +83,7 @@ const tableRules = {
   table: text(/^[a-z_][a-z0-9_]{0,40}(\.[a-z_][a-z0-9_]{0,40})?$/, 'the name of a table, in lower case'),
 };
 
-const rules = { pool: objectWith('a Pool of the pg package', 'connect'), ...tableRules };
+const rules = { pool: pgPool('connect'), ...tableRules };
 
 function withSchema(table: string): string {
   return table.includes('.') ? table : `public.${table}`;

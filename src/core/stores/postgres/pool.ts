@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { describe, objectWith, type Rule } from '../../model/validate.ts';
 import { isLeftBehind } from './errors.ts';
 
 /** The part of a `Pool` of the `pg` package that is used. */
@@ -23,6 +24,22 @@ export interface PostgresPoolClient extends PostgresClient {
 /** The part of a query result that is used. */
 export interface PostgresResult {
   readonly rows: readonly unknown[];
+}
+
+/** The rule for an option that takes a pool with these methods. pg 7 never connects on today's versions of Node. */
+export function pgPool(...methods: readonly string[]): Rule {
+  const pool = objectWith('a Pool of the pg package, 8 or newer', ...methods);
+  return {
+    ...pool,
+    got: (value) => (isPg7(value) ? 'one of pg 7: npm install pg@latest' : describe(value)),
+    accepts: (value) => pool.accepts(value) && !isPg7(value),
+  };
+}
+
+/** A pool does not name its version. The pools of pg have had `maxUses` in their options since pg 8. */
+function isPg7(pool: unknown): boolean {
+  const { _pendingQueue, options } = Object(pool) as { _pendingQueue?: unknown; options?: unknown };
+  return Array.isArray(_pendingQueue) && typeof options === 'object' && options !== null && !('maxUses' in options);
 }
 
 /** Settles as `reply` does, or rejects after `ms`: a pool is not trusted to settle. The reply clears the timer. */

@@ -19,13 +19,13 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../../model/store.ts';
-import { checkOptions, milliseconds, objectWith, type Rule } from '../../model/validate.ts';
+import { checkOptions, milliseconds, type Rule } from '../../model/validate.ts';
 import { PostgresChannel } from './channel.ts';
 import { PostgresEdges } from './edges.ts';
 import type { PostgresListener } from './listen-session.ts';
 import { LockCalls, type Operation } from './lock-calls.ts';
 import { migrate, schemaName } from './migration.ts';
-import type { PostgresPool } from './pool.ts';
+import { type PostgresPool, pgPool } from './pool.ts';
 import {
   type Reply,
   readAcquire,
@@ -203,7 +203,7 @@ const listening: Rule = {
 };
 
 const rules = {
-  pool: objectWith('a Pool of the pg package', 'connect', 'query', 'Client'),
+  pool: pgPool('connect', 'query', 'Client'),
   schema: schemaName,
   listen: listening,
   timeoutMs: milliseconds(1),

@@ -42,8 +42,11 @@ interface NodeRedisClusterLike {
 
 /** The rule for an option that takes a client. A client of another kind is named in the message. */
 export const redisClient: Rule = {
-  expected: 'a client of ioredis or iovalkey, or of node-redis by `createClient`, `createSentinel` or `createCluster`',
+  expected:
+    'a client of ioredis 5 or newer or of iovalkey, or of node-redis 5.8 or newer by `createClient`, `createSentinel` or `createCluster`',
   got: (value) => {
+    const old = oldLibrary(value);
+    if (old !== undefined) return `one of ${old}: npm install ${old.split(' ')[0]}@latest`;
     const type = Object(value).constructor;
     // node-redis makes a nameless class of its own for each set of modules.
     const name: unknown = type?.name === 'Class' ? Object.getPrototypeOf(type).name : type?.name;
@@ -76,7 +79,9 @@ function create(client: RedisClient): RedisDriver {
 
 function isIoredis(client: unknown): boolean {
   const { call, duplicate, status } = Object(client) as Partial<Redis>;
-  return typeof call === 'function' && typeof duplicate === 'function' && typeof status === 'string';
+  return (
+    !isIoredis4(client) && typeof call === 'function' && typeof duplicate === 'function' && typeof status === 'string'
+  );
 }
 
 /** A pool of node-redis has no single socket. */
@@ -93,4 +98,18 @@ function isNodeRedisSentinel(client: unknown): client is NodeRedisSentinel {
 function isNodeRedisCluster(client: unknown): client is NodeRedisCluster {
   const { nodeByAddress, _slots } = Object(client) as Partial<NodeRedisCluster>;
   return nodeByAddress instanceof Map && typeof _slots?.rediscover === 'function';
+}
+
+/** What a client that is refused is of, by what that old version has or lacks: no client names its version. */
+function oldLibrary(client: unknown): string | undefined {
+  if (isIoredis4(client)) return 'ioredis 4';
+  const { isOpen, sendCommand, withTypeMapping } = Object(client) as Partial<NodeRedisClient> & Record<string, unknown>;
+  const isNodeRedis4 =
+    typeof isOpen === 'boolean' && typeof sendCommand === 'function' && withTypeMapping === undefined;
+  return isNodeRedis4 ? 'redis 4' : undefined;
+}
+
+function isIoredis4(client: unknown): boolean {
+  const { call, options } = Object(client) as { call?: unknown; options?: unknown };
+  return typeof call === 'function' && 'maxScriptsCachingTime' in Object(options);
 }
