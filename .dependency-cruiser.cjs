@@ -1,92 +1,84 @@
-// The rooms of src/core and the arrows between them. `npm run lint` checks them, type imports included;
+// The rooms of `src` and the arrows between them. `npm run lint` checks them, type imports included;
 // `npm run lint:graph` draws them. CONTRIBUTING.md says what each room is for.
 
-/** From the bottom to the top: a room imports rooms below it. `lease` and `wait` do not know each other. */
-const rooms = ['base', 'model', 'client', 'lease', 'wait', 'runtime', 'scope', 'lock', 'http'];
+const words = ['core/base', 'core/model'];
+const request = ['core', 'core/model', 'http', 'board'];
+
+/**
+ * Each room, floor by floor, and the rooms that it may import. `core` alone is `core/index.ts`, the public names of the
+ * core; `stores` alone is `stores/redis.ts` and `stores/postgres.ts`, those of the stores.
+ */
+const rooms = {
+  // Floor 1: the core, complete by itself with its store in memory. `lease` and `wait` do not know each other.
+  'core/base': [],
+  'core/model': ['core/base'],
+  'core/machine': ['core/model'],
+  'core/memory': [...words, 'core/machine'],
+  'core/client': words,
+  'core/lease': [...words, 'core/client'],
+  'core/wait': [...words, 'core/client'],
+  'core/runtime': [...words, 'core/memory', 'core/client', 'core/lease', 'core/wait'],
+  'core/scope': [...words, 'core/client', 'core/lease', 'core/wait', 'core/runtime'],
+  'core/lock': [...words, 'core/client', 'core/lease', 'core/wait', 'core/runtime', 'core/scope'],
+  core: ['core/model', 'core/memory', 'core/runtime', 'core/scope', 'core/lock'],
+  // Floor 2: the life of a request, where locks are kept, metrics, the test kit.
+  http: [...words, 'core/runtime', 'core/scope', 'core/lock'],
+  'stores/redis': words,
+  'stores/postgres': words,
+  'stores/quorum': words,
+  'stores/cas': [...words, 'core/machine', 'stores/postgres', 'stores/redis'],
+  stores: ['core/model', 'stores/redis', 'stores/postgres', 'stores/quorum', 'stores/cas'],
+  metrics: ['core', ...words],
+  testing: ['core', ...words, 'core/memory', 'core/runtime', 'core/scope', 'core/lock'],
+  // Floor 3: what operators look at.
+  board: [...words, 'core/runtime', 'http'],
+  prometheus: ['core', 'core/model', 'metrics'],
+  otel: ['core', ...words, 'metrics'],
+  // Floor 4: the frameworks, which do not know each other, and the command.
+  node: request,
+  express: request,
+  koa: request,
+  fastify: request,
+  hono: request,
+  nest: request,
+  cli: ['core', 'core/base', 'stores', 'board'],
+};
 
 /** What other rooms may import of a room. A room that is not named here has no inside. */
 const faces = {
-  lease: ['grant', 'grant-registry'],
-  wait: ['pending-acquires', 'task'],
-  runtime: ['inspect', 'locks', 'runtime'],
-  lock: ['acquire', 'batch', 'lock', 'locked'],
-};
-
-/** What other folders may import of a store: the store itself, and what `cas` shares with Redis and PostgreSQL. */
-const storeFaces = {
-  memory: ['memory-store'],
-  cas: ['cas-store', 'postgres-cas', 'redis-cas'],
-  postgres: ['postgres-store', 'pool', 'statements'],
-  quorum: ['quorum-store'],
-  redis: ['redis-store', 'drivers/driver', 'drivers/driver-of', 'connection-pool', 'errors', 'server-info'],
-};
-
-/** The stores that use others. */
-const sharedStores = {
-  memory: ['machine'],
-  cas: ['machine', 'postgres', 'redis'],
+  'core/memory': ['memory-store'],
+  'core/lease': ['grant', 'grant-registry'],
+  'core/wait': ['pending-acquires', 'task'],
+  'core/runtime': ['inspect', 'locks', 'runtime'],
+  'core/lock': ['acquire', 'batch', 'lock', 'locked'],
+  'stores/cas': ['cas-store', 'postgres-cas', 'redis-cas'],
+  'stores/postgres': ['postgres-store', 'pool', 'statements'],
+  'stores/quorum': ['quorum-store'],
+  'stores/redis': ['redis-store', 'drivers/driver', 'drivers/driver-of', 'connection-pool', 'errors', 'server-info'],
+  board: ['board-reply', 'connect-board', 'lock-board', 'viewer'],
 };
 
 const frameworks = '^(express|koa|@koa/router|fastify|fastify-plugin|hono|@hono/node-server|@nestjs/.*)$';
-/** `reenlock` and `reenlock/redis` name what users may import, wherever it lives. */
-const publicFace = '^src/core/[^/]+\\.ts$';
-const room = (name) => `^src/core/${name}/`;
-const oneOf = (names) => `(${names.join('|')})`;
+/** `reenlock`, `reenlock/redis` and `reenlock/postgres` name what users may import, wherever it lives. */
+const publicFace = '^src/(core|stores)/[^/]+\\.ts$';
+const oneOf = (patterns) => `(${patterns.join('|')})`;
+const inRoom = (name) => (name === 'core' || name === 'stores' ? `^src/${name}/[^/]+\\.ts$` : `^src/${name}/`);
 
-const arrows = rooms.map((name, index) => {
-  const above = rooms.slice(index + 1);
-  const beside = name === 'wait' ? ['lease'] : [];
-  return {
-    name: `arrows-of-${name}`,
-    comment: `A room imports the rooms below it only: ${rooms.join(' < ')}.`,
-    severity: 'error',
-    from: { path: room(name) },
-    to: {
-      path: `^src/(core/${oneOf([...above, ...beside, 'stores'])}/|core/[^/]+\\.ts$|(?!core/))`,
-      pathNot: stores(name),
-    },
-  };
-});
-
-/** A `Locks` without a store has one in memory. */
-function stores(name) {
-  return name === 'runtime' ? '^src/core/stores/memory/memory-store\\.ts$' : '^$';
-}
+const arrows = Object.entries(rooms).map(([name, known]) => ({
+  name: `arrows-of-${name.replace('/', '-')}`,
+  comment: `${name} imports ${known.length === 0 ? 'no other room' : known.join(', ')}.`,
+  severity: 'error',
+  from: { path: inRoom(name) },
+  to: { path: '^src/', pathNot: oneOf([name, ...known].map(inRoom)) },
+}));
 
 const doors = Object.entries(faces).map(([name, files]) => ({
-  name: `face-of-${name}`,
+  name: `face-of-${name.replace('/', '-')}`,
   comment: `Other rooms import of ${name}: ${files.join(', ')}.`,
   severity: 'error',
-  from: { path: '^src/', pathNot: `(${room(name)}|${publicFace})` },
-  to: { path: room(name), pathNot: `^src/core/${name}/${oneOf(files)}\\.ts$` },
+  from: { path: '^src/', pathNot: oneOf([inRoom(name), publicFace]) },
+  to: { path: inRoom(name), pathNot: `^src/${name}/${oneOf(files)}\\.ts$` },
 }));
-
-const storeDoors = Object.entries(storeFaces).map(([name, files]) => ({
-  name: `face-of-${name}`,
-  comment: `Other rooms import of the ${name} store: ${files.join(', ')}.`,
-  severity: 'error',
-  from: { path: '^src/', pathNot: `(${room(`stores/${name}`)}|${publicFace})` },
-  to: { path: room(`stores/${name}`), pathNot: `^src/core/stores/${name}/${oneOf(files)}\\.ts$` },
-}));
-
-const storeArrows = [
-  arrowsOf('stores', { path: room('stores/([^/]+)'), pathNot: room(`stores/${oneOf(Object.keys(sharedStores))}`) }, [
-    '$1',
-  ]),
-  ...Object.entries(sharedStores).map(([name, shared]) =>
-    arrowsOf(name, { path: room(`stores/${name}`) }, [name, ...shared]),
-  ),
-];
-
-function arrowsOf(name, from, known) {
-  return {
-    name: `arrows-of-${name}`,
-    comment: 'A store imports base, model and the stores that it shares code with.',
-    severity: 'error',
-    from,
-    to: { path: '^src/', pathNot: `^src/core/(base|model|stores/${oneOf(known)})/` },
-  };
-}
 
 module.exports = {
   forbidden: [
@@ -97,40 +89,30 @@ module.exports = {
       from: {},
       to: { circular: true },
     },
+    {
+      name: 'a-room-has-arrows',
+      comment: 'This file lies in no room that `rooms` names.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: oneOf(Object.keys(rooms).map(inRoom)) },
+      to: {},
+    },
     ...arrows,
     ...doors,
-    ...storeArrows,
-    ...storeDoors,
     {
-      name: 'core-knows-no-framework',
-      comment: 'The core serves every framework: only the folder of a framework imports it.',
+      name: 'frameworks-stay-in-their-rooms',
+      comment: 'The core, the board and `http` serve every framework: only the room of a framework imports it.',
       severity: 'error',
-      from: { path: '^src/core/' },
+      from: { path: '^src/(core|stores|http|board)/' },
       to: {
         path: `(${frameworks})|node_modules/(@types/)?(express|koa|fastify|hono|@nestjs)`,
         dependencyTypesNot: ['local'],
       },
     },
     {
-      name: 'adapters-do-not-know-each-other',
-      comment:
-        'A framework’s folder imports core/http and the public names of the core; never a store or another framework’s folder. So do `prometheus` and `otel`, which share `metrics`.',
-      severity: 'error',
-      from: { path: '^src/(?!core/|testing/|cli/)([^/]+)/' },
-      to: { path: '^src/', pathNot: '^src/($1/|metrics/|core/(http|base|model)/|core/index\\.ts$)' },
-    },
-    {
-      name: 'arrows-of-cli',
-      comment: 'The command is an application of the public names, and of the board.',
-      severity: 'error',
-      from: { path: '^src/cli/' },
-      to: { path: '^src/', pathNot: '^src/(cli/|core/(http/board|base)/|core/[^/]+\\.ts$)' },
-    },
-    {
       name: 'only-drivers-know-a-client',
       comment: 'A client library is imported by the driver of the store that uses it.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/core/stores/(redis/drivers|postgres)/' },
+      from: { path: '^src/', pathNot: '^src/stores/(redis/drivers|postgres)/' },
       to: { path: '^(ioredis|iovalkey|redis|pg)$|node_modules/(@types/)?(ioredis|iovalkey|redis|@redis|pg)/' },
     },
   ],
@@ -144,7 +126,7 @@ module.exports = {
       conditionNames: ['import', 'require', 'node', 'default', 'types'],
     },
     reporterOptions: {
-      dot: { collapsePattern: '^src/(core/stores/[^/]+|core/[^/]+|[^/]+)/', theme: { graph: { rankdir: 'BT' } } },
+      dot: { collapsePattern: '^src/(stores/[^/]+|core/[^/]+|[^/]+)/', theme: { graph: { rankdir: 'BT' } } },
     },
   },
 };

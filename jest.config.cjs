@@ -24,8 +24,8 @@ const common = {
   transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
   moduleNameMapper: {
     '^reenlock$': '<rootDir>/src/core/index.ts',
-    '^reenlock/redis$': '<rootDir>/src/core/redis.ts',
-    '^reenlock/postgres$': '<rootDir>/src/core/postgres.ts',
+    '^reenlock/redis$': '<rootDir>/src/stores/redis.ts',
+    '^reenlock/postgres$': '<rootDir>/src/stores/postgres.ts',
     '^reenlock/node$': '<rootDir>/src/node/index.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',

@@ -1,4 +1,4 @@
-// Writes src/core/stores/redis/scripts.generated.ts from src/core/stores/redis/lua/*.lua, one constant an operation.
+// Writes src/stores/redis/scripts.generated.ts from src/stores/redis/lua/*.lua, one constant an operation.
 // `--@include quick/free-key` stands for the file of that name below the folder. `--@define NAME_WITH_UNDERSCORE value` gives
 // a number a name in the operation that includes it; names are replaced here, so that they cost the server nothing.
 // `--@setting` does the same for a number that a store may have another value of: the module exports its names and values, and
@@ -10,8 +10,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { generate, root, templateLiteral } from './lib/generated.mjs';
 
-const folder = join(root, 'src/core/stores/redis/lua');
-const output = join(root, 'src/core/stores/redis/scripts.generated.ts');
+const folder = join(root, 'src/stores/redis/lua');
+const output = join(root, 'src/stores/redis/scripts.generated.ts');
 
 generate({ script: import.meta.filename, output, sources: '.lua sources', build: buildModule });
 

@@ -1,11 +1,11 @@
-// Writes src/core/http/board/page.generated.ts from the files of src/core/http/board/page: the board's page is a module, so
+// Writes src/board/page.generated.ts from the files of src/board/page: the board's page is a module, so
 // that it is in the bundle of an application that is bundled. With --check nothing is written.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generate, root, templateLiteral } from './lib/generated.mjs';
 
-const board = join(root, 'src/core/http/board');
+const board = join(root, 'src/board');
 
 generate({
   script: import.meta.filename,

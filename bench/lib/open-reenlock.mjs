@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
@@ -10,7 +11,7 @@ import { connect, connectCluster, connectNodeRedis } from './connect.mjs';
  * `settings` go to `createLocks`.
  */
 export async function openReenlock(ports, { store: kind = 'redis', from }, settings) {
-  const { createLocks, lock, runInTrace } = await loadReenlock('core/index', from);
+  const { createLocks, lock, runInTrace } = await loadReenlock('.', from);
   const { store, end } = await stores[kind](ports, from);
   const locks = createLocks({ store, ...settings });
   return {
@@ -26,26 +27,26 @@ export async function openReenlock(ports, { store: kind = 'redis', from }, setti
 
 const stores = {
   async memory(_, from) {
-    const { MemoryStore } = await loadReenlock('core/index', from);
+    const { MemoryStore } = await loadReenlock('.', from);
     return { store: new MemoryStore(), end: async () => {} };
   },
   async redis({ redis }, from) {
-    const { RedisStore } = await loadReenlock('core/redis', from);
+    const { RedisStore } = await loadReenlock('redis', from);
     const client = await connect(redis);
     return { store: new RedisStore({ client }), end: () => client.quit() };
   },
   async cluster({ cluster }, from) {
-    const { RedisStore } = await loadReenlock('core/redis', from);
+    const { RedisStore } = await loadReenlock('redis', from);
     const client = await connectCluster(cluster);
     return { store: new RedisStore({ client }), end: () => client.quit() };
   },
   async 'node-redis'({ redis }, from) {
-    const { RedisStore } = await loadReenlock('core/redis', from);
+    const { RedisStore } = await loadReenlock('redis', from);
     const client = await connectNodeRedis(redis);
     return { store: new RedisStore({ client }), end: () => client.close() };
   },
   async postgres({ postgres }, from) {
-    const { PostgresStore } = await loadReenlock('core/postgres', from);
+    const { PostgresStore } = await loadReenlock('postgres', from);
     const pool = new pg.Pool({ host: '127.0.0.1', port: postgres, user: 'postgres', database: 'postgres' });
     // The functions of two builds stand side by side: of one schema, only those of the newer build would stay.
     const store = new PostgresStore({ pool, ...(from === undefined ? {} : { schema: 'before' }) });
@@ -54,17 +55,11 @@ const stores = {
   },
 };
 
-/** What users import as these subpaths; of another checkout, the files of its build. */
-const subpaths = {
-  'core/index': 'reenlock',
-  'core/redis': 'reenlock/redis',
-  'core/postgres': 'reenlock/postgres',
-  'express/index': 'reenlock/express',
-  'prometheus/index': 'reenlock/prometheus',
-  'otel/index': 'reenlock/otel',
-};
-
-/** Loads a public module of this package, or of the build in another checkout's folder. */
-export function loadReenlock(file, from) {
-  return import(from === undefined ? subpaths[file] : pathToFileURL(join(from, 'dist', `${file}.js`)).href);
+/** Loads a subpath of this package, or of the build in another checkout's folder. */
+export function loadReenlock(subpath, from) {
+  const name = join('reenlock', subpath);
+  // A package finds itself by its name: the files of the other checkout may lie elsewhere.
+  return import(
+    from === undefined ? name : pathToFileURL(createRequire(join(from, 'package.json')).resolve(name)).href
+  );
 }

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 
 const root = dirname(dirname(import.meta.dirname));
-const scripts = 'core/stores/redis/scripts.generated.js';
+const scripts = 'stores/redis/scripts.generated.js';
 
 /**
  * Each optimization that makes the package longer than it had to be, and how to do without it: `file` is a file of the build,
@@ -85,7 +85,7 @@ export const optimizations = [
     scenario: 'wide',
     row: 'reenlock',
     column: 'clientUs',
-    file: 'core/stores/redis/drivers/ioredis/single-driver.js',
+    file: 'stores/redis/drivers/ioredis/single-driver.js',
     from: '(0, script_call_ts_1.sendScriptCall)(this.client, command)',
     to: 'this.client.call(...command)',
   },
@@ -95,7 +95,7 @@ export const optimizations = [
     scenario: 'wide',
     row: 'reenlock',
     column: 'clientUs',
-    file: 'core/stores/redis/drivers/ioredis/single-driver.js',
+    file: 'stores/redis/drivers/ioredis/single-driver.js',
     from: 'this.#batcher.beforeCall();',
     to: '',
   },
@@ -105,7 +105,7 @@ export const optimizations = [
     scenario: 'wide',
     row: 'reenlock on a cluster',
     column: 'clientUs',
-    file: 'core/stores/redis/drivers/ioredis/cluster-driver.js',
+    file: 'stores/redis/drivers/ioredis/cluster-driver.js',
     from: 'this.#batcherOf(node).beforeCall();',
     to: '{}',
   },
@@ -115,7 +115,7 @@ export const optimizations = [
     scenario: 'wide',
     row: 'reenlock on node-redis',
     column: 'clientUs',
-    file: 'core/stores/redis/drivers/node-redis/calls.js',
+    file: 'stores/redis/drivers/node-redis/calls.js',
     from: ', timeout: undefined }',
     to: ' }',
   },
@@ -165,7 +165,7 @@ export const optimizations = [
     scenario: 'one-at-a-time',
     row: 'reenlock on PostgreSQL',
     column: 'serverUs',
-    file: 'core/stores/postgres/sql/operations.js',
+    file: 'stores/postgres/sql/operations.js',
     from: 'WHEN l.holds = 0 AND op',
     to: 'WHEN false AND op',
   },
@@ -175,7 +175,7 @@ export const optimizations = [
     scenario: 'one-at-a-time',
     row: 'reenlock on PostgreSQL',
     column: 'serverUs',
-    file: 'core/stores/postgres/sql/operations.js',
+    file: 'stores/postgres/sql/operations.js',
     from: 'WHEN l.holds = 1 AND op',
     to: 'WHEN false AND op',
   },
@@ -185,7 +185,7 @@ export const optimizations = [
 export function buildWithout(optimization, folder) {
   rmSync(folder, { recursive: true, force: true });
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
-  writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
+  cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   symlinkSync(join(root, 'bench', 'node_modules'), join(folder, 'node_modules'));
   const path = join(folder, 'dist', optimization.file);
   writeFileSync(path, sourceWithout(optimization, readFileSync(path, 'utf8')));

@@ -26,7 +26,7 @@ export const subscribers = {
   },
   async prometheus({ locks }, from) {
     const { Registry } = await import('prom-client');
-    const { collectLockMetrics } = await loadReenlock('prometheus/index', from);
+    const { collectLockMetrics } = await loadReenlock('prometheus', from);
     return collectLockMetrics(locks, { registry: new Registry() });
   },
   async otel({ locks }, from) {
@@ -34,7 +34,7 @@ export const subscribers = {
     const { AsyncLocalStorageContextManager } = await import('@opentelemetry/context-async-hooks');
     const { BasicTracerProvider } = await import('@opentelemetry/sdk-trace-base');
     const { MeterProvider } = await import('@opentelemetry/sdk-metrics');
-    const { instrumentLocks } = await loadReenlock('otel/index', from);
+    const { instrumentLocks } = await loadReenlock('otel', from);
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
     const dropped = { onStart() {}, onEnd() {}, forceFlush: async () => {}, shutdown: async () => {} };
     const tracerProvider = new BasicTracerProvider({ spanProcessors: [dropped] });

@@ -20,8 +20,8 @@ const warmUpMs = 2_000;
 
 /** A Redis server of its own, which it kills and starts again while an application asks for locks all the time. */
 await serve(async ({ library, retryMs }) => {
-  const { createLocks, lock, runInTrace } = await loadReenlock('core/index');
-  const { RedisStore } = await loadReenlock('core/redis');
+  const { createLocks, lock, runInTrace } = await loadReenlock('.');
+  const { RedisStore } = await loadReenlock('redis');
   const port = await freePort();
   let server;
   process.once('exit', () => server?.kill('SIGKILL'));

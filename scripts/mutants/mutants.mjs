@@ -1,7 +1,7 @@
 // Changes the sources one place at a time, and lists the changes that no test notices:
 //   npm run test:mutants                          a sample of 40, from all of src; the seed is printed
 //   npm run test:mutants -- --seed 7 --count 100  the same sample again, and a larger one
-//   npm run test:mutants -- src/core/http/guard.ts src/core/stores/redis/lua/release.lua --all
+//   npm run test:mutants -- src/http/guard.ts src/stores/redis/lua/release.lua --all
 // --all takes every change of the files that are named; --list prints the changes and tests nothing; --tests takes the
 // paths after it, up to the next option, in place of the tests of the changed file's room; --json writes the results.
 // The tests run in a copy of the working tree, first without a change: they must pass, or the rest would say nothing. Exit
@@ -20,24 +20,22 @@ const hangMs = 300_000;
 
 /** By where a source stands, the tests that must notice: first those of its own room, then those that use it. */
 const rooms = [
-  [/^src[/]core[/]stores[/]redis[/]lua[/]/, [['test/stores/redis/redis-store.contract'], ['test/stores/redis']]],
-  [/^src[/]core[/]stores[/](redis|quorum|cas|postgres)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
+  [/^src[/]stores[/]redis[/]lua[/]/, [['test/stores/redis/redis-store.contract'], ['test/stores/redis']]],
+  [/^src[/]stores[/](redis|quorum|cas|postgres)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
   [
-    /^src[/]core[/]stores[/]/,
+    /^src[/]core[/](machine|memory)[/]/,
     [
-      ['test/stores/memory', 'test/stores/cas/cas-store'],
+      ['test/core/memory', 'test/stores/cas/cas-store'],
       ['test/core', 'test/stores/differential'],
     ],
   ],
   [/^src[/](prometheus|testing)[/]/, ({ 1: room }) => [[`test/${room}`]]],
+  [/^src[/]board[/]/, [['test/board/page', 'test/board/feed'], ['test/board']]],
   [
-    /^src[/]core[/]http[/]|^src[/](node|express|koa|fastify|hono|nest)[/]/,
+    /^src[/](http|node|express|koa|fastify|hono|nest)[/]/,
     [['test/http', 'test/express', 'test/koa', 'test/fastify', 'test/hono', 'test/nest']],
   ],
-  [
-    /^src[/]core[/](\w+)[/]/,
-    ({ 1: room }) => [[`test/core/${room}`], ['test/core'], ['test/http', 'test/stores/memory']],
-  ],
+  [/^src[/]core[/](\w+)[/]/, ({ 1: room }) => [[`test/core/${room}`], ['test/core'], ['test/http']]],
 ];
 
 await main();

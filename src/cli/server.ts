@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { rethrow, sendReply } from '../board/board-reply.ts';
+import { LockBoard } from '../board/lock-board.ts';
+import type { BoardUser } from '../board/viewer.ts';
 import { systemClock } from '../core/base/clock.ts';
-import { rethrow, sendReply } from '../core/http/board/board-reply.ts';
-import { LockBoard } from '../core/http/board/lock-board.ts';
-import type { BoardUser } from '../core/http/board/viewer.ts';
 import type { Locks } from '../core/index.ts';
 
 /** A server with nothing but the board, and the token that opens it once. */

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { LockStore } from '../core/index.ts';
-import { PostgresStore, type PostgresStoreOptions } from '../core/postgres.ts';
-import { RedisStore, type RedisStoreOptions } from '../core/redis.ts';
+import { PostgresStore, type PostgresStoreOptions } from '../stores/postgres.ts';
+import { RedisStore, type RedisStoreOptions } from '../stores/redis.ts';
 import type { BoardArguments } from './arguments.ts';
 
 /** A store at a URL, and the connection that was opened for it. */

@@ -2,10 +2,10 @@
 
 // Set-up: where locks live, and how they behave by default.
 
+export { MemoryStore } from './memory/memory-store.ts';
 export type { CheckedTrust, LocksOptions, LocksSettings, TraceOptions, Trust } from './model/options.ts';
 export type { SignedTrust, TraceSignatures } from './model/signature.ts';
 export { configureLocks, createLocks, type Locks } from './runtime/locks.ts';
-export { MemoryStore } from './stores/memory/memory-store.ts';
 
 // Locking: deep in services, and around their methods.
 

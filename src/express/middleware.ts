@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
-import type { LockBoardOptions } from '../core/http/board/lock-board.ts';
-import { lockBoard as connectBoard, type Middleware, runGuard } from '../core/http/connect.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { isRightCall } from '../core/http/misuse.ts';
+import { lockBoard as connectBoard } from '../board/connect-board.ts';
+import type { LockBoardOptions } from '../board/lock-board.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import { type Middleware, runGuard } from '../http/connect.ts';
+import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import { isRightCall } from '../http/misuse.ts';
 
 declare global {
   namespace Express {

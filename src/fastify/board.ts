@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { rethrow } from '../core/http/board/board-reply.ts';
-import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
+import { rethrow } from '../board/board-reply.ts';
+import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { type Plugin, pluginMeta } from './middleware.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { type CloseServerOptions, closeServer as closeHttpServer } from '../core/http/response/close-server.ts';
 import type { Locks } from '../core/index.ts';
+import { type CloseServerOptions, closeServer as closeHttpServer } from '../http/response/close-server.ts';
 
 /**
  * Shuts an application down together with its locks, in place of `app.close()`, which it calls. At once, it accepts no new

@@ -1,8 +1,8 @@
 /** Fastify: `reenlock/fastify`. Every framework has the same names and options. */
-export type { LockBoardOptions } from '../core/http/board/lock-board.ts';
-export type { BoardUser } from '../core/http/board/viewer.ts';
-export type { CloseServerOptions } from '../core/http/response/close-server.ts';
-export type { TraceContextOptions } from '../core/http/traced-request.ts';
+export type { LockBoardOptions } from '../board/lock-board.ts';
+export type { BoardUser } from '../board/viewer.ts';
+export type { CloseServerOptions } from '../http/response/close-server.ts';
+export type { TraceContextOptions } from '../http/traced-request.ts';
 export { lockBoard } from './board.ts';
 export { closeServer } from './close-server.ts';
 export {

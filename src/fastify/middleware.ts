@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { traceContext as connectContext, runGuard } from '../core/http/connect.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { isRightCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
-import type { TraceContextOptions } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
+import { traceContext as connectContext, runGuard } from '../http/connect.ts';
+import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import { isRightCall } from '../http/misuse.ts';
+import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import type { TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

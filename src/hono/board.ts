@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Context, MiddlewareHandler } from 'hono';
-import { rethrow } from '../core/http/board/board-reply.ts';
-import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
+import { rethrow } from '../board/board-reply.ts';
+import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
 import { alreadySentResponse, nodeOf } from './middleware.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Hono on Node: `reenlock/hono`. Every framework has the same names and options. */
-export type { LockBoardOptions } from '../core/http/board/lock-board.ts';
-export type { BoardUser } from '../core/http/board/viewer.ts';
-export { type CloseServerOptions, closeServer } from '../core/http/response/close-server.ts';
-export type { TraceContextOptions } from '../core/http/traced-request.ts';
+export type { LockBoardOptions } from '../board/lock-board.ts';
+export type { BoardUser } from '../board/viewer.ts';
+export { type CloseServerOptions, closeServer } from '../http/response/close-server.ts';
+export type { TraceContextOptions } from '../http/traced-request.ts';
 export { lockBoard } from './board.ts';
 export { type GuardOptions, type KeyFunction, lockOn, sendProblem, traceContext } from './middleware.ts';

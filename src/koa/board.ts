@@ -1,7 +1,7 @@
 import type { Context, Next } from 'koa';
-import { rethrow } from '../core/http/board/board-reply.ts';
-import { LockBoard, type LockBoardOptions } from '../core/http/board/lock-board.ts';
-import { checkCall } from '../core/http/misuse.ts';
+import { rethrow } from '../board/board-reply.ts';
+import { LockBoard, type LockBoardOptions } from '../board/lock-board.ts';
+import { checkCall } from '../http/misuse.ts';
 import type { Guard } from './middleware.ts';
 
 /**

@@ -1,12 +1,12 @@
 import type { Context, ExtendableContext, Next } from 'koa';
-import { awaitedContext, passGuard } from '../core/http/awaited.ts';
-import { exposeHolds } from '../core/http/exposed-holds.ts';
-import { type CommonGuardOptions, type Entered, RequestGuard } from '../core/http/guard.ts';
-import { checkCall } from '../core/http/misuse.ts';
-import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
-import { runInRequest, type TraceContextOptions } from '../core/http/traced-request.ts';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
+import { awaitedContext, passGuard } from '../http/awaited.ts';
+import { exposeHolds } from '../http/exposed-holds.ts';
+import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
+import { checkCall } from '../http/misuse.ts';
+import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'koa' {
   interface DefaultState {

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
-import { clearBodyHeaders, leaveError } from '../core/http/problem.ts';
 import { LockError } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
+import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { rawOf } from './raw.ts';
 
 /**

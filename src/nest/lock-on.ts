@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, UseInterceptors } from '@nestjs/common';
 import { isObservable, type Observable, of } from 'rxjs';
-import { passGuard } from '../core/http/awaited.ts';
-import { type Exposing, exposeHolds } from '../core/http/exposed-holds.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { runInRequest } from '../core/http/traced-request.ts';
 import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
+import { passGuard } from '../http/awaited.ts';
+import { type Exposing, exposeHolds } from '../http/exposed-holds.ts';
+import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import { runInRequest } from '../http/traced-request.ts';
 import { rawOf } from './raw.ts';
 
 /** What a request of both platforms has, as a key function sees it. For more, name the platform's own type in the function. */

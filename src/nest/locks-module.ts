@@ -7,12 +7,12 @@ import {
   type NestModule,
 } from '@nestjs/common';
 import { APP_FILTER, HttpAdapterHost } from '@nestjs/core';
-import { type Middleware, traceContext } from '../core/http/connect.ts';
-import { closeServer } from '../core/http/response/close-server.ts';
-import type { TraceContextOptions } from '../core/http/traced-request.ts';
 import { LockConfigError, type Locks } from '../core/index.ts';
 import { isOlder, tooOld } from '../core/model/peer-version.ts';
 import { describe } from '../core/model/validate.ts';
+import { type Middleware, traceContext } from '../http/connect.ts';
+import { closeServer } from '../http/response/close-server.ts';
+import type { TraceContextOptions } from '../http/traced-request.ts';
 import { LockErrorFilter } from './error-filter.ts';
 
 /** The token of the application's `Locks`: `@Inject(LOCKS) locks: Locks`, or `app.get<Locks>(LOCKS)`. */

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Middleware, runGuard } from '../core/http/connect.ts';
-import { type CommonGuardOptions, RequestGuard } from '../core/http/guard.ts';
-import { isRightCall } from '../core/http/misuse.ts';
 import type { Hold, LockError, LockKeys } from '../core/index.ts';
+import { type Middleware, runGuard } from '../http/connect.ts';
+import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
+import { isRightCall } from '../http/misuse.ts';
 
 declare module 'http' {
   interface IncomingMessage {

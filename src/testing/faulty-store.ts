@@ -1,5 +1,6 @@
 import type { Clock } from '../core/base/clock.ts';
 import { pause } from '../core/base/clock.ts';
+import { MemoryStore } from '../core/memory/memory-store.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -20,7 +21,6 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../core/model/store.ts';
-import { MemoryStore } from '../core/stores/memory/memory-store.ts';
 
 /** The store calls that can be made to fail. */
 export type StoreOperation = 'acquire' | 'renew' | 'release' | 'transfer' | 'inspect' | 'forceRelease' | 'list';

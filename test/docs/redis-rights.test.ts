@@ -29,7 +29,7 @@ describe('the Redis user of the README', () => {
   });
 
   it('may run what the scripts call, and what a client and a subscription need', () => {
-    const calls = readDocument('src/core/stores/redis/scripts.generated.ts').matchAll(
+    const calls = readDocument('src/stores/redis/scripts.generated.ts').matchAll(
       /redis\.p?call\('([A-Z]+)'(?:, '(NUMSUB|SHARDNUMSUB|MYID)')?/g,
     );
     const called = [...calls].map(([, command, sub]) => (sub ? `${command}|${sub}` : command)?.toLowerCase());

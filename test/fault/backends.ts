@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import { postgresCasTable } from '../../src/core/redis.ts';
+import { postgresCasTable } from '../../src/stores/redis.ts';
 import { startPostgres } from '../support/postgres/server.ts';
 import { TcpProxy } from '../support/processes/tcp-proxy.ts';
 import { disconnectTimeout } from '../support/redis/client.ts';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import type { LocksOptions } from '../../src/core/index.ts';
-import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { TcpProxy } from '../support/processes/tcp-proxy.ts';
 import { disconnectTimeout } from '../support/redis/client.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';

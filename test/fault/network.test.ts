@@ -1,4 +1,4 @@
-import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
+import { acquire, release, renew } from '../../src/stores/redis/scripts.generated.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import type { CommandTest } from '../support/processes/tcp-proxy.ts';
 import { clientLibrariesForFaults } from '../support/redis/clients.ts';

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../src/core/base/clock.ts';
 import type { HoldRequest, LockStore } from '../../src/core/model/store.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
-import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { useRedis } from '../support/redis/redis-stage.ts';

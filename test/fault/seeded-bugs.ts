@@ -15,7 +15,7 @@ import type {
   StoreListener,
   Unsubscribe,
 } from '../../src/core/model/store.ts';
-import { acquire, release, renew } from '../../src/core/stores/redis/scripts.generated.ts';
+import { acquire, release, renew } from '../../src/stores/redis/scripts.generated.ts';
 
 /** Hands every call on as it is, and remembers the requests, so that a test can send one again. */
 export class PassThrough implements LockStore {

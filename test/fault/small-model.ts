@@ -1,6 +1,6 @@
+import { type LockImage, MemoryLock } from '../../src/core/machine/lock-state.ts';
+import { acquire, type LockHost, release } from '../../src/core/machine/operations.ts';
 import type { AcquireReply, HoldRequest, ReleaseReply, StoreGrant } from '../../src/core/model/store.ts';
-import { type LockImage, MemoryLock } from '../../src/core/stores/machine/lock-state.ts';
-import { acquire, type LockHost, release } from '../../src/core/stores/machine/operations.ts';
 
 const leaseMs = 10;
 const actors = [

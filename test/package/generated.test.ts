@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 const root = join(__dirname, '../..');
-const board = 'src/core/http/board';
-const generated = 'src/core/stores/redis/scripts.generated.ts';
+const board = 'src/board';
+const generated = 'src/stores/redis/scripts.generated.ts';
 
 function buildLua(folder: string, ...args: string[]): { code: number | null; stderr: string } {
   const { status, stderr } = spawnSync('node', [join(folder, 'scripts/build-lua.mjs'), ...args], { encoding: 'utf8' });
@@ -37,7 +37,7 @@ it("The committed module of the board's page is what the files of the page give,
 describe('build-lua', () => {
   let folder: string;
   const write = (name: string, source: string) => {
-    const path = join(folder, 'src/core/stores/redis/lua', name);
+    const path = join(folder, 'src/stores/redis/lua', name);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, source);
   };
@@ -45,7 +45,7 @@ describe('build-lua', () => {
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'reenlock-lua-'));
-    mkdirSync(join(folder, 'src/core/stores/redis/lua'), { recursive: true });
+    mkdirSync(join(folder, 'src/stores/redis/lua'), { recursive: true });
     cpSync(join(root, 'scripts'), join(folder, 'scripts'), { recursive: true });
   });
   afterEach(() => rmSync(folder, { recursive: true }));
@@ -87,13 +87,13 @@ describe('build-lua', () => {
       stderr: expect.stringContaining('Run: node scripts/build-lua.mjs'),
     });
     expect(buildLua(folder).code).toBe(0);
-    appendFileSync(join(folder, 'src/core/stores/redis/lua/acquire.lua'), 'return 2\n');
+    appendFileSync(join(folder, 'src/stores/redis/lua/acquire.lua'), 'return 2\n');
     expect(buildLua(folder, '--check')).toEqual({ code: 1, stderr: expect.stringContaining('differs') });
     expect(read()).not.toContain('return 2');
   });
 
   it.each([
-    ['no sources', {}, 'no .lua files in src/core/stores/redis/lua'],
+    ['no sources', {}, 'no .lua files in src/stores/redis/lua'],
     ['an unknown part', { 'a.lua': '--@include parts/gone\nreturn 1' }, 'parts/gone.lua does not exist'],
     ['a part that includes itself', { 'a.lua': '--@include a\n' }, 'a.lua includes itself'],
     ['a name without a value', { 'a.lua': 'return FIRST_COLUMN' }, 'a.lua does not define FIRST_COLUMN'],

@@ -124,7 +124,7 @@ describe('the published package', () => {
     expect([...packed.files].sort()).toEqual([...documents, ...built].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(
       expect.arrayContaining(
-        ['core/index', 'core/redis', 'core/postgres', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`),
+        ['core/index', 'stores/redis', 'stores/postgres', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`),
       ),
     );
   });

@@ -17,7 +17,7 @@ watchLeaks();
 const testMs = 240_000;
 const processCount = 3;
 
-const stores = 'node_modules/reenlock/dist/core/stores';
+const stores = 'node_modules/reenlock/dist/stores';
 
 interface Report {
   readonly runs: number;
@@ -103,7 +103,7 @@ describe('During a rolling deploy', () => {
     // By their paths: jest has the sources in the place of the package's names.
     const load = createRequire(join(consumers.get(version)!.folder, 'node_modules/reenlock/dist/core/index.js'));
     const { createLocks, lock, runInTrace } = load('./index.js') as typeof import('../../src/core/index.ts');
-    const { RedisStore } = load('./redis.js') as typeof import('../../src/core/redis.ts');
+    const { RedisStore } = load('../stores/redis.js') as typeof import('../../src/stores/redis.ts');
     const client = new Redis(redis.url);
     const locks = createLocks({ store: new RedisStore({ client, prefix }) });
     return {

@@ -10,7 +10,7 @@ import {
   runInTrace,
 } from '../../src/core/index.ts';
 import type { LockStore } from '../../src/core/model/store.ts';
-import { RedisStore } from '../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../src/stores/redis/redis-store.ts';
 import { gate } from '../support/gate.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { type RedisServer, startRedis } from '../support/redis/server.ts';

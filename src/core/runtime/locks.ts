@@ -7,6 +7,7 @@ import { HoldTimes } from '../client/hold-times.ts';
 import { Releases } from '../client/releases.ts';
 import { StoreClient } from '../client/store-client.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
+import { MemoryStore } from '../memory/memory-store.ts';
 import { LockConfigError } from '../model/errors.ts';
 import { Events, type LockEvents, type LockListener } from '../model/events.ts';
 import { type LockKey, listedName } from '../model/key.ts';
@@ -24,7 +25,6 @@ import type {
   PingResult,
 } from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
-import { MemoryStore } from '../stores/memory/memory-store.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
 import { pingStore } from './ping.ts';

@@ -1,4 +1,3 @@
-import { RequestGuard } from '../../../src/core/http/guard.ts';
 import {
   createLocks,
   getLock,
@@ -11,6 +10,7 @@ import {
 } from '../../../src/core/index.ts';
 import { checkAcquireOptions } from '../../../src/core/model/options.ts';
 import { buildLocks } from '../../../src/core/runtime/locks.ts';
+import { RequestGuard } from '../../../src/http/guard.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { everyRow } from '../../support/rows.ts';

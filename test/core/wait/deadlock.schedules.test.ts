@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
+import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import { isLong } from '../../fault/seed.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { play, schedule, type World } from '../../support/stores/deadlock-play.ts';

@@ -1,5 +1,4 @@
 import { processState } from '../../../src/core/base/process-state.ts';
-import { RequestGuard } from '../../../src/core/http/guard.ts';
 import {
   getLock,
   type Hold,
@@ -10,6 +9,7 @@ import {
   lock,
 } from '../../../src/core/index.ts';
 import { currentScope } from '../../../src/core/scope/current-scope.ts';
+import { RequestGuard } from '../../../src/http/guard.ts';
 import { coreTests, type Outcome, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const setUp = coreTests();

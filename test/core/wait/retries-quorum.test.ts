@@ -1,5 +1,5 @@
 import { LockStoreError, lock } from '../../../src/core/index.ts';
-import { QuorumStore } from '../../../src/core/stores/quorum/quorum-store.ts';
+import { QuorumStore } from '../../../src/stores/quorum/quorum-store.ts';
 import { FakeStore } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Redis } from 'ioredis';
 import { createLocks, lock, runInTrace } from '../../../src/core/index.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 
 export interface WaitersResult {
   /** With as many jobs as there will be waiters, which do nothing yet. */

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { Cluster, Redis } from 'ioredis';
 import { Pool } from 'pg';
+import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type { LockStore } from '../../../src/core/model/store.ts';
-import { CasStore } from '../../../src/core/stores/cas/cas-store.ts';
-import { PostgresCas } from '../../../src/core/stores/cas/postgres-cas.ts';
-import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
-import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
-import { QuorumStore } from '../../../src/core/stores/quorum/quorum-store.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { CasStore } from '../../../src/stores/cas/cas-store.ts';
+import { PostgresCas } from '../../../src/stores/cas/postgres-cas.ts';
+import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
+import { QuorumStore } from '../../../src/stores/quorum/quorum-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 
 /** Where a process of the fault tests keeps its locks: a store, and the loopback ports of its servers. */

@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { isTrusted } from '../../../src/core/http/trust.ts';
+import { isTrusted } from '../../../src/http/trust.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import express5 from 'express';
 import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
-import { isTrusted } from '../../../src/core/http/trust.ts';
+import { isTrusted } from '../../../src/http/trust.ts';
 import { gate } from '../../support/gate.ts';
 import { expresses } from '../../support/http/native.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';

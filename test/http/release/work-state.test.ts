@@ -1,4 +1,4 @@
-import { type WorkPhase, WorkState } from '../../../src/core/http/response/work-state.ts';
+import { type WorkPhase, WorkState } from '../../../src/http/response/work-state.ts';
 
 type Step = 'end' | 'close' | 'enter' | 'settle' | 'fail';
 

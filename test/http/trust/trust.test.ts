@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { id as rtracerId } from 'cls-rtracer';
 import { currentTrace, type LocksOptions } from 'reenlock';
-import { isTrusted } from '../../../src/core/http/trust.ts';
+import { isTrusted } from '../../../src/http/trust.ts';
 import { bare } from '../../support/http/bare-app.ts';
 import { type App, describeFrameworks } from '../../support/http/frameworks.ts';
 import { ServerStage } from '../../support/http/server-stage.ts';

@@ -1,7 +1,7 @@
 import { Client, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { CasStore, PostgresCas, postgresCasTable } from 'reenlock/redis';
 import type { LockStore } from '../../../src/core/model/store.ts';
-import { PostgresStore } from '../../../src/core/stores/postgres/postgres-store.ts';
+import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';

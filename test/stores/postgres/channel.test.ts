@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { Client, type Pool } from 'pg';
 import { LockConfigError, LockStoreError } from '../../../src/core/model/errors.ts';
-import { PostgresChannel } from '../../../src/core/stores/postgres/channel.ts';
+import { PostgresChannel } from '../../../src/stores/postgres/channel.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { PostgresProxy } from '../../support/postgres/proxy.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { Pool } from 'pg';
 import { PostgresCas } from 'reenlock/redis';
 import { openStore } from '../../../src/cli/store.ts';
-import { PostgresStore } from '../../../src/core/stores/postgres/postgres-store.ts';
+import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();

@@ -1,5 +1,5 @@
 import type { InspectReply } from '../../../src/core/model/store.ts';
-import { readMessage } from '../../../src/core/stores/postgres/replies.ts';
+import { readMessage } from '../../../src/stores/postgres/replies.ts';
 import { tables, usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { goOnWith } from '../../support/stores/stored-lock.ts';

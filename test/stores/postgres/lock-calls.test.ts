@@ -1,5 +1,5 @@
-import { LockCalls, type Operation } from '../../../src/core/stores/postgres/lock-calls.ts';
-import { PostgresStatements } from '../../../src/core/stores/postgres/statements.ts';
+import { LockCalls, type Operation } from '../../../src/stores/postgres/lock-calls.ts';
+import { PostgresStatements } from '../../../src/stores/postgres/statements.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool, type Sent } from '../../support/postgres/fake-pool.ts';

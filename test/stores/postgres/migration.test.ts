@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
-import { postgresSchema } from '../../../src/core/stores/postgres/migration.ts';
-import { PostgresStore } from '../../../src/core/stores/postgres/postgres-store.ts';
-import { format, revision } from '../../../src/core/stores/postgres/sql/schema.ts';
+import { postgresSchema } from '../../../src/stores/postgres/migration.ts';
+import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
+import { format, revision } from '../../../src/stores/postgres/sql/schema.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 

@@ -1,4 +1,4 @@
-import { format } from '../../../src/core/stores/postgres/sql/schema.ts';
+import { format } from '../../../src/stores/postgres/sql/schema.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 

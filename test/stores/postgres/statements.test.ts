@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../../src/core/model/errors.ts';
-import { PostgresStatements, type Statement } from '../../../src/core/stores/postgres/statements.ts';
+import { PostgresStatements, type Statement } from '../../../src/stores/postgres/statements.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { FakePool } from '../../support/postgres/fake-pool.ts';
 import { usePostgres } from '../../support/postgres/stage.ts';

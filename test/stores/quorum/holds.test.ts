@@ -1,7 +1,7 @@
 import { LockConfigError, LockStoreError } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
+import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
-import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';

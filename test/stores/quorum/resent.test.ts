@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { createLocks, type Locks, lock, runInTrace } from 'reenlock';
 import { QuorumStore } from 'reenlock/redis';
-import { acquire } from '../../../src/core/stores/redis/scripts.generated.ts';
+import { acquire } from '../../../src/stores/redis/scripts.generated.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';

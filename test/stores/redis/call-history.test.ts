@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { HoldRequest } from '../../../src/core/model/store.ts';
-import { CallHistory } from '../../../src/core/stores/redis/call-history.ts';
-import { IoredisDriver } from '../../../src/core/stores/redis/drivers/ioredis/single-driver.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { CallHistory } from '../../../src/stores/redis/call-history.ts';
+import { IoredisDriver } from '../../../src/stores/redis/drivers/ioredis/single-driver.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
 import { LockConfigError } from '../../../src/core/model/errors.ts';
-import { RedisCas } from '../../../src/core/stores/cas/redis-cas.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { ConnectionPool } from '../../../src/core/stores/redis/connection-pool.ts';
-import type { RedisConnection } from '../../../src/core/stores/redis/drivers/driver.ts';
-import { driverOf } from '../../../src/core/stores/redis/drivers/driver-of.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { ConnectionPool } from '../../../src/stores/redis/connection-pool.ts';
+import type { RedisConnection } from '../../../src/stores/redis/drivers/driver.ts';
+import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';

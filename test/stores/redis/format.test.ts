@@ -1,7 +1,7 @@
 import { createLocks } from 'reenlock';
 import type { InspectReply } from '../../../src/core/model/store.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { readMessage } from '../../../src/core/stores/redis/replies.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
+import { readMessage } from '../../../src/stores/redis/replies.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';
 import { runTimed, setScriptTime } from '../../support/redis/script-time.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { lockName } from '../../../src/core/model/key.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../src/testing/contract/harness.ts';
 import type { Line } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';

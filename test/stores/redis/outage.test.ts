@@ -1,5 +1,5 @@
 import { createLocks, type LockEvents, LockStoreError, type Locks, lock, runInTrace } from '../../../src/core/index.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { freePort } from '../../support/processes/free-port.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';

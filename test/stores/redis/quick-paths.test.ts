@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
-import { readAcquire, readGrant, readRelease, readRenew } from '../../../src/core/stores/redis/replies.ts';
-import { acquire, forceRelease, release, renew } from '../../../src/core/stores/redis/scripts.generated.ts';
-import type { RedisScript } from '../../../src/core/stores/redis/scripts.ts';
+import { readAcquire, readGrant, readRelease, readRenew } from '../../../src/stores/redis/replies.ts';
+import { acquire, forceRelease, release, renew } from '../../../src/stores/redis/scripts.generated.ts';
+import type { RedisScript } from '../../../src/stores/redis/scripts.ts';
 import { isLong, printSeed, seed, seeded } from '../../fault/seed.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { useRedis } from '../../support/redis/redis-stage.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { RedisClient } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
 import { type AppClient, type ClientLibrary, clientLibraries } from '../../support/redis/clients.ts';

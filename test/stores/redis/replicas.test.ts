@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { renew } from '../../../src/core/stores/redis/scripts.generated.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
+import { renew } from '../../../src/stores/redis/scripts.generated.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
 import { key } from '../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';

@@ -1,6 +1,6 @@
 import { createLocks, lock, runInTrace } from '../../../src/core/index.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
-import { acquire } from '../../../src/core/stores/redis/scripts.generated.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
+import { acquire } from '../../../src/stores/redis/scripts.generated.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';
 import { clientLibraries } from '../../support/redis/clients.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { StoreMessage } from '../../../src/core/model/store.ts';
-import { RedisChannel } from '../../../src/core/stores/redis/channel.ts';
-import { driverOf } from '../../../src/core/stores/redis/drivers/driver-of.ts';
+import { RedisChannel } from '../../../src/stores/redis/channel.ts';
+import { driverOf } from '../../../src/stores/redis/drivers/driver-of.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import { TcpProxy } from '../../support/processes/tcp-proxy.ts';

@@ -1,5 +1,5 @@
 import { describeStoreContract } from 'reenlock/testing/contract';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 import type { OpenClient } from '../../support/redis/client.ts';
 import { type SentinelGroup, startSentinelGroup } from '../../support/redis/sentinel.ts';

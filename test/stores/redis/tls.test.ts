@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { createCertificate } from '../../support/http/certificate.ts';
 import { freePort } from '../../support/processes/free-port.ts';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { PostgresPoolClient, PostgresResult } from '../../../src/core/stores/postgres/pool.ts';
+import type { PostgresPoolClient, PostgresResult } from '../../../src/stores/postgres/pool.ts';
 
 /** A statement that a connection was sent. */
 export interface Sent {

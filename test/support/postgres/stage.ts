@@ -1,5 +1,5 @@
 import { Pool, type PoolConfig } from 'pg';
-import { PostgresStore, type PostgresStoreOptions } from '../../../src/core/stores/postgres/postgres-store.ts';
+import { PostgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/postgres-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { until } from '../until.ts';
 import { type PostgresServer, startPostgres } from './server.ts';

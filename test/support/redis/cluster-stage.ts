@@ -1,6 +1,6 @@
 import { type ClusterOptions as AllClusterOptions, Cluster } from 'ioredis';
 import type { RedisClient } from 'reenlock/redis';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { until } from '../until.ts';
 import { disconnectTimeout, type OpenClient } from './client.ts';

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisServer, startRedis } from './server.ts';
 

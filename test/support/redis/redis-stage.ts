@@ -1,5 +1,5 @@
 import { type RedisOptions as AllRedisOptions, Redis } from 'ioredis';
-import { RedisStore } from '../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { StoreStage } from '../../../src/testing/contract/stage.ts';
 import { disconnectTimeout } from './client.ts';
 import { type RedisServer, startRedis } from './server.ts';

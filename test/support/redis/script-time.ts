@@ -1,5 +1,5 @@
 import { Command, type Redis } from 'ioredis';
-import * as scripts from '../../../src/core/stores/redis/scripts.generated.ts';
+import * as scripts from '../../../src/stores/redis/scripts.generated.ts';
 
 /** A script whose time is that of `setScriptTime`, in place of the server's. */
 export function timed(source: string): string {

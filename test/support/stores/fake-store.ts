@@ -1,4 +1,5 @@
 import { type Clock, pause } from '../../../src/core/base/clock.ts';
+import { MemoryStore } from '../../../src/core/memory/memory-store.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -20,7 +21,6 @@ import type {
   TransferTerms,
   Unsubscribe,
 } from '../../../src/core/model/store.ts';
-import { MemoryStore } from '../../../src/core/stores/memory/memory-store.ts';
 import { gate } from '../gate.ts';
 
 export type StoreOperation =

@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
-import { RedisChannel } from '../../../../src/core/stores/redis/channel.ts';
-import { driverOf } from '../../../../src/core/stores/redis/drivers/driver-of.ts';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisChannel } from '../../../../src/stores/redis/channel.ts';
+import { driverOf } from '../../../../src/stores/redis/drivers/driver-of.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { ManualClock } from '../../../support/clock/manual-clock.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import { clusterLibraries, clusterLibrariesForFaults } from '../../../support/redis/cluster-clients.ts';

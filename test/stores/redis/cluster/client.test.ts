@@ -3,7 +3,7 @@ import { Cluster } from 'ioredis';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { lockName } from '../../../../src/core/model/key.ts';
 import type { StoreMessage } from '../../../../src/core/model/store.ts';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { readDocument } from '../../../docs/markdown.ts';

@@ -1,6 +1,6 @@
 import { createLocks, type LockStoreError, type Locks } from 'reenlock';
 import type { RedisClient } from 'reenlock/redis';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import type { WaitEdge } from '../../../../src/core/model/store.ts';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs, shortMs } from '../../../../src/testing/contract/harness.ts';
 import { key, type Line, type Process } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';

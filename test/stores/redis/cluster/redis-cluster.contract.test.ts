@@ -1,6 +1,6 @@
 import type { RedisClient } from 'reenlock/redis';
 import { describeStoreContract, type StoreFault } from 'reenlock/testing/contract';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';
 import type { OpenClient } from '../../../support/redis/client.ts';
 import { type RedisCluster, startRedisCluster } from '../../../support/redis/cluster.ts';

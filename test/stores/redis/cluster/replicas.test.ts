@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { Cluster, Redis } from 'ioredis';
 import type { RedisClient } from 'reenlock/redis';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../src/testing/contract/harness.ts';
 import { key } from '../../../../src/testing/contract/stage.ts';
 import { watchLeaks } from '../../../support/processes/leaks.ts';

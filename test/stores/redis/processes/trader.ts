@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { createLocks, DeadlockError, type DeadlockWait, lock } from '../../../../src/core/index.ts';
-import { RedisStore } from '../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../src/stores/redis/redis-store.ts';
 import { type Job, startJob } from '../../../support/stores/set-up.ts';
 
 export interface Order {

@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { HoldRequest } from '../../../../../src/core/model/store.ts';
-import { CallHistory } from '../../../../../src/core/stores/redis/call-history.ts';
-import { IoredisClusterDriver } from '../../../../../src/core/stores/redis/drivers/ioredis/cluster-driver.ts';
+import { CallHistory } from '../../../../../src/stores/redis/call-history.ts';
+import { IoredisClusterDriver } from '../../../../../src/stores/redis/drivers/ioredis/cluster-driver.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../../../support/processes/leaks.ts';
 

@@ -3,7 +3,7 @@ import { createClient, createClientPool, createCluster, createSentinel } from 'r
 import type { RedisClient } from 'reenlock/redis';
 import { CasStore, RedisCas } from 'reenlock/redis';
 import { LockConfigError } from '../../../../../src/core/model/errors.ts';
-import { RedisStore } from '../../../../../src/core/stores/redis/redis-store.ts';
+import { RedisStore } from '../../../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../../../src/testing/contract/harness.ts';
 import { watchLeaks } from '../../../../support/processes/leaks.ts';
 import { TcpProxy } from '../../../../support/processes/tcp-proxy.ts';

@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http';
+import type { Middleware } from '../http/connect.ts';
+import { failureOf } from '../http/guard.ts';
+import { isRightCall } from '../http/misuse.ts';
+import { sendReply } from './board-reply.ts';
+import { LockBoard, type LockBoardOptions } from './lock-board.ts';
+
+/**
+ * A page that shows which locks are held and waited for, by whom, and for how long:
+ * `app.use('/locks', lockBoard({ authorize }))`. `authorize` says which users may look, and which may force-release locks.
+ * Needs no `traceContext`. Throws `LockConfigError` for bad options.
+ */
+export function lockBoard<R extends IncomingMessage = IncomingMessage>(options: LockBoardOptions<R>): Middleware {
+  const board = new LockBoard(options);
+  return function lockBoard(req, res, next) {
+    if (!isRightCall('connect', req, res, res, next)) return;
+    const { url = '/', originalUrl = url, body } = req as Mounted;
+    void board.serve({ req, res, url, originalUrl, body }, req as R, {
+      send: (reply) => sendReply(res, reply),
+      pass: () => next(),
+      fail: (error) => next(failureOf(error)),
+      leave: () => {},
+    });
+  };
+}
+
+/** A request as a router changes it, and a body parser. */
+type Mounted = IncomingMessage & { originalUrl?: string; body?: unknown };

@@ -1,0 +1,1764 @@
+// Generated from page/* by `node scripts/build-page.mjs`. Do not edit.
+export const pageFiles: Readonly<Record<string, string>> = {
+  'board.css': `:root {
+  color-scheme: light dark;
+  --ground: #f5f6f8;
+  --card: #ffffff;
+  --line: #dfe3e8;
+  --text: #1b2430;
+  --faint: #5a6675;
+  --accent: #3451c6;
+  --accent-ground: #e9edfc;
+  --busy: #8a4b00;
+  --busy-ground: #fff4e0;
+  --busy-mark: #e09422;
+  --danger: #b3261e;
+  --danger-text: #ffffff;
+  --good: #1c7a4a;
+  --shadow: 0 1px 2px rgb(20 30 50 / 8%), 0 4px 16px rgb(20 30 50 / 5%);
+  --sans: system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif;
+  --code: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+}
+
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ground: #11151b;
+    --card: #1a2028;
+    --line: #2d3642;
+    --text: #e6eaf0;
+    --faint: #9aa7b6;
+    --accent: #9db4ff;
+    --accent-ground: #232d4a;
+    --busy: #ffc46b;
+    --busy-ground: #2e2617;
+    --busy-mark: #d08a1f;
+    --danger: #ffb4ab;
+    --danger-text: #4a0b07;
+    --good: #6fd6a0;
+    --shadow: 0 1px 2px rgb(0 0 0 / 40%);
+  }
+}
+
+* {
+  box-sizing: border-box;
+}
+
+body {
+  margin: 0;
+  min-height: 100vh;
+  display: flex;
+  flex-direction: column;
+  background: var(--ground);
+  color: var(--text);
+  font: 15px / 1.45 var(--sans);
+}
+
+h1,
+h2,
+h3,
+p,
+dl,
+dd,
+ol {
+  margin: 0;
+  padding: 0;
+}
+
+/* Names that change the direction of text change their own alone. */
+code,
+.key,
+.name,
+.category,
+#panel-key {
+  unicode-bidi: isolate;
+}
+
+code,
+#panel-key {
+  font-family: var(--code);
+  font-size: 0.92em;
+}
+
+:focus-visible {
+  outline: 2px solid var(--accent);
+  outline-offset: 1px;
+}
+
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+  white-space: nowrap;
+}
+
+/* The line at the top */
+
+header {
+  display: flex;
+  flex-wrap: wrap;
+  align-items: baseline;
+  gap: 4px 20px;
+  padding: 12px 24px;
+  background: var(--card);
+  border-bottom: 1px solid var(--line);
+}
+
+h1 {
+  font-size: 19px;
+  font-weight: 650;
+}
+
+header p {
+  color: var(--faint);
+  font-size: 13px;
+}
+
+#connection::before {
+  content: "";
+  display: inline-block;
+  width: 9px;
+  height: 9px;
+  margin-right: 7px;
+  border-radius: 50%;
+  background: var(--busy-mark);
+}
+
+#connection[data-state="live"] {
+  color: var(--good);
+}
+
+#connection[data-state="live"]::before {
+  background: var(--good);
+}
+
+#connection[data-state="denied"] {
+  color: var(--danger);
+}
+
+#user {
+  margin-left: auto;
+}
+
+/* What there is in all */
+
+main {
+  flex: 1;
+  display: flex;
+  flex-direction: column;
+  gap: 16px;
+  padding: 20px 24px;
+  min-height: 0;
+}
+
+#notice {
+  padding: 10px 14px;
+  border-radius: 8px;
+  background: var(--busy-ground);
+  color: var(--busy);
+}
+
+#totals {
+  display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(150px, 1fr));
+  gap: 12px;
+}
+
+#totals div {
+  padding: 12px 16px;
+  background: var(--card);
+  border: 1px solid var(--line);
+  border-radius: 10px;
+  box-shadow: var(--shadow);
+}
+
+#totals dt {
+  color: var(--faint);
+  font-size: 13px;
+}
+
+#totals dd {
+  font-size: 25px;
+  font-weight: 620;
+  font-variant-numeric: tabular-nums;
+  letter-spacing: -0.01em;
+}
+
+#totals.contended #total-waiting,
+#totals.contended #longest-wait {
+  color: var(--busy);
+}
+
+@media (max-width: 900px) {
+  header,
+  main {
+    padding-inline: 14px;
+  }
+}
+`,
+  'controls.css': `/* The filters */
+
+#filters {
+  display: flex;
+  flex-wrap: wrap;
+  align-items: end;
+  gap: 12px 16px;
+}
+
+label > span {
+  display: block;
+  margin-bottom: 3px;
+  color: var(--faint);
+  font-size: 13px;
+}
+
+label.grow {
+  flex: 1 1 260px;
+  max-width: 440px;
+}
+
+label.check {
+  display: flex;
+  align-items: center;
+  gap: 7px;
+  padding: 7px 0;
+}
+
+label.check > span {
+  margin: 0;
+  color: var(--text);
+  font-size: 15px;
+}
+
+#count {
+  margin-left: auto;
+  padding: 7px 0;
+  color: var(--faint);
+  font-variant-numeric: tabular-nums;
+}
+
+input[type="search"],
+input[type="text"],
+select {
+  width: 100%;
+  min-height: 37px;
+  padding: 6px 10px;
+  border: 1px solid color-mix(in srgb, var(--faint) 65%, var(--card));
+  border-radius: 8px;
+  background: var(--card);
+  color: var(--text);
+  font: inherit;
+}
+
+input::placeholder {
+  color: var(--faint);
+  opacity: 1;
+}
+
+input[type="checkbox"] {
+  width: 17px;
+  height: 17px;
+  margin: 0;
+  accent-color: var(--accent);
+}
+
+/* Buttons */
+
+.danger,
+#cancel-release {
+  padding: 8px 14px;
+  border: 1px solid var(--danger);
+  border-radius: 8px;
+  background: none;
+  color: var(--danger);
+  font: inherit;
+  font-weight: 600;
+  cursor: pointer;
+}
+
+#cancel-release {
+  border-color: var(--line);
+  color: var(--text);
+  font-weight: 400;
+}
+
+.danger:hover:enabled,
+#confirm-release:enabled {
+  background: var(--danger);
+  color: var(--danger-text);
+}
+
+button:disabled {
+  opacity: 0.5;
+  cursor: not-allowed;
+}
+`,
+  'feed.mjs': `// The stream of what changes, and its connection: it is made again whenever it is lost.
+
+/**
+ * @typedef {import('../lock-row.ts').LockRow} LockRow
+ * @typedef {import('../viewer.ts').BoardUser} BoardUser
+ * @typedef {Omit<import('../lock-scanner.ts').ScanStatus, 'failedSinceMs'> & { failedMs?: number }} Status
+ * @typedef {{ nowMs: number, isFirst: boolean, rows: LockRow[], gone: string[], status: Status }} Update
+ * @typedef {'live' | 'lost' | 'denied' | 'crowded'} State
+ * @typedef {object} Listener
+ * @property {(user: BoardUser) => void} onUser Called first on each connection, and when the user's rights change.
+ * @property {(update: Update) => void} onUpdate
+ * @property {(state: State, retryMs?: number) => void} onState
+ */
+
+/** The server says something every ten seconds: after so long without a word the connection is dead. */
+const silenceMs = 30_000;
+const firstRetryMs = 500;
+const maxRetryMs = 10_000;
+
+/**
+ * Reads the stream for as long as the page is open.
+ * @param {Listener} listener
+ */
+export async function follow(listener) {
+  let retryMs = firstRetryMs;
+  for (;;) {
+    const { state, waitMs } = await connection(listener, () => {
+      retryMs = firstRetryMs;
+    });
+    // Only a reload, after signing in again, can help.
+    if (state === 'denied') return listener.onState(state);
+    const pauseMs = waitMs ?? retryMs;
+    listener.onState(state, pauseMs);
+    retryMs = Math.min(2 * retryMs, maxRetryMs);
+    await onlineOr(pauseMs);
+  }
+}
+
+/**
+ * One connection, from its request to its end, whatever ends it.
+ * @param {Listener} listener
+ * @param {() => void} onOpen
+ * @returns {Promise<{ state: State, waitMs?: number }>}
+ */
+async function connection(listener, onOpen) {
+  const abort = new AbortController();
+  let timer = setTimeout(() => abort.abort(), silenceMs);
+  try {
+    const headers = { Accept: 'text/event-stream' };
+    const response = await fetch('stream', { headers, redirect: 'manual', signal: abort.signal });
+    // A redirect leads to a page to sign in at.
+    if (response.type === 'opaqueredirect' || [401, 403].includes(response.status)) return { state: 'denied' };
+    if (response.status === 503 && response.headers.has('Retry-After')) {
+      return { state: 'crowded', waitMs: 1000 * Number(response.headers.get('Retry-After')) };
+    }
+    if (!response.ok || response.body === null) return { state: 'lost' };
+    onOpen();
+    listener.onState('live');
+    for await (const { event, data } of messages(response.body)) {
+      clearTimeout(timer);
+      timer = setTimeout(() => abort.abort(), silenceMs);
+      if (event === 'user') listener.onUser(data);
+      else if (event === 'update') listener.onUpdate(data);
+      else if (event === 'leave' && data.reason === 'denied') return { state: 'denied' };
+    }
+    return { state: 'lost' };
+  } catch {
+    return { state: 'lost' };
+  } finally {
+    clearTimeout(timer);
+    abort.abort();
+  }
+}
+
+/**
+ * The messages of a stream of Server-Sent Events.
+ * @param {ReadableStream<Uint8Array>} body
+ */
+async function* messages(body) {
+  const reader = body.pipeThrough(/** @type {ReadableWritablePair} */ (new TextDecoderStream())).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (text + value).split('\\n\\n');
+    text = parts.pop() ?? '';
+    for (const part of parts) {
+      const [, event, data] = /^event: (.*)\\ndata: (.*)$/.exec(part) ?? [];
+      if (data !== undefined) yield { event, data: JSON.parse(data) };
+    }
+  }
+}
+
+/**
+ * Resolves after a while, or once the network is back.
+ * @param {number} ms
+ */
+function onlineOr(ms) {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+    addEventListener('online', resolve, { once: true });
+  });
+}
+`,
+  'filters.mjs': `// What is shown of all locks: by words, by category, or only those that somebody waits for.
+
+import { counted } from './format.mjs';
+
+export class Filters {
+  #text = /** @type {HTMLInputElement} */ (document.getElementById('text'));
+  #category = /** @type {HTMLSelectElement} */ (document.getElementById('category'));
+  #contended = /** @type {HTMLInputElement} */ (document.getElementById('contended'));
+  #count = /** @type {HTMLElement} */ (document.getElementById('count'));
+  #empty = /** @type {HTMLElement} */ (document.getElementById('empty'));
+  /** @type {Set<string>} */
+  #categories = new Set();
+
+  /** @param {(filter: { text: string, category: string | undefined, isContended: boolean }) => void} onChange */
+  constructor(onChange) {
+    const form = this.#text.form;
+    form?.addEventListener('submit', (event) => event.preventDefault());
+    form?.addEventListener('input', () => {
+      const { value } = this.#category;
+      const category = value === '' ? undefined : value.slice(1);
+      onChange({ text: this.#text.value, category, isContended: this.#contended.checked });
+    });
+    document.addEventListener('keydown', (event) => {
+      // As on many pages with a list; not while something is being written.
+      if (event.key !== '/' || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      this.#text.focus();
+    });
+  }
+
+  /**
+   * Offers a category once; '' is that of the keys without one.
+   * @param {string} name
+   */
+  offer(name) {
+    if (this.#categories.has(name)) return;
+    this.#categories.add(name);
+    // All of them have the value '', so that one of an empty name needs another.
+    const option = new Option(name === '' ? 'Without' : name, \`=\${name}\`);
+    const after = [...this.#category.options].slice(1).find(({ value }) => value > option.value);
+    this.#category.add(option, after ?? null);
+  }
+
+  /**
+   * Says how many locks there are, and why there are none.
+   * @param {number} shown
+   * @param {number} all
+   */
+  tell(shown, all) {
+    const isAll = shown === all;
+    this.#count.textContent = isAll ? counted(all, 'lock') : \`\${shown.toLocaleString('en')} of \${counted(all, 'lock')}\`;
+    this.#empty.hidden = shown > 0;
+    this.#empty.textContent = all > 0 ? 'No lock matches.' : 'Nobody holds a lock now, and nobody waits for one.';
+  }
+}
+`,
+  'format.mjs': `// Numbers and times as people read them.
+
+/**
+ * A duration, in the two largest units that matter. Below ten seconds with tenths: most locks live that short.
+ * @param {number} ms
+ */
+export function duration(ms) {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 9.95) return \`\${seconds.toFixed(1)} s\`;
+  if (seconds < 59.5) return \`\${Math.round(seconds)} s\`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  if (minutes < 60) return \`\${minutes} min \${two(Math.round(seconds) % 60)} s\`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return \`\${hours} h \${two(minutes % 60)} min\`;
+  return \`\${Math.floor(hours / 24)} d \${hours % 24} h\`;
+}
+
+/**
+ * A number with its unit.
+ * @param {number} number
+ * @param {string} one
+ * @param {string} many
+ */
+export function counted(number, one, many = \`\${one}s\`) {
+  return \`\${number.toLocaleString('en')} \${number === 1 ? one : many}\`;
+}
+
+/** @param {number} number */
+function two(number) {
+  return String(number).padStart(2, '0');
+}
+`,
+  'index.html': `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>Locks</title>
+    <link rel="stylesheet" href="board.css" />
+    <link rel="stylesheet" href="controls.css" />
+    <link rel="stylesheet" href="table.css" />
+    <link rel="stylesheet" href="panel.css" />
+    <script type="module" src="main.mjs"></script>
+  </head>
+  <body>
+    <header>
+      <h1>Locks</h1>
+      <p id="connection" role="status" data-state="connecting">Connecting…</p>
+      <p id="scan"></p>
+      <p id="user"></p>
+    </header>
+    <main>
+      <p id="notice" role="alert" hidden></p>
+      <dl id="totals">
+        <div><dt>Keys held</dt><dd id="total-held">–</dd></div>
+        <div><dt>Waiting</dt><dd id="total-waiting">–</dd></div>
+        <div><dt>Longest hold</dt><dd id="longest-hold">–</dd></div>
+        <div><dt>Longest wait</dt><dd id="longest-wait">–</dd></div>
+      </dl>
+      <search>
+      <form id="filters">
+        <label class="grow">
+          <span>Find a key, an owner or an instance</span>
+          <input id="text" type="search" autocomplete="off" spellcheck="false" placeholder="order:42" />
+        </label>
+        <label>
+          <span>Category</span>
+          <select id="category"><option value="">All</option></select>
+        </label>
+        <label class="check"><input id="contended" type="checkbox" /> <span>Only with waiters</span></label>
+        <p id="count"></p>
+      </form>
+      </search>
+      <div id="split">
+        <section id="list" aria-label="Locks">
+          <table>
+            <caption class="unseen">Locks that are held or waited for</caption>
+            <thead>
+              <tr>
+                <th scope="col"><button type="button" class="sort" data-sort="key">Key</button></th>
+                <th scope="col"><button type="button" class="sort" data-sort="owner">Held by</button></th>
+                <th scope="col" class="column-instance detail"><button type="button" class="sort" data-sort="instance">Instance</button></th>
+                <th scope="col" class="number column-time"><button type="button" class="sort" data-sort="held">Held for</button></th>
+                <th scope="col" class="number column-time detail"><button type="button" class="sort" data-sort="lease">Lease left</button></th>
+                <th scope="col" class="number column-waiting"><button type="button" class="sort" data-sort="waiters">Waiting</button></th>
+                <th scope="col" class="number column-wait"><button type="button" class="sort" data-sort="wait">Longest wait</button></th>
+              </tr>
+            </thead>
+            <tbody id="rows"></tbody>
+          </table>
+          <p id="empty" hidden></p>
+        </section>
+        <section id="panel" aria-labelledby="panel-key" hidden>
+          <div class="panel-head">
+            <h2 id="panel-key" tabindex="-1">–</h2>
+            <button id="close-panel" type="button" aria-label="Close">✕</button>
+          </div>
+          <p id="panel-category"></p>
+          <h3>Holds it</h3>
+          <div id="holders"></div>
+          <h3 id="waiters-title">Waits for it</h3>
+          <ol id="waiters" aria-labelledby="waiters-title"></ol>
+          <div id="panel-actions">
+            <button id="ask-release" class="danger" type="button">Force release…</button>
+            <p id="read-only">You may look, but not release.</p>
+          </div>
+        </section>
+      </div>
+    </main>
+    <dialog id="release" aria-labelledby="release-title">
+      <form id="release-form" method="dialog">
+        <h2 id="release-title">Force release</h2>
+        <p id="release-what"></p>
+        <p class="warning">
+          The holder is told that it has lost the lock, and the next waiter gets it. Work that the holder has begun is not
+          undone: only a fence that your data store compares stops a late write.
+        </p>
+        <label>
+          <span>Reason, for the audit log</span>
+          <input id="reason" type="text" maxlength="500" autocomplete="off" required />
+        </label>
+        <p id="release-error" role="alert"></p>
+        <div class="buttons">
+          <button id="cancel-release" type="button">Cancel</button>
+          <button id="confirm-release" class="danger" type="submit">Release the lock</button>
+        </div>
+      </form>
+    </dialog>
+    <p id="announcement" class="unseen" role="status"></p>
+  </body>
+</html>
+`,
+  'line.mjs': `// One line of the table. What happens to its lock is written once, its times again and again while it is seen.
+
+import { counted, duration } from './format.mjs';
+
+/** @typedef {import('../lock-row.ts').LockRow} LockRow */
+
+const maxDots = 5;
+
+export class Line {
+  /** The \`tr\`. */
+  node = element('tr', 'line');
+  #button = element('button', 'key');
+  #category = element('span', 'category');
+  #owner = element('td', 'cell name');
+  #instance = element('td', 'cell name detail');
+  #held = element('td', 'cell number');
+  #lease = element('td', 'cell number detail');
+  #waiters = element('td', 'cell number queue');
+  #wait = element('td', 'cell number queue');
+
+  /** @param {string} id */
+  constructor(id) {
+    this.node.dataset.id = id;
+    this.#button.type = 'button';
+    this.#button.setAttribute('aria-controls', 'panel');
+    const key = element('th', 'cell key-cell');
+    key.scope = 'row';
+    key.append(this.#button, this.#category);
+    this.node.append(key, this.#owner, this.#instance, this.#held, this.#lease, this.#waiters, this.#wait);
+  }
+
+  /**
+   * Writes what does not change with time.
+   * @param {LockRow} row
+   */
+  fill({ key, category, holder, permits, holds, waiters }) {
+    write(this.#button, key);
+    write(this.#category, category ?? '');
+    write(this.#owner, holder?.owner ?? 'nobody');
+    this.#owner.classList.toggle('note', holder?.mode === 'read' || holder?.mode === 'permit');
+    const readers = holds > 1 ? counted(holds, 'reader') : 'reads';
+    this.#owner.dataset.note =
+      permits === undefined ? readers : \`\${permits.held} of \${counted(permits.limit, 'permit')}\`;
+    write(this.#instance, holder?.instance ?? '–');
+    write(this.#waiters, waiters === 0 ? '–' : waiters.toLocaleString('en'));
+    this.#waiters.dataset.dots = '●'.repeat(Math.min(waiters, maxDots));
+    this.node.classList.toggle('contended', waiters > 0);
+  }
+
+  /**
+   * Writes the times.
+   * @param {LockRow} row
+   * @param {number} now The store's clock.
+   */
+  tick({ holder, waitingSinceMs }, now) {
+    write(this.#held, holder === undefined ? '–' : duration(now - holder.sinceMs));
+    write(this.#lease, holder === undefined ? '–' : duration(holder.endMs - now));
+    write(this.#wait, waitingSinceMs === undefined ? '–' : duration(now - waitingSinceMs));
+  }
+
+  /** @param {boolean} isSelected */
+  select(isSelected) {
+    this.node.classList.toggle('selected', isSelected);
+    this.#button.setAttribute('aria-expanded', String(isSelected));
+  }
+
+  focus() {
+    this.#button.focus();
+  }
+}
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {string} className
+ */
+function element(name, className) {
+  const node = document.createElement(name);
+  node.className = className;
+  return node;
+}
+
+/**
+ * A text that is the same is left alone.
+ * @param {Node} node
+ * @param {string} text
+ */
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+`,
+  'main.mjs': `// Puts the page together: what the stream brings goes into the table, what is chosen there into the panel.
+
+import { follow } from './feed.mjs';
+import { Filters } from './filters.mjs';
+import { duration } from './format.mjs';
+import { Panel } from './panel.mjs';
+import { ReleaseDialog } from './release.mjs';
+import { LockTable } from './table.mjs';
+
+/**
+ * @typedef {import('./feed.mjs').State} State
+ * @typedef {import('./feed.mjs').Status} Status
+ * @typedef {import('./feed.mjs').Update} Update
+ * @typedef {import('./feed.mjs').BoardUser} BoardUser
+ */
+
+const tickMs = 500;
+/** How often the lock in the panel is asked for, beside when it changes. */
+const lookMs = 2_000;
+
+class Page {
+  /** The store's clock less this page's. */
+  #offsetMs = 0;
+  /** The lock in the panel. @type {string | undefined} */
+  #selected;
+  #now = () => performance.now() + this.#offsetMs;
+  #table = new LockTable(/** @type {HTMLTableElement} */ (document.querySelector('table')), this.#now, (id) =>
+    this.#select(id),
+  );
+  #panel = new Panel(
+    () => this.#deselect(),
+    (lock) => this.#dialog.open(lock),
+  );
+  #dialog = new ReleaseDialog((message) => {
+    find('announcement').textContent = message;
+    this.#look();
+  });
+  #filters = new Filters((filter) => this.#table.show(filter));
+
+  constructor() {
+    this.#table.onRender = (shown, all) => {
+      this.#filters.tell(shown, all);
+      this.#tellTotals();
+    };
+    addEventListener('hashchange', () => this.#openLinked());
+    setInterval(() => this.#tick(), tickMs);
+    setInterval(() => this.#look(), lookMs);
+    this.#openLinked();
+    void follow({
+      onUser: (user) => this.#enter(user),
+      onUpdate: (update) => this.#update(update),
+      onState: tellState,
+    });
+  }
+
+  /** @param {BoardUser} user */
+  #enter({ name, mayForceRelease = false }) {
+    find('user').textContent = \`\${name} · \${mayForceRelease ? 'may release' : 'read-only'}\`;
+    this.#panel.allowRelease(mayForceRelease);
+  }
+
+  /** @param {Update} update */
+  #update({ nowMs, isFirst, rows, gone, status }) {
+    this.#offsetMs = nowMs - performance.now();
+    // After a new connection all rows come again.
+    if (isFirst) for (const { id } of this.#table.rows) this.#table.delete(id);
+    for (const row of rows) this.#table.set(row);
+    for (const id of gone) this.#table.delete(id);
+    for (const { category } of rows) this.#filters.offer(category ?? '');
+    if ([...rows.map(({ id }) => id), ...gone].includes(this.#selected ?? '')) this.#look();
+    tellStatus(status);
+  }
+
+  #tick() {
+    this.#table.tick();
+    this.#panel.tick();
+    this.#tellTotals();
+  }
+
+  /**
+   * Shows a lock in the panel. The address of the page names it, so that it can be sent to somebody.
+   * @param {string} id
+   */
+  #select(id) {
+    this.#selected = id;
+    this.#table.select(id);
+    history.replaceState(null, '', \`#lock=\${encodeURIComponent(id)}\`);
+    void this.#panel.open(id);
+  }
+
+  #deselect() {
+    const id = this.#selected ?? '';
+    this.#selected = undefined;
+    this.#table.select(undefined);
+    history.replaceState(null, '', location.pathname + location.search);
+    this.#panel.close();
+    this.#table.focus(id);
+  }
+
+  #look() {
+    if (this.#selected !== undefined) void this.#panel.look(this.#selected);
+  }
+
+  #openLinked() {
+    const [, id] = /^#lock=(.+)$/.exec(location.hash) ?? [];
+    if (id !== undefined) this.#select(decodeURIComponent(id));
+  }
+
+  #tellTotals() {
+    const { rows } = this.#table;
+    const held = rows.flatMap(({ holder }) => holder?.sinceMs ?? []);
+    const waiting = rows.flatMap(({ waitingSinceMs }) => waitingSinceMs ?? []);
+    const waiters = rows.reduce((sum, row) => sum + row.waiters, 0);
+    const longest = (/** @type {number[]} */ since) =>
+      since.length === 0 ? '–' : duration(this.#now() - Math.min(...since));
+    find('total-held').textContent = held.length.toLocaleString('en');
+    find('total-waiting').textContent = waiters.toLocaleString('en');
+    find('longest-hold').textContent = longest(held);
+    find('longest-wait').textContent = longest(waiting);
+    find('totals').classList.toggle('contended', waiters > 0);
+  }
+}
+
+/** @param {Status} status */
+function tellStatus({ scanned, total, isFull, canList, failedMs }) {
+  const of = total === undefined ? '' : \` of \${total.toLocaleString('en')}\`;
+  const done = Math.min(scanned, total ?? scanned).toLocaleString('en');
+  find('scan').textContent = canList ? \`Scanned \${done}\${of} names\` : '';
+  const notes = [];
+  if (failedMs !== undefined) {
+    notes.push(\`The lock store has not answered for \${duration(failedMs)}. What is shown is old.\`);
+  }
+  if (!canList) notes.push('This store can’t list its locks: only those that this process has used are shown.');
+  if (isFull) notes.push('There are more locks than the board keeps. Some are missing.');
+  const notice = find('notice');
+  const words = notes.join(' ');
+  if (notice.textContent !== words) notice.textContent = words;
+  notice.hidden = words === '';
+}
+
+/** @param {State} state @param {number} [retryMs] */
+function tellState(state, retryMs = 0) {
+  const again = \`trying again in \${duration(retryMs)}\`;
+  const words = {
+    live: 'Live',
+    lost: \`Connection lost, \${again}\`,
+    denied: 'You may not see this board. Sign in, then reload the page.',
+    crowded: \`Too many pages of this board are open, \${again}\`,
+  };
+  const connection = find('connection');
+  connection.textContent = words[state];
+  connection.dataset.state = state;
+  document.body.classList.toggle('old', state !== 'live');
+}
+
+/** @param {string} id */
+function find(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+new Page();
+`,
+  'panel.css': `/* The panel */
+
+#panel {
+  width: min(400px, 42vw);
+  padding: 16px;
+}
+
+.panel-head {
+  display: flex;
+  align-items: start;
+  gap: 12px;
+}
+
+#panel-key {
+  flex: 1;
+  font-size: 18px;
+  overflow-wrap: anywhere;
+}
+
+#panel-key:focus-visible {
+  outline: none;
+}
+
+#close-panel {
+  border: 0;
+  border-radius: 6px;
+  padding: 4px 8px;
+  background: none;
+  color: var(--faint);
+  font: inherit;
+  cursor: pointer;
+}
+
+#close-panel:hover {
+  background: var(--ground);
+  color: var(--text);
+}
+
+#panel-category {
+  color: var(--faint);
+  font-size: 13px;
+}
+
+#panel h3 {
+  margin: 18px 0 6px;
+  font-size: 13px;
+  font-weight: 650;
+  color: var(--faint);
+}
+
+.holder {
+  display: grid;
+  grid-template-columns: auto minmax(0, 1fr);
+  gap: 3px 14px;
+  padding: 10px 12px;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  font-size: 14px;
+}
+
+.holder + .holder {
+  margin-top: 8px;
+}
+
+.holder dt {
+  color: var(--faint);
+}
+
+.holder dd {
+  overflow-wrap: anywhere;
+}
+
+.time {
+  font-variant-numeric: tabular-nums;
+  white-space: nowrap;
+}
+
+.nobody {
+  color: var(--faint);
+}
+
+#waiters {
+  list-style: none;
+  counter-reset: place;
+  font-size: 14px;
+}
+
+.waiter {
+  counter-increment: place;
+  display: flex;
+  gap: 10px;
+  padding: 6px 0;
+  border-bottom: 1px solid var(--line);
+}
+
+.waiter::before {
+  content: counter(place) ".";
+  min-width: 1.6em;
+  color: var(--faint);
+  font-variant-numeric: tabular-nums;
+}
+
+.waiter .who {
+  flex: 1;
+  min-width: 0;
+  overflow-wrap: anywhere;
+}
+
+.waiter .remark {
+  display: block;
+  color: var(--faint);
+  font-size: 13px;
+}
+
+.more {
+  padding: 6px 0;
+  color: var(--faint);
+}
+
+#panel-actions {
+  margin-top: 18px;
+}
+
+#read-only {
+  color: var(--faint);
+  font-size: 13px;
+}
+
+/* The dialog */
+
+dialog {
+  width: min(520px, 92vw);
+  padding: 22px;
+  border: 1px solid var(--line);
+  border-radius: 12px;
+  background: var(--card);
+  color: var(--text);
+  box-shadow: 0 12px 48px rgb(0 0 0 / 30%);
+}
+
+dialog::backdrop {
+  background: rgb(10 15 25 / 50%);
+}
+
+dialog h2 {
+  margin-bottom: 10px;
+  font-size: 18px;
+}
+
+dialog p {
+  margin-bottom: 12px;
+  overflow-wrap: anywhere;
+}
+
+dialog .warning {
+  padding: 9px 12px;
+  border-radius: 8px;
+  background: var(--busy-ground);
+  color: var(--busy);
+  font-size: 14px;
+}
+
+#release-error {
+  min-height: 1.45em;
+  margin: 8px 0;
+  color: var(--danger);
+}
+
+.buttons {
+  display: flex;
+  justify-content: end;
+  gap: 10px;
+}
+
+@media (max-width: 900px) {
+  #panel {
+    width: auto;
+    grid-row: 1;
+    max-height: none;
+  }
+}
+`,
+  'panel.mjs': `// One lock in full: all who hold it, and all who wait for it in the order of their turns.
+
+import { counted, duration } from './format.mjs';
+
+/**
+ * @typedef {{ id: string, key: string, category?: string, permits?: Permits, holds: Hold[], waiters: Waiter[] }} Lock
+ * @typedef {import('../../core/model/types.ts').PermitsInfo} Permits
+ * @typedef {import('../../core/model/types.ts').HoldInfo} Hold
+ * @typedef {import('../../core/model/types.ts').WaiterInfo} Waiter
+ */
+
+/** More would be read by nobody. */
+const maxWaiters = 200;
+
+export class Panel {
+  /** @type {Lock | undefined} */
+  #lock;
+  #root = element('panel');
+  #key = element('panel-key');
+  #category = element('panel-category');
+  #holders = element('holders');
+  #waiters = element('waiters');
+  #waitersTitle = element('waiters-title');
+  /** What is shown of whom: while it is the same, only times change. */
+  #shown = '';
+  /** When the lock was looked at, on the clock of this page. */
+  #lookedAt = 0;
+  #looks = 0;
+  /** @type {{ node: HTMLElement, since?: number, until?: number }[]} */
+  #times = [];
+  #release = /** @type {HTMLButtonElement} */ (element('ask-release'));
+
+  /**
+   * @param {() => void} onClose
+   * @param {(lock: Lock) => void} onRelease Called with the lock as it is shown.
+   */
+  constructor(onClose, onRelease) {
+    element('close-panel').addEventListener('click', onClose);
+    this.#release.addEventListener('click', () => this.#lock && onRelease(this.#lock));
+    document.addEventListener('keydown', ({ key }) => {
+      if (key === 'Escape' && this.isOpen && !document.querySelector('dialog[open]')) onClose();
+    });
+  }
+
+  get isOpen() {
+    return !this.#root.hidden;
+  }
+
+  /**
+   * Shows a lock, and keeps its heading for a screen reader to begin at.
+   * @param {string} id
+   */
+  async open(id) {
+    this.#lock = undefined;
+    this.#shown = '';
+    this.#root.hidden = true;
+    await this.look(id);
+    this.#root.hidden = false;
+    this.#key.focus({ preventScroll: true });
+  }
+
+  /** @param {boolean} isAllowed */
+  allowRelease(isAllowed) {
+    this.#release.hidden = !isAllowed;
+    element('read-only').hidden = isAllowed;
+  }
+
+  close() {
+    this.#looks += 1;
+    this.#lock = undefined;
+    this.#root.hidden = true;
+  }
+
+  /**
+   * Asks the store. A look that another one has overtaken shows nothing.
+   * @param {string} id
+   */
+  async look(id) {
+    this.#looks += 1;
+    const own = this.#looks;
+    const response = await fetch(\`lock?id=\${encodeURIComponent(id)}\`);
+    if (!response.ok) return;
+    const lock = await response.json();
+    if (own !== this.#looks) return;
+    this.#lookedAt = performance.now();
+    this.#lock = lock;
+    this.#show(lock);
+    this.#release.disabled = lock.holds.length === 0;
+  }
+
+  /** Lets the times go on. */
+  tick() {
+    const passedMs = performance.now() - this.#lookedAt;
+    for (const { node, since, until } of this.#times) {
+      node.textContent = duration(since === undefined ? (until ?? 0) - passedMs : since + passedMs);
+    }
+  }
+
+  /** @param {Lock} lock */
+  #show(lock) {
+    const ids = [...lock.holds, ...lock.waiters].map(({ holdId }) => holdId);
+    const state = JSON.stringify([lock.id, lock.holds[0]?.fence, ids]);
+    if (state !== this.#shown) {
+      this.#shown = state;
+      this.#key.textContent = lock.key;
+      this.#category.textContent = lock.category === undefined ? '' : \`Category \${lock.category}\`;
+      this.#holders.replaceChildren(...holders(lock));
+      this.#waiters.replaceChildren(...lock.waiters.slice(0, maxWaiters).map(waiter));
+      const rest = lock.waiters.length - maxWaiters;
+      if (rest > 0) this.#waiters.append(make('li', 'more', \`and \${counted(rest, 'other')}\`));
+      const count = lock.waiters.length;
+      this.#waitersTitle.textContent =
+        count === 0 ? 'Nobody waits for it' : \`\${counted(count, 'request')} \${count === 1 ? 'waits' : 'wait'} for it\`;
+    }
+    const timed = [
+      ...lock.holds.flatMap((hold) => [hold.heldMs, -hold.remainingMs]),
+      ...lock.waiters.map((w) => w.waitedMs),
+    ];
+    const nodes = /** @type {HTMLElement[]} */ ([...this.#root.querySelectorAll('.time')]);
+    this.#times = nodes.map((node, index) => {
+      const ms = timed[index] ?? 0;
+      return node.classList.contains('left') ? { node, until: -ms } : { node, since: ms };
+    });
+    this.tick();
+  }
+}
+
+/** @param {Lock} lock */
+function holders({ holds, permits }) {
+  if (holds.length === 0) return [make('p', 'nobody', 'Nobody. It is free, or its next holder is about to take it.')];
+  return holds.map(({ owner, instance, isDetached, mode, fence, holdId }) => {
+    const list = make('dl', 'holder');
+    list.append(
+      ...pair('Owner', make('code', '', owner)),
+      ...(instance === undefined ? [] : pair('Instance', make('code', '', instance))),
+      ...(isDetached ? pair('Instance', make('span', '', 'none, it is detached')) : []),
+      ...pair('Held for', make('span', 'time')),
+      ...pair('Lease left', make('span', 'time left')),
+      ...pair('Mode', make('span', '', meaningOf(mode, permits?.limit))),
+      ...pair('Fence', make('code', '', String(fence))),
+      ...pair('Hold', make('code', '', holdId)),
+    );
+    return list;
+  });
+}
+
+/**
+ * @param {Hold['mode']} mode
+ * @param {number | undefined} permits
+ */
+function meaningOf(mode, permits) {
+  if (mode === 'permit') return \`one of \${counted(permits ?? 1, 'permit')}\`;
+  return mode === 'read' ? 'read, shared with other readers' : 'write, alone';
+}
+
+/** @param {Waiter} waiter */
+function waiter({ owner, instance, mode, priority }) {
+  const item = make('li', 'waiter');
+  const who = make('span', 'who');
+  who.append(make('code', '', owner));
+  const notes = [instance, mode === 'read' ? 'reads' : undefined, priority === 0 ? undefined : \`priority \${priority}\`];
+  const note = notes.filter((each) => each !== undefined).join(' · ');
+  if (note !== '') who.append(make('span', 'remark', note));
+  item.append(who, make('span', 'time'));
+  return item;
+}
+
+/**
+ * A term and what it says.
+ * @param {string} term
+ * @param {HTMLElement} value
+ */
+function pair(term, value) {
+  const description = make('dd', '');
+  description.append(value);
+  return [make('dt', '', term), description];
+}
+
+/**
+ * An element whose content is text, whatever it says.
+ * @param {string} name
+ * @param {string} className
+ */
+function make(name, className, text = '') {
+  const node = document.createElement(name);
+  if (className !== '') node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+/** @param {string} id */
+function element(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+`,
+  'release.mjs': `// Breaking a lock: a reason, a confirmation, and the fence that was seen.
+
+import { duration } from './format.mjs';
+
+/** @typedef {import('./panel.mjs').Lock} Lock */
+
+export class ReleaseDialog {
+  #dialog = /** @type {HTMLDialogElement} */ (document.getElementById('release'));
+  #reason = /** @type {HTMLInputElement} */ (document.getElementById('reason'));
+  #what = /** @type {HTMLElement} */ (document.getElementById('release-what'));
+  #error = /** @type {HTMLElement} */ (document.getElementById('release-error'));
+  #confirm = /** @type {HTMLButtonElement} */ (document.getElementById('confirm-release'));
+  /** The lock as the user saw it. @type {Lock | undefined} */
+  #lock;
+  /** @type {(message: string) => void} */
+  #onDone;
+
+  /** @param {(message: string) => void} onDone Called once the lock was released. */
+  constructor(onDone) {
+    this.#onDone = onDone;
+    document.getElementById('cancel-release')?.addEventListener('click', () => this.#dialog.close());
+    document.getElementById('release-form')?.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#send();
+    });
+    this.#reason.addEventListener('input', () => this.#enable());
+  }
+
+  /** @param {Lock} lock */
+  open(lock) {
+    const [holder] = lock.holds;
+    if (holder === undefined) return;
+    this.#lock = lock;
+    const others = lock.holds.length === 1 ? '' : \` and \${lock.holds.length - 1} more\`;
+    const where = holder.instance === undefined ? '' : \` on \${holder.instance}\`;
+    this.#what.replaceChildren(
+      'Takes ',
+      code(lock.key),
+      ' from ',
+      code(holder.owner),
+      \`\${others}\${where}, held for \${duration(holder.heldMs)}.\`,
+    );
+    this.#reason.value = '';
+    this.#error.textContent = '';
+    this.#enable();
+    this.#dialog.showModal();
+    this.#reason.focus();
+  }
+
+  #enable() {
+    this.#confirm.disabled = this.#reason.value.trim() === '';
+  }
+
+  async #send() {
+    const lock = this.#lock;
+    if (lock === undefined) return;
+    this.#confirm.disabled = true;
+    const refusal = await release(lock, this.#reason.value).catch(() => 'The server does not answer. Try again.');
+    if (refusal === undefined) {
+      this.#dialog.close();
+      this.#onDone(\`\${lock.key} was released\`);
+      return;
+    }
+    this.#error.textContent = refusal;
+    this.#enable();
+  }
+}
+
+/**
+ * Resolves with why it was refused; with nothing once the lock is released.
+ * @param {Lock} lock
+ * @param {string} reason
+ * @returns {Promise<string | undefined>}
+ */
+async function release({ id, holds }, reason) {
+  const body = JSON.stringify({ id, fence: holds[0]?.fence, reason });
+  const response = await fetch('release', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+  if (response.ok) return undefined;
+  const { detail } = await response.json();
+  return \`\${detail}.\`;
+}
+
+/** @param {string} text */
+function code(text) {
+  const node = document.createElement('code');
+  node.textContent = text;
+  return node;
+}
+`,
+  'table.css': `/* The table */
+
+#split {
+  flex: 1;
+  display: grid;
+  grid-template-columns: minmax(0, 1fr) auto;
+  gap: 16px;
+  align-items: start;
+  min-height: 240px;
+}
+
+#list,
+#panel {
+  background: var(--card);
+  border: 1px solid var(--line);
+  border-radius: 10px;
+  box-shadow: var(--shadow);
+  overflow: auto;
+  max-height: max(320px, calc(100vh - 270px));
+}
+
+table {
+  table-layout: fixed;
+  width: 100%;
+  min-width: 720px;
+  border-collapse: separate;
+  border-spacing: 0;
+}
+
+th,
+td {
+  overflow: hidden;
+  text-align: left;
+  text-overflow: ellipsis;
+  white-space: nowrap;
+}
+
+thead th {
+  position: sticky;
+  top: 0;
+  z-index: 1;
+  padding: 0;
+  background: var(--card);
+  border-bottom: 1px solid var(--line);
+}
+
+.column-instance {
+  width: 17%;
+}
+
+.column-time {
+  width: 104px;
+}
+
+.column-waiting {
+  width: 118px;
+}
+
+.column-wait {
+  width: 132px;
+}
+
+.sort {
+  width: 100%;
+  padding: 9px 12px;
+  border: 0;
+  background: none;
+  color: var(--faint);
+  font: inherit;
+  font-size: 13px;
+  font-weight: 600;
+  text-align: inherit;
+  white-space: nowrap;
+  cursor: pointer;
+}
+
+.sort:focus-visible {
+  outline-offset: -2px;
+}
+
+.sort:hover,
+[aria-sort] .sort {
+  color: var(--text);
+}
+
+[aria-sort="ascending"] .sort::after {
+  content: " ▲" / "";
+  font-size: 0.75em;
+}
+
+[aria-sort="descending"] .sort::after {
+  content: " ▼" / "";
+  font-size: 0.75em;
+}
+
+.cell {
+  padding: 8px 12px;
+  border-bottom: 1px solid var(--line);
+  font-weight: 400;
+}
+
+.key-cell {
+  border-left: 3px solid transparent;
+}
+
+.name {
+  font: 13px / 1.5 var(--code);
+}
+
+.number {
+  text-align: right;
+  font-variant-numeric: tabular-nums;
+}
+
+.line {
+  cursor: pointer;
+}
+
+.line:hover {
+  background: color-mix(in srgb, var(--accent-ground) 45%, transparent);
+}
+
+.line.selected {
+  background: var(--accent-ground);
+}
+
+.contended .key-cell {
+  border-left-color: var(--busy-mark);
+}
+
+.contended .queue {
+  color: var(--busy);
+  font-weight: 600;
+}
+
+.key {
+  padding: 0;
+  border: 0;
+  background: none;
+  color: var(--accent);
+  font: 600 13px / 1.5 var(--code);
+  text-align: left;
+  cursor: pointer;
+}
+
+.line:hover .key {
+  text-decoration: underline;
+}
+
+.category {
+  margin-left: 8px;
+  padding: 1px 7px;
+  border-radius: 99px;
+  background: var(--ground);
+  color: var(--faint);
+  font-size: 12px;
+}
+
+.category:empty {
+  display: none;
+}
+
+.note::before {
+  content: attr(data-note);
+  margin-right: 8px;
+  padding: 1px 7px;
+  border-radius: 99px;
+  background: var(--ground);
+  color: var(--faint);
+  font: 12px var(--sans);
+}
+
+.queue::before {
+  content: attr(data-dots) / "";
+  margin-right: 8px;
+  color: var(--busy-mark);
+  font-size: 8px;
+  letter-spacing: 2px;
+  vertical-align: 2px;
+}
+
+#empty {
+  padding: 40px 16px;
+  color: var(--faint);
+  text-align: center;
+}
+
+/* Without a connection. Not fainter: it may be read all the more. */
+.old #list,
+.old #totals,
+.old #panel {
+  border-style: dashed;
+  filter: grayscale(1);
+}
+
+/* Beside the panel, which tells them of one lock. */
+@media (max-width: 1439px) {
+  #split:has(#panel:not([hidden])) .detail {
+    display: none;
+  }
+
+  #split:has(#panel:not([hidden])) table {
+    min-width: 560px;
+  }
+}
+
+@media (max-width: 900px) {
+  #split {
+    grid-template-columns: minmax(0, 1fr);
+  }
+}
+`,
+  'table.mjs': `// The table: a line for each lock that matches the filter, in order. A change touches the lines that it is about, the clock
+// those that are seen.
+
+import { Line } from './line.mjs';
+
+/**
+ * @typedef {import('../lock-row.ts').LockRow} LockRow
+ * @typedef {'key' | 'owner' | 'instance' | 'held' | 'lease' | 'waiters' | 'wait'} Column
+ * @typedef {object} Entry
+ * @property {LockRow} row
+ * @property {string} words What the filter looks through.
+ * @property {Line | undefined} line
+ * @property {boolean} isSeen
+ */
+
+/** More would be scrolled through by nobody. */
+const maxLines = 1000;
+/** How many lines one frame makes: all together they would hold the page up. */
+const linesPerFrame = 100;
+
+/**
+ * What a column is sorted by, the longest time as the greatest; undefined comes last.
+ * @type {Record<Column, (row: LockRow) => string | number | undefined>}
+ */
+const values = {
+  key: (row) => row.key,
+  owner: (row) => row.holder?.owner,
+  instance: (row) => row.holder?.instance,
+  held: (row) => row.holder && -row.holder.sinceMs,
+  lease: (row) => row.holder?.endMs,
+  waiters: (row) => row.waiters,
+  wait: (row) => (row.waitingSinceMs === undefined ? undefined : -row.waitingSinceMs),
+};
+const texts = new Set(['key', 'owner', 'instance']);
+
+export class LockTable {
+  /** Called with how many locks are shown, of how many, whenever that may have changed. @type {(shown: number, all: number) => void} */
+  onRender = () => {};
+  /** @type {Map<string, Entry>} */
+  #entries = new Map();
+  #body = document.createElement('tbody');
+  /** @type {HTMLTableCellElement[]} */
+  #heads;
+  #now;
+  /** @type {string | undefined} */
+  #selected;
+  /** @type {{ column: Column, isDescending: boolean }} */
+  #order = { column: 'wait', isDescending: true };
+  /** @type {(entry: Entry) => boolean} */
+  #filter = () => true;
+  #isDue = false;
+  #watcher = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) this.#see(target, isIntersecting);
+  });
+
+  /**
+   * @param {HTMLTableElement} table
+   * @param {() => number} now The store's clock.
+   * @param {(id: string) => void} onSelect
+   */
+  constructor(table, now, onSelect) {
+    this.#now = now;
+    this.#heads = [...table.querySelectorAll('th')];
+    table.tBodies[0]?.replaceWith(this.#body);
+    this.#body.addEventListener('click', ({ target }) => {
+      const id = target instanceof Element && target.closest('tr')?.dataset.id;
+      // Not at the end of a drag that marks an owner to copy it.
+      if (id && getSelection()?.isCollapsed !== false) onSelect(id);
+    });
+    this.#body.addEventListener('keydown', moveFocus);
+    table.tHead?.addEventListener('click', ({ target }) => {
+      const { sort } = target instanceof HTMLElement ? target.dataset : {};
+      if (sort !== undefined) this.#sort(/** @type {Column} */ (sort));
+    });
+    this.#markOrder();
+  }
+
+  get rows() {
+    return [...this.#entries.values()].map(({ row }) => row);
+  }
+
+  /** @param {LockRow} row */
+  set(row) {
+    const owners = [row.holder?.owner, row.holder?.instance, ...row.next.flatMap(Object.values)];
+    const words = [row.key, row.category, ...owners].join('\\n').toLowerCase();
+    const known = this.#entries.get(row.id);
+    const entry = { row, words, line: known?.line, isSeen: known?.isSeen ?? false };
+    this.#entries.set(row.id, entry);
+    this.#tell(entry);
+    this.#renderSoon();
+  }
+
+  /** @param {string} id */
+  delete(id) {
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) this.#take(entry);
+    this.#entries.delete(id);
+    this.#renderSoon();
+  }
+
+  /**
+   * Shows only what matches.
+   * @param {{ text: string, category: string | undefined, isContended: boolean }} filter
+   */
+  show({ text, category, isContended }) {
+    const wanted = text.trim().toLowerCase();
+    this.#filter = ({ row, words }) =>
+      words.includes(wanted) &&
+      (category === undefined || (row.category ?? '') === category) &&
+      (!isContended || row.waiters > 0);
+    this.#renderSoon();
+  }
+
+  /** @param {string | undefined} id */
+  select(id) {
+    this.#entries.get(this.#selected ?? '')?.line?.select(false);
+    this.#entries.get(id ?? '')?.line?.select(true);
+    this.#selected = id;
+  }
+
+  /** @param {string} id */
+  focus(id) {
+    this.#entries.get(id)?.line?.focus();
+  }
+
+  /** Lets the times go on in the lines that are seen. */
+  tick() {
+    const now = this.#now();
+    for (const { isSeen, line, row } of this.#entries.values()) if (isSeen) line?.tick(row, now);
+  }
+
+  #renderSoon() {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    requestAnimationFrame(() => this.#render());
+  }
+
+  /** Puts the lines in order, moving as few as possible, and makes some of those that are missing. */
+  #render() {
+    this.#isDue = false;
+    const matching = [...this.#entries.values()].filter(this.#filter).sort((a, b) => this.#compare(a.row, b.row));
+    const shown = new Set(matching.slice(0, maxLines));
+    for (const entry of this.#entries.values()) if (!shown.has(entry)) this.#take(entry);
+    let made = 0;
+    let next = this.#body.firstElementChild;
+    for (const entry of shown) {
+      if (entry.line === undefined) {
+        if (made === linesPerFrame) continue;
+        made += 1;
+        this.#make(entry);
+      }
+      const node = entry.line?.node ?? null;
+      if (node === next) next = next?.nextElementSibling ?? null;
+      else if (node !== null) this.#body.insertBefore(node, next);
+    }
+    if (made === linesPerFrame) this.#renderSoon();
+    this.onRender(shown.size, this.#entries.size);
+  }
+
+  /** @param {LockRow} a @param {LockRow} b */
+  #compare(a, b) {
+    const { column, isDescending } = this.#order;
+    const byColumn = compare(values[column](a), values[column](b), isDescending);
+    // The longest hold first, then by name: a line stays where it is while nothing happens to its lock.
+    return byColumn || compare(values.held(a), values.held(b), true) || compare(a.id, b.id, false);
+  }
+
+  /** @param {Column} column */
+  #sort(column) {
+    const isSame = this.#order.column === column;
+    this.#order = { column, isDescending: isSame ? !this.#order.isDescending : !texts.has(column) };
+    this.#markOrder();
+    this.#renderSoon();
+  }
+
+  #markOrder() {
+    for (const head of this.#heads) {
+      const isSorted = head.querySelector('button')?.dataset.sort === this.#order.column;
+      if (isSorted) head.ariaSort = this.#order.isDescending ? 'descending' : 'ascending';
+      else head.removeAttribute('aria-sort');
+    }
+  }
+
+  /** @param {Entry} entry */
+  #make(entry) {
+    entry.line = new Line(entry.row.id);
+    entry.line.select(entry.row.id === this.#selected);
+    this.#tell(entry);
+    this.#watcher.observe(entry.line.node);
+  }
+
+  /** @param {Entry} entry */
+  #tell({ line, row }) {
+    line?.fill(row);
+    line?.tick(row, this.#now());
+  }
+
+  /** @param {Entry} entry */
+  #take(entry) {
+    if (entry.line === undefined) return;
+    this.#watcher.unobserve(entry.line.node);
+    entry.line.node.remove();
+    entry.line = undefined;
+    entry.isSeen = false;
+  }
+
+  /** @param {Element} node @param {boolean} isSeen */
+  #see(node, isSeen) {
+    const entry = this.#entries.get(/** @type {HTMLElement} */ (node).dataset.id ?? '');
+    if (entry?.line?.node !== node) return;
+    entry.isSeen = isSeen;
+    if (isSeen) entry.line.tick(entry.row, this.#now());
+  }
+}
+
+/**
+ * The arrow keys go from line to line.
+ * @param {KeyboardEvent} event
+ */
+function moveFocus(event) {
+  const line = event.target instanceof Element ? event.target.closest('tr') : undefined;
+  const lines = new Map([
+    ['ArrowDown', line?.nextElementSibling],
+    ['ArrowUp', line?.previousElementSibling],
+  ]);
+  const to = lines.get(event.key);
+  if (!to) return;
+  event.preventDefault();
+  to.querySelector('button')?.focus();
+}
+
+/**
+ * @param {string | number | undefined} a
+ * @param {string | number | undefined} b
+ * @param {boolean} isDescending
+ */
+function compare(a, b, isDescending) {
+  if (a === b) return 0;
+  if (a === undefined) return 1;
+  if (b === undefined) return -1;
+  return a < b === isDescending ? 1 : -1;
+}
+`,
+};

@@ -1,0 +1,197 @@
+import type {
+  AcquireReply,
+  AcquireTerms,
+  HoldRequest,
+  InspectReply,
+  ReleaseReply,
+  ReleaseTerms,
+  RenewReply,
+  RenewTerms,
+  StoreMessage,
+  TransferReply,
+  TransferTerms,
+  WaitReply,
+} from '../model/store.ts';
+import type { Holds, MemoryHold } from './holds.ts';
+import { asGrant, type HandOff, type LockContext, type MemoryLock, noHandOff } from './lock-state.ts';
+import type { MemoryWaiter } from './queue.ts';
+
+/** What the operations need from the store that keeps the lock. */
+export interface LockHost extends LockContext {
+  /** Sends a message once the operation has taken effect; never synchronously. */
+  tell(process: string, message: StoreMessage): void;
+  /** The status of the release of a hold id, as long as that is remembered. */
+  buried(holdId: string): ReleaseReply['status'] | undefined;
+  bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
+}
+
+/** Grants, queues or refuses (C1 to C8, C16, C19 to C22, C30 to C32); also the poll. */
+export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
+  const { nowMs } = host;
+  lock.dropExpired(nowMs);
+  if (host.buried(request.holdId) !== undefined) {
+    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId, []) };
+  }
+  const isNew = lock.waiter(request.holdId) === undefined;
+  if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
+  const isWritten = lock.holds.hasWriter;
+  const { granted, next } = isWritten ? noHandOff : handOff(lock, host);
+  const isBlocked = isWritten ? lock.queueSize > 0 : next !== undefined;
+  const { permits } = lock;
+  if (!lock.isUnused && permits !== request.permits) {
+    return { status: 'mismatch', permits, nowMs, claims: lock.claimsOf(request.process, request.holdId, granted) };
+  }
+
+  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
+  const claims = lock.claimsOf(request.process, request.holdId, granted);
+  if (hold !== undefined) {
+    return {
+      status: 'granted',
+      grant: asGrant(hold),
+      otherHolds: lock.holds.countOf(request.owner) - 1,
+      nowMs,
+      claims,
+    };
+  }
+  const leaseRemainingMs = lock.holds.remainingMs(nowMs);
+  const position = lock.positionOf(request.holdId);
+  // The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
+  if (isNew && lock.holds.countOf(request.owner) > 0)
+    return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
+  if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
+  const isNewestLost = terms.newest && lock.waiter(terms.newest.holdId) === undefined;
+  if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
+  if (lock.queueSize >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
+  const place = lock.enqueue(request, terms, nowMs);
+  return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
+}
+
+/** Makes a lease end later (C10). */
+export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
+  const hold = lock.holds.get(request.holdId);
+  if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
+  if (hold.fence !== terms.fence && !(hold.isRaised && terms.fence < hold.fence)) return { status: 'lost' };
+  lock.holds.renew(hold, Math.max(hold.endMs, nowMs + terms.leaseMs));
+  return { status: 'renewed', endMs: hold.endMs, nowMs };
+}
+
+/** Removes a hold or a queue entry, and hands the lock to the next waiter (C7, C9, C14). */
+export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: ReleaseTerms): ReleaseReply {
+  const { nowMs } = host;
+  const { holdId, process } = request;
+  const removed = remove(lock, holdId, nowMs);
+  // A hold id with a tombstone has no hold and no queue entry.
+  const before = removed === 'absent' ? host.buried(holdId) : undefined;
+  if (before !== undefined) return { status: before, nowMs, claims: lock.claimsOf(process, holdId, []) };
+  if (terms.tombstoneMs > 0) host.bury(request, removed, terms.tombstoneMs);
+  const { granted } = lock.holds.hasWriter ? noHandOff : handOff(lock, host);
+  return { status: removed, nowMs, claims: lock.claimsOf(process, holdId, granted) };
+}
+
+/** Passes a hold on to another hold id (C29). */
+export function transfer(
+  lock: MemoryLock,
+  host: LockHost,
+  from: HoldRequest,
+  to: HoldRequest,
+  { leaseMs, tombstoneMs }: TransferTerms,
+): TransferReply {
+  const { nowMs } = host;
+  lock.dropExpired(nowMs);
+  let hold = lock.holds.get(to.holdId);
+  if (hold === undefined) {
+    if (lock.holds.get(from.holdId) === undefined || host.buried(to.holdId) !== undefined) return { status: 'lost' };
+    if (isShared(lock.holds, from)) return { status: 'shared' };
+    lock.holds.delete(from.holdId);
+    host.bury(from, 'released', tombstoneMs);
+    hold = lock.grant(to, nowMs + leaseMs, false, host);
+  }
+  return { status: 'granted', grant: asGrant(hold), nowMs };
+}
+
+/** Of very many holds or waiters, so many are listed. */
+const maxListed = 1_000;
+
+/** Returns the holds and waiters. Changes nothing (C17). */
+export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
+  const holds = lock.holds.first(maxListed, nowMs);
+  const waiters: MemoryWaiter[] = [];
+  for (const waiter of lock.waiters) if (waiters.push(waiter) === maxListed) break;
+  return {
+    nowMs,
+    permits: (holds[0] ?? waiters[0])?.request.permits,
+    holds: holds.map((hold) => {
+      const { owner, process, mode } = hold.request;
+      return { ...asGrant(hold), owner, process, mode };
+    }),
+    waiters: waiters.map(({ request: { holdId, owner, process, mode, priority }, sinceMs }) => ({
+      holdId,
+      owner,
+      process,
+      mode,
+      priority,
+      sinceMs,
+    })),
+  };
+}
+
+/** Returns since when a hold id waits, if it does, and the holds that it waits for (C27). */
+export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): WaitReply {
+  const holds = lock.holds.first(maxListed, nowMs);
+  return {
+    sinceMs: lock.waiter(holdId)?.sinceMs,
+    holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
+  };
+}
+
+/** Takes the lock from every hold with this fence, and hands it to the next waiter (C15). */
+export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
+  lock.dropExpired(host.nowMs);
+  if (lock.fence !== fence) return false;
+  const taken = lock.holds.all;
+  for (const { request } of taken) lock.holds.delete(request.holdId);
+  handOff(lock, host);
+  for (const { request } of taken) host.tell(request.process, { kind: 'lost', holdId: request.holdId });
+  return true;
+}
+
+/** Grants a key that is free or shared, if no live waiter comes first. An owner that has the key gets it in any case. */
+function enter(
+  lock: MemoryLock,
+  host: LockHost,
+  request: HoldRequest,
+  terms: AcquireTerms,
+  isBlocked: boolean,
+): MemoryHold | undefined {
+  if (!lock.holds.admits(request) || (isBlocked && lock.holds.countOf(request.owner) === 0)) return undefined;
+  lock.dequeue(request.holdId);
+  return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
+}
+
+/** Whether a hold can't pass to another owner, because of others that its owner has. */
+function isShared(holds: Holds, { mode, owner }: HoldRequest): boolean {
+  if (mode === 'permit') return holds.countOf(owner) > 1;
+  return mode === 'write' ? holds.size > 1 : holds.hasWriter;
+}
+
+/** Hands off, and tells the processes of the waiters. */
+function handOff(lock: MemoryLock, host: LockHost): HandOff {
+  const result = lock.handOff(host);
+  for (const hold of result.granted) {
+    const { process } = hold.request;
+    // With the present fence: a later grant of this hand-off may have raised it.
+    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
+  }
+  if (result.isUnfinished && result.next !== undefined) {
+    const { process, holdId } = result.next;
+    host.tell(process, { kind: 'next', holdId });
+  }
+  return result;
+}
+
+function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {
+  const isKnown = lock.holds.get(holdId) !== undefined;
+  lock.dropExpired(nowMs);
+  if (!isKnown) return lock.dequeue(holdId) ? 'cancelled' : 'absent';
+  return lock.holds.delete(holdId) ? 'released' : 'expired';
+}

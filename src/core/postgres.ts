@@ -1,8 +1,0 @@
-/** The store for many processes that have a PostgreSQL database: `reenlock/postgres`. */
-
-export type { PostgresClient, PostgresPool, PostgresPoolClient, PostgresResult } from './stores/postgres/pool.ts';
-export { PostgresStore, type PostgresStoreOptions } from './stores/postgres/postgres-store.ts';
-
-// For migrations of one's own.
-
-export { postgresSchema } from './stores/postgres/migration.ts';

@@ -1,0 +1,80 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { koaMiddleware } from 'cls-rtracer';
+import type { RouteOf } from '../core/model/key.ts';
+import { type Entered, failureOf, type RequestGuard } from './guard.ts';
+import type { ResponseWatch } from './response/response-watch.ts';
+import { runTraced, type TraceContextOptions, Tracing, tracedRequest, traceIdOf } from './traced-request.ts';
+
+/**
+ * What `traceContext` does in a framework whose middleware awaits what comes after it. `isDetached` says whether the
+ * application has taken the response over from the framework.
+ */
+export function awaitedContext(
+  options: TraceContextOptions | undefined,
+): (req: IncomingMessage, res: ServerResponse, next: () => Promise<void>, isDetached: () => boolean) => Promise<void> {
+  const tracing = new Tracing(options);
+  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
+  const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
+  return (req, res, next, isDetached) => {
+    const request = tracing.open(req, res, { awaitsMiddleware: true, isDetached });
+    const context = { req, res, request: { req } } as unknown as Parameters<typeof trace>[0];
+    return runTraced(request, () => within(request.watch, () => trace(context, next)));
+  };
+}
+
+/** One request on its way through a guard, in a framework whose middleware awaits what comes after it. */
+export interface AwaitedCall<Call extends readonly unknown[], T> {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** What the framework passes to the application's functions. */
+  readonly call: Call;
+  /** Runs what the guard guards. */
+  readonly next: () => Promise<T>;
+  /** Puts the holds where handlers look for them. */
+  readonly expose: (holds: Entered) => void;
+  /** Names the route for warnings. */
+  readonly routeOf?: RouteOf;
+}
+
+/** Runs a guard, and what comes after it. Returns what that returns, or the application's handler of refusals. */
+export async function passGuard<Call extends readonly unknown[], T>(
+  guard: RequestGuard<Call>,
+  { req, res, call, next, expose, routeOf }: AwaitedCall<Call, T>,
+): Promise<T> {
+  let holds: Entered | undefined;
+  try {
+    holds = await guard.enter(req, call, routeOf);
+    // If the caller does not await this middleware, the request may have ended since the grant.
+    for (const hold of holds ?? []) hold.assertOpen();
+  } catch (error) {
+    const refusal = guard.refusal(error, res);
+    const { handler } = guard;
+    if (refusal === undefined || handler === undefined) throw failureOf(error);
+    return respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]) as T);
+  }
+  if (holds !== undefined) expose(holds);
+  return within(tracedRequest(req)?.watch, next);
+}
+
+/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
+async function respond<T>(handle: () => T | Promise<T>): Promise<T> {
+  try {
+    return await handle();
+  } catch (error) {
+    throw failureOf(error);
+  }
+}
+
+/** Runs middleware as a part of the request's work: the work is not over before the middleware has settled. */
+export async function within<T>(watch: ResponseWatch | undefined, next: () => Promise<T>): Promise<T> {
+  let value: T;
+  watch?.enter();
+  try {
+    value = await next();
+  } catch (error) {
+    watch?.leave(true);
+    throw error;
+  }
+  watch?.leave(false);
+  return value;
+}

@@ -1,0 +1,117 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { expressMiddleware, runWithId } from 'cls-rtracer';
+import { isLockError, type LockError } from '../core/model/errors.ts';
+import type { RouteOf } from '../core/model/key.ts';
+import { problemOf } from '../core/model/problem.ts';
+import { patchListeners } from './bound-listeners.ts';
+import { type Entered, failureOf, type RequestGuard } from './guard.ts';
+import { isRightCall, isWatchable } from './misuse.ts';
+import { clearBodyHeaders, leaveError } from './problem.ts';
+import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
+import {
+  isOver,
+  runInRequest,
+  runTraced,
+  type TraceContextOptions,
+  type TracedRequest,
+  Tracing,
+  traceIdOf,
+} from './traced-request.ts';
+
+/**
+ * Middleware as Connect, Express and most routers of plain Node have it. It is typed on `node:http`, so that it does not
+ * change the parameter types of the handlers after it.
+ */
+export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+/**
+ * Gives each request its trace id and its scope. Locks that later code takes belong to this scope, and are released when
+ * the work on the request is over; docs/concepts/release.md says when that is. Work that goes on after it has no lock. Mount
+ * it first. Throws `LockConfigError` for bad options.
+ *
+ * A WebSocket has no response, so a call for its handshake goes on without a scope: lock in `runInTrace` there.
+ */
+export function traceContext(options?: TraceContextOptions): Middleware {
+  const tracing = new Tracing(options);
+  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
+  const trace = expressMiddleware({ requestIdFactory: traceIdOf });
+  return function traceContext(req, res, next) {
+    if (!isRightCall('connect', req, res, res, next)) return;
+    if (!isWatchable(res)) return next();
+    const request = opened(tracing, req, res, next);
+    if (request === undefined) return;
+    const { traceId } = request.scope;
+    runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
+  };
+}
+
+const watchOptions = { awaitsMiddleware: false };
+
+/** Plain Node has no error handler around its listeners: an error that is thrown there ends the process. */
+function opened(
+  tracing: Tracing,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error: unknown) => void,
+): TracedRequest | undefined {
+  try {
+    return tracing.open(req, res, watchOptions);
+  } catch (error) {
+    next(failureOf(error));
+    return undefined;
+  }
+}
+
+/**
+ * Runs a guard before the handlers that `next` calls. `call` is what the framework passes to the application's functions;
+ * `routeOf` names the route for warnings.
+ */
+export function runGuard<Call extends readonly unknown[]>(
+  guard: RequestGuard<Call>,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+  call: Call,
+  routeOf?: RouteOf,
+): void {
+  const entered = (holds: Entered | undefined): void => {
+    // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
+    if (isOver(req)) return;
+    if (holds !== undefined) exposeOnRequest(req, holds);
+    next();
+    keepOnRequest(req);
+  };
+  const refused = (error: unknown): void => {
+    if (isOver(req)) return;
+    const refusal = guard.refusal(error, res);
+    const { handler } = guard;
+    if (refusal === undefined || handler === undefined) next(failureOf(error));
+    else respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]), next);
+  };
+  void runInRequest(req, () => guard.enter(req, call, routeOf).then(entered, refused));
+}
+
+/** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */
+function respond(handle: () => unknown, next: (error: unknown) => void): void {
+  new Promise((resolve) => resolve(handle())).catch((error) => next(failureOf(error)));
+}
+
+/** A `handler` that responds with an RFC 9457 problem document. As error middleware, it passes other errors on. */
+export function sendProblem(
+  error: LockError,
+  _req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+): void {
+  if (res.headersSent || !isLockError(error)) {
+    next(error);
+    return;
+  }
+  const { status, headers, body } = problemOf(error);
+  leaveError(error, res);
+  clearBodyHeaders(res);
+  // Not by `writeHead`: headers may still change when the response ends, for example if the server is closing.
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  res.end(body);
+}

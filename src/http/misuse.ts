@@ -1,0 +1,133 @@
+import type { ServerResponse } from 'node:http';
+import { LockConfigError } from '../core/model/errors.ts';
+import { describe } from '../core/model/validate.ts';
+
+/** The frameworks whose calls can be told apart. */
+type Framework = 'node' | 'express' | 'koa' | 'fastify' | 'hono';
+
+const names: Readonly<Record<Framework, string>> = {
+  node: 'plain Node',
+  express: 'Express',
+  koa: 'Koa',
+  fastify: 'Fastify',
+  hono: 'Hono',
+};
+
+const forSockets = 'for a WebSocket, lock in `runInTrace`';
+
+type NextFunction = (error?: unknown) => void;
+
+/** How an adapter's middleware is called, what its response is called there, and what to do if it has none. */
+const shapes: Readonly<Record<'connect' | 'koa' | 'fastify' | 'hono', Shape>> = {
+  connect: { parameters: '(req, res, next)', response: 'res', callers: ['express', 'node'], otherwise: forSockets },
+  koa: { parameters: '(ctx, next)', response: 'ctx.res', callers: ['koa'], otherwise: forSockets },
+  fastify: { parameters: '(request, reply, done)', response: 'reply.raw', callers: ['fastify'], otherwise: forSockets },
+  hono: {
+    parameters: '(c, next)',
+    response: 'c.env.outgoing',
+    callers: ['hono'],
+    otherwise:
+      'serve the application on Node with @hono/node-server; elsewhere, and for a WebSocket, lock in `runInTrace`',
+  },
+};
+
+interface Shape {
+  readonly parameters: string;
+  readonly response: string;
+  readonly callers: readonly Framework[];
+  readonly otherwise: string;
+}
+
+/**
+ * Throws `LockConfigError` if a middleware was not called by its framework: `response` is no response of `node:http`, or
+ * `next` no function. Another framework may have called it, because all adapters export the same names. A WebSocket library
+ * may have called it: then there is no response, or a request in its place. `first` and `second` are the first arguments.
+ */
+export function checkCall(
+  own: keyof typeof shapes,
+  first: unknown,
+  second: unknown,
+  response: unknown,
+  next: unknown,
+): void {
+  if (typeof next === 'function' && isResponse(response)) return;
+  const shape = shapes[own];
+  const expected = `Expected a middleware to be called with \`${shape.parameters}\``;
+  const caller = callerOf(first, second);
+  if (caller !== undefined && !shape.callers.includes(caller)) {
+    throw new LockConfigError(
+      `${expected}, got a call by ${names[caller]}: import it from \`reenlock/${caller}\` instead`,
+    );
+  }
+  if (typeof next !== 'function') {
+    throw new LockConfigError(`${expected}, got ${describe(next)} as \`next\`: mount it with \`app.use\``);
+  }
+  throw new LockConfigError(
+    `${expected} and a response of \`node:http\`, got ${describe(response)} as \`${shape.response}\`: ${shape.otherwise}`,
+  );
+}
+
+/**
+ * Checks a call of a middleware that goes on by `next`. Returns whether it is right. Else the error goes to `next`; it is
+ * thrown only if there is none: what calls middleware for a WebSocket does so in a listener of the server.
+ */
+export function isRightCall(
+  own: keyof typeof shapes,
+  first: unknown,
+  second: unknown,
+  response: unknown,
+  next: NextFunction,
+): boolean {
+  try {
+    checkCall(own, first, second, response, next);
+    return true;
+  } catch (error) {
+    if (typeof next !== 'function') throw error;
+    next(error);
+    return false;
+  }
+}
+
+/**
+ * Whether a response can be watched. Engine.IO calls middleware for each WebSocket with an object that has the methods for
+ * headers, and no events; so do simulated responses.
+ */
+export function isWatchable(res: ServerResponse): boolean {
+  return isFunction((res as Partial<ServerResponse>).on);
+}
+
+/**
+ * Throws `LockConfigError` if a factory was mounted itself, in place of the middleware that it returns: then its first
+ * argument is a request, or a context that has one.
+ */
+export function checkFactoryCall(call: string, first: unknown): void {
+  if (!isObject(first)) return;
+  const isRequest = isObject(first.headers) && typeof first.method === 'string';
+  const isContext = isObject(first.req) && 'res' in first;
+  if (!isRequest && !isContext) return;
+  const name = call.replace(/\(.*/, '');
+  throw new LockConfigError(
+    `Expected \`${call}\` to be mounted, got \`${name}\` itself, which was called with a request: call it first`,
+  );
+}
+
+function callerOf(first: unknown, second: unknown): Framework | undefined {
+  if (!isObject(first)) return undefined;
+  // A hook of Fastify gets its request and reply, a plugin its instance. Its request is not Node's: it has that in `raw`.
+  if (isFunction(first.addHook) || (isObject(first.raw) && isObject(second) && isObject(second.raw))) return 'fastify';
+  if (isObject(first.req)) return isObject(first.req.raw) ? 'hono' : 'koa';
+  if (!isResponse(second)) return undefined;
+  return 'app' in first ? 'express' : 'node';
+}
+
+function isResponse(value: unknown): boolean {
+  return typeof (value as Partial<ServerResponse> | null | undefined)?.setHeader === 'function';
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,241 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { asMicrotask } from '../../core/base/clock.ts';
+import { type FaultListener, safely } from '../../core/base/safely.ts';
+import { patchListeners } from '../bound-listeners.ts';
+import { ignoreSocket, type SocketListener, watchSocket } from './connection-watch.ts';
+import { type EndListener, wrapResponse } from './response-wrappers.ts';
+import { type WorkOptions, WorkState } from './work-state.ts';
+
+/** What a watch reports, each at most once, and what it asks. An error that the watch stops is reported as well. */
+export interface ResponseEvents extends FaultListener {
+  /** The response is about to begin; its headers may still be changed. */
+  onBeginning(res: ServerResponse): void;
+  /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
+  onOver(): void;
+  /** The client has left while the work goes on. */
+  onClientLeft(): void;
+  /** Whether the code that runs now belongs to the request. */
+  isOwnContext(): boolean;
+}
+
+/**
+ * Reports when the *work* on a request is over. That is neither `finish` (slow readers, pipelining and aborted HTTP/2
+ * streams delay or drop it) nor `close` (a client that hangs up does not end the handler). The work is over when the
+ * server's code has ended or destroyed the response, or has destroyed the connection, in the async context of the request:
+ * other code of the server may do so while the handler works on. If a stream is piped into the response, its close counts
+ * as well, because after an abort `pipe` calls neither method.
+ *
+ * The watch keeps the request's connection: Node takes it from a request whose body is not read to its end.
+ */
+export class ResponseWatch implements SocketListener, EndListener {
+  /** Its index in the connection's list of listeners. */
+  place = -1;
+  /**
+   * Set until no further event can come. A watch is found by its request in a `WeakMap`, and everything that the watch
+   * refers to survives the collector's quick rounds: so it must not refer to a request that is done.
+   */
+  #open:
+    | { readonly req: IncomingMessage; readonly res: ServerResponse; readonly socket: Socket | undefined }
+    | undefined;
+  readonly #events: ResponseEvents;
+  readonly #work: WorkState;
+  /** Streams that were piped into the response. Most responses have none. */
+  #sources: Set<Readable> | undefined;
+  #closed: Promise<void> | undefined;
+  #resolveClosed: (() => void) | undefined;
+  /** Most responses have one, for their only guard. */
+  #beforeEnd: ((res: ServerResponse) => void)[] | undefined;
+
+  /** Whether code of this request has destroyed the connection. */
+  #isDestroyedHere = false;
+
+  /** `socket` is the connection of the request, if that is known. */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    socket: Socket | undefined,
+    options: WorkOptions,
+    events: ResponseEvents,
+  ) {
+    this.#open = { req, res, socket };
+    this.#events = events;
+    this.#work = new WorkState(options, () => asMicrotask(() => safely(() => events.onOver(), events)));
+    wrapResponse(res, this);
+    res.on('pipe', (source) => this.#safely(() => this.#onPipe(source)));
+    res.on('close', () => this.#safely(() => this.#onClose(false)));
+    // A pipelined response that is aborted may emit neither `finish` nor `close`.
+    if (socket !== undefined) watchSocket(socket, this);
+    // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
+    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#safely(() => this.#onClose(false)));
+    // The response ended, or the client left, before this watch: no event will come.
+    if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
+  }
+
+  /** Called by the connection. */
+  onSocketDestroyCall(): void {
+    if (this.#open !== undefined && this.#events.isOwnContext()) this.#isDestroyedHere = true;
+  }
+
+  /** Called by the connection. */
+  onSocketClosed(): void {
+    this.#safely(() => this.#onClose(true));
+  }
+
+  /** Called by the response's wrapper. */
+  onHeadCall(): void {
+    const res = this.#open?.res;
+    if (res !== undefined) this.#safely(() => this.#events.onBeginning(res));
+  }
+
+  /** Called by the response's wrapper. */
+  onEndCall(): void {
+    const res = this.#open?.res;
+    if (res !== undefined) this.#safely(() => this.#runBeforeEnd(res));
+  }
+
+  /** Called by the response's wrapper. */
+  onEndReturned(): void {
+    this.#safely(() => this.#work.end());
+  }
+
+  /**
+   * Called by the response's wrapper. Node itself destroys responses, too, in the context of the handler: all that wait for
+   * a connection that is destroyed, and on HTTP/2 those into which the handler writes after the client has left.
+   */
+  onDestroyCall(error: unknown): boolean {
+    const isGone = this.#open !== undefined && (this.#open.socket ?? streamOf(this.#open.req))?.destroyed === true;
+    return !isGone && !isOfClosedStream(error) && this.#events.isOwnContext();
+  }
+
+  /** Called by the response's wrapper. */
+  onDestroyReturned(isByHandler: boolean): void {
+    if (isByHandler) this.#safely(() => this.#work.end());
+  }
+
+  /** Whether the work is over. */
+  get isOver(): boolean {
+    return this.#work.phase === 'over';
+  }
+
+  /** Resolves when the response or its connection is closed. */
+  get closed(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+      // A simulated response may never emit `close`.
+      if (this.#open?.socket === undefined) this.#open?.res.once('finish', resolve);
+    });
+    return this.#closed;
+  }
+
+  /** Calls `callback` once: right before the response ends, or when it closes without an end. */
+  callBeforeEnd(callback: (res: ServerResponse) => void): void {
+    const { phase } = this.#work;
+    if (phase === 'ended' || phase === 'over') return;
+    this.#beforeEnd ??= [];
+    this.#beforeEnd.push(callback);
+  }
+
+  /** Middleware begins. `leave` must be called once when it has settled. */
+  enter(): void {
+    this.#work.enter();
+  }
+
+  /** Middleware has settled. */
+  leave(hasFailed: boolean): void {
+    this.#work.leave(hasFailed);
+  }
+
+  #safely(run: () => void): void {
+    safely(run, this.#events);
+  }
+
+  #runBeforeEnd(res: ServerResponse): void {
+    const callbacks = this.#beforeEnd;
+    this.#beforeEnd = undefined;
+    if (callbacks !== undefined) for (const callback of callbacks) callback(res);
+  }
+
+  #onClose(isByConnection: boolean): void {
+    if (this.#open === undefined) return;
+    const { req, res, socket } = this.#open;
+    // If it was destroyed in its queue, Node will destroy it again when the connection closes.
+    if (socket === undefined || isByConnection || !isQueued(socket, res)) {
+      if (socket !== undefined) ignoreSocket(socket, this);
+      this.#open = undefined;
+    }
+    this.#runBeforeEnd(res);
+    if (this.#work.phase === 'open') this.#onCloseUnended(req, res);
+    this.#closed ??= alreadyClosed;
+    this.#resolveClosed?.();
+  }
+
+  /** The response is closed, and no call that ended it was seen. */
+  #onCloseUnended(req: IncomingMessage, res: ServerResponse): void {
+    // Another copy of the framework may have replaced the prototypes, so that the watch has missed the end.
+    wrapResponse(res, this);
+    patchListeners(req, res);
+    const wasEnded = res.writableEnded === true || hasStreamEnded(req);
+    if (wasEnded || this.#isDestroyedHere || this.#isPiped()) this.#work.end();
+    else this.#work.close();
+    this.#sources = undefined;
+    // Middleware that works on after the response has ended has no client to lose.
+    if (!wasEnded && !this.isOver) this.#events.onClientLeft();
+  }
+
+  #onPipe(source: Readable): void {
+    const { phase } = this.#work;
+    // A pipe into a closed response does nothing more.
+    if (phase === 'closed') this.#work.end();
+    if (phase !== 'open') return;
+    this.#sources ??= this.#watchUnpipe();
+    this.#sources.add(source);
+  }
+
+  /** If the handler unpipes a source, the handler must end the response. Node unpipes the sources of a response that is gone. */
+  #watchUnpipe(): Set<Readable> {
+    const unpiped = (source: Readable): void => {
+      if (this.#open === undefined) return;
+      const { req, socket } = this.#open;
+      if ((socket ?? streamOf(req))?.destroyed !== true) this.#sources?.delete(source);
+    };
+    this.#open?.res.on('unpipe', (source: Readable) => this.#safely(() => unpiped(source)));
+    return new Set();
+  }
+
+  /** Whether a pipe is at work. If a source has ended and the response has not, other code must end it. */
+  #isPiped(): boolean {
+    return this.#sources !== undefined && [...this.#sources].some((source) => source.readableEnded !== true);
+  }
+}
+
+const alreadyClosed: Promise<void> = Promise.resolve();
+
+/** Whether the connection is gone while another response stands before this one. */
+function isQueued(socket: Socket, res: ServerResponse): boolean {
+  return socket.destroyed && res.socket === null;
+}
+
+/** The stream of an HTTP/2 request. */
+function streamOf(req: IncomingMessage): ServerHttp2Stream | undefined {
+  return (req as { stream?: ServerHttp2Stream }).stream;
+}
+
+/**
+ * Whether the server has ended the HTTP/2 stream. If the response has no body, its headers alone end the stream, maybe long
+ * before the handler does: that does not count.
+ */
+function hasStreamEnded(req: IncomingMessage): boolean {
+  const stream = streamOf(req);
+  if (stream?.writableEnded !== true || stream.aborted || req.method === 'HEAD') return false;
+  return !bodiless.has(stream.sentHeaders?.[':status']);
+}
+
+/** Whether an error is that of a call on an HTTP/2 stream that is closed. */
+function isOfClosedStream(error: unknown): boolean {
+  return (error as { code?: unknown } | null | undefined)?.code === 'ERR_HTTP2_INVALID_STREAM';
+}
+
+const bodiless = new Set<unknown>([204, 205, 304]);

@@ -1,0 +1,205 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { id as rTracerId, runWithId } from 'cls-rtracer';
+import type { Timer } from '../core/base/clock.ts';
+import { processState, warnOnce } from '../core/base/process-state.ts';
+import { LockConfigError } from '../core/model/errors.ts';
+import { type CheckedTrust, checkTrust, type TraceOptions, traceRules } from '../core/model/options.ts';
+import type { Hold } from '../core/model/types.ts';
+import { boolean, checkOptions, objectWith } from '../core/model/validate.ts';
+import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
+import type { Runtime } from '../core/runtime/runtime.ts';
+import { currentScope, runInScope } from '../core/scope/current-scope.ts';
+import { Scope } from '../core/scope/scope.ts';
+import { adoptedId, isTraceparent } from '../core/scope/trace-id.ts';
+import { checkFactoryCall } from './misuse.ts';
+import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
+import type { WorkOptions } from './response/work-state.ts';
+import { checkRTracer } from './rtracer-version.ts';
+import { ServerTiming } from './server-timing.ts';
+import { defaultTrust, mayAdopt, warnOfAll, warnOfUnset } from './trust.ts';
+
+/** The options of `traceContext`; the defaults come from its `Locks`. */
+export interface TraceContextOptions extends TraceOptions {
+  /** Where this application's locks live. Default: the configured ones. */
+  readonly locks?: Locks | undefined;
+  /** Whether responses show in `Server-Timing` how long guards took to get their locks: `lock;dur=12.3`. Default false. */
+  readonly serverTiming?: boolean | undefined;
+}
+
+/** One request with its scope, which ends when the work on the request is over. Guards find it by the raw request. */
+export class TracedRequest implements ResponseEvents {
+  readonly scope: Scope;
+  readonly watch: ResponseWatch;
+  /** The hold of the guard that let the request in last; undefined if that guard had none. */
+  newestHold: Hold | undefined;
+  /** Set if the application wants a `Server-Timing` header. */
+  readonly timing: ServerTiming | undefined;
+  readonly #graceMs: number;
+  /** Started when the client leaves, stopped when the work is over. */
+  #grace: Timer | undefined;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    socket: Socket | undefined,
+    scope: Scope,
+    { abortGraceMs, serverTiming }: Omit<TraceContextOptions, 'trust'>,
+    options: WorkOptions,
+  ) {
+    const { clock, settings } = scope.runtime;
+    this.scope = scope;
+    this.timing = serverTiming === true ? new ServerTiming(clock, res) : undefined;
+    this.#graceMs = abortGraceMs ?? settings.abortGraceMs;
+    // Earlier middleware may have begun the response.
+    if (!res.headersSent) res.setHeader(scope.headerName, scope.traceId);
+    this.#endConnection(res);
+    this.watch = new ResponseWatch(req, res, socket, options, this);
+  }
+
+  /** The holds that its guards acquired, by key; undefined if there are none. */
+  get guardedByKey(): ReadonlyMap<string, Hold> | undefined {
+    const { guarded } = this.scope;
+    return guarded.length === 0 ? undefined : new Map(guarded.map((hold) => [hold.key, hold]));
+  }
+
+  onBeginning(res: ServerResponse): void {
+    if (res.headersSent) return;
+    // Koa's error handler removes all headers that were set before.
+    const { headerName, traceId } = this.scope;
+    if (!res.hasHeader(headerName)) res.setHeader(headerName, traceId);
+    this.timing?.restore();
+    this.#endConnection(res);
+  }
+
+  onOver(): void {
+    this.#grace?.cancel();
+    this.scope.end();
+  }
+
+  onClientLeft(): void {
+    this.scope.abort(new DOMException('The client has left', 'AbortError'));
+    const why = 'The lock was lost: its client had left, and the handler did not end within abortGraceMs';
+    this.#grace = this.scope.runtime.clock.after(this.#graceMs, () => this.scope.abandon(why));
+  }
+
+  isOwnContext(): boolean {
+    return currentScope() === this.scope;
+  }
+
+  onFault(error: unknown, message: string): void {
+    this.scope.runtime.events.onFault(error, message);
+  }
+
+  /** If this process is about to end, the client's next request must use another connection. */
+  #endConnection(res: ServerResponse): void {
+    if (this.scope.runtime.acquires.isClosed) res.shouldKeepAlive = false;
+  }
+}
+
+const rules = { ...traceRules, locks: objectWith('a `Locks`', 'on', 'close'), serverTiming: boolean };
+
+/** Checks the options of `traceContext` once. The configured `Locks` is read with each request, because it may be replaced. */
+export class Tracing {
+  readonly #options: Omit<TraceContextOptions, 'trust'>;
+  readonly #ownTrust: CheckedTrust | undefined;
+  readonly #ownRuntime: Runtime | undefined;
+  readonly #defaultTrust = defaultTrust();
+  #isUsed = false;
+
+  constructor(options: TraceContextOptions | undefined) {
+    checkFactoryCall('traceContext()', options);
+    const { trust, ...others } = checkOptions(options, rules, 'traceContext');
+    this.#options = others;
+    this.#ownTrust = checkTrust(trust);
+    this.#ownRuntime = this.#options.locks && runtimeOf(this.#options.locks);
+    checkRTracer();
+  }
+
+  /** Opens the scope of a request, or finds the one that an outer `traceContext` has opened. Throws `LockConfigError`. */
+  open(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
+    const known = tracedRequest(req);
+    if (known === undefined) return this.#begin(req, res, options);
+    if (this.#ownRuntime !== undefined && known.scope.runtime !== this.#ownRuntime) {
+      throw new LockConfigError('Expected every `traceContext` on one request to have the same `locks`, got two');
+    }
+    return known;
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse, options: WorkOptions): TracedRequest {
+    const runtime = this.#ownRuntime ?? runtimeOf(defaultLocks());
+    const known = rTracerId();
+    // A request that another request's handler makes in process has the id of that request, which this package set.
+    if (known !== undefined && known !== currentScope()?.traceId) {
+      const message =
+        'Expected cls-rtracer to have no id before `traceContext`, got one, which is not used as an owner';
+      warnOnce('LOCK_RTRACER', `${message}: mount \`traceContext\` first, and call \`listen\` outside of its context`);
+    }
+    const headerName = this.#options.headerName ?? runtime.settings.headerName;
+    const traceparent = req.headers.traceparent;
+    const socket = connectionOf(req, res);
+    const adopted = this.#adopt(req, socket, headerName, runtime);
+    const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
+      isAdopted: adopted !== undefined,
+      traceparent: isTraceparent(traceparent) ? traceparent : undefined,
+      headerName,
+      signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
+    });
+    const request = new TracedRequest(req, res, http1Socket(req, socket), scope, this.#options, options);
+    processState().requests.set(req, request);
+    return request;
+  }
+
+  /** The id in the request's header, if it is well formed and its sender is trusted. A bad id never fails a request. */
+  #adopt(req: IncomingMessage, socket: Socket | undefined, headerName: string, runtime: Runtime): string | undefined {
+    const given = this.#ownTrust ?? runtime.settings.trust;
+    const trust = given ?? this.#defaultTrust;
+    if (trust === 'all' && !this.#isUsed) warnOfAll();
+    this.#isUsed = true;
+    return adoptedId(req.headers[headerName.toLowerCase()], runtime, (traceId) => {
+      const isTrusted = mayAdopt(traceId, req, socket, trust, runtime.clock.now().wallMs);
+      if (!isTrusted && given === undefined) warnOfUnset();
+      return isTrusted;
+    });
+  }
+}
+
+/**
+ * The connection of a request. Node takes it from a request whose body is not read to its end; then the response may still
+ * have it.
+ */
+function connectionOf(req: IncomingMessage, res: ServerResponse): Socket | undefined {
+  return (req.socket as Socket | null | undefined) ?? res.socket ?? undefined;
+}
+
+/** The connection of an HTTP/1 request. A request that a test or a serverless adapter simulates may have no real one. */
+function http1Socket({ httpVersionMajor }: IncomingMessage, socket: Socket | undefined): Socket | undefined {
+  return httpVersionMajor === 1 && typeof socket?.on === 'function' ? socket : undefined;
+}
+
+/** Finds the traced request, also when a library has lost the async context. */
+export function tracedRequest(req: IncomingMessage): TracedRequest | undefined {
+  return processState().requests.get(req) as TracedRequest | undefined;
+}
+
+/** Whether the work on a request is over: other code has responded to it. */
+export function isOver(req: IncomingMessage): boolean {
+  return tracedRequest(req)?.watch.isOver === true;
+}
+
+/** The trace id of a request that `traceContext` has seen. */
+export function traceIdOf(req: IncomingMessage): string | undefined {
+  return tracedRequest(req)?.scope.traceId;
+}
+
+/** Runs the next middleware in the scope of a request. */
+export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
+  return runInScope(scope, next);
+}
+
+/** Runs a guard in the scope of its request, with its id in cls-rtracer. The async context may be that of another request. */
+export function runInRequest<T>(req: IncomingMessage, run: () => T): T {
+  const scope = tracedRequest(req)?.scope;
+  if (scope === undefined || currentScope() === scope) return run();
+  return runInScope(scope, () => runWithId(run, scope.traceId));
+}

@@ -1,0 +1,135 @@
+import { LockConfigError, LockStoreError } from '../../core/model/errors.ts';
+import type { ServerWarning } from '../../core/model/store.ts';
+import { checkOptions } from '../../core/model/validate.ts';
+import { ConnectionPool } from '../redis/connection-pool.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisReplies } from '../redis/drivers/driver.ts';
+import { driverOf, type RedisClient, redisClient } from '../redis/drivers/driver-of.ts';
+import { connected, redactCredentials, storeError } from '../redis/errors.ts';
+import { evictionWarning } from '../redis/server-info.ts';
+import type { CasAdapter, CasReading } from './adapter.ts';
+
+/** Which server keeps the records. */
+export interface RedisCasOptions {
+  /** The application's client, of one server's primary. It is neither changed nor closed. */
+  readonly client: RedisClient;
+}
+
+/**
+ * A Redis server that cannot run scripts. It uses GET, SET NX, and WATCH with MULTI; the latter on connections of its own,
+ * which are opened when needed. Throws `LockConfigError` for bad options.
+ */
+export class RedisCas implements CasAdapter {
+  readonly #driver: RedisDriver;
+  readonly #pool: ConnectionPool;
+
+  constructor(options: RedisCasOptions) {
+    const { client } = checkOptions(options, rules, 'RedisCas', 'client');
+    const driver = driverOf(client);
+    if (driver.cluster !== undefined)
+      throw new LockConfigError('Expected a client of one Redis server, got a Cluster: use `RedisStore` for a cluster');
+    this.#driver = driver;
+    this.#pool = new ConnectionPool(() => driver.createConnection() as RedisConnection);
+  }
+
+  async read(key: string): Promise<CasReading> {
+    await connected(this.#driver, 'read');
+    const [time, value] = valuesOf(await this.#driver.sendAll([['time'], ['get', key]]));
+    const [seconds, micros] = time as [string, string];
+    return { value: textOf(value), nowUs: Number(seconds) * 1_000_000 + Number(micros) };
+  }
+
+  async create(key: string, value: string, ttlMs: number): Promise<boolean> {
+    await connected(this.#driver, 'create');
+    const epoch = this.#driver.connectionEpoch();
+    const wasSentOnce = (): boolean => this.#driver.isSameEpoch(epoch);
+    try {
+      const reply = await this.#driver.send(['set', key, value, 'PX', ttlMs, 'NX']);
+      if (reply === 'OK') return true;
+      // After a MULTI of the application's it is `QUEUED`.
+      if (reply !== null) throw new Error('The reply is not one of SET');
+      if (wasSentOnce()) return false;
+    } catch (error) {
+      throw storeError(this.#driver, 'create', error, wasSentOnce());
+    }
+    // If a connection was lost, the text that is there may be what an earlier copy of this call wrote.
+    await connected(this.#driver, 'read');
+    return (await this.#driver.send(['get', key])) === value;
+  }
+
+  replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
+    return this.#ifUnchanged(key, old, ['set', key, value, 'PX', ttlMs]);
+  }
+
+  remove(key: string, old: string): Promise<boolean> {
+    return this.#ifUnchanged(key, old, ['del', key]);
+  }
+
+  /** Warns of a server that may evict records. */
+  async warning(): Promise<ServerWarning | undefined> {
+    await connected(this.#driver, 'info');
+    return evictionWarning([String(await this.#driver.send(['info', 'memory']))]);
+  }
+
+  /**
+   * Closes its own connections: idle ones at once, the others with the call that uses them. A later call opens one again.
+   * You need not call this: idle connections are closed after some seconds and do not keep the process alive.
+   */
+  close(): void {
+    this.#pool.close();
+  }
+
+  #ifUnchanged(key: string, old: string, write: RedisCommand): Promise<boolean> {
+    let isSent = false;
+    const work = this.#pool.run(async (connection) => {
+      const [, found] = valuesOf(
+        await connection.sendAll([
+          ['watch', key],
+          ['get', key],
+        ]),
+      );
+      if (textOf(found) !== old) {
+        await connection.send(['unwatch']);
+        return false;
+      }
+      isSent = true;
+      return this.#isDone(await connection.sendAll([['multi'], write, ['exec']]));
+    });
+    return work.catch((error: unknown) => {
+      if (error instanceof LockStoreError) throw error;
+      throw isSent ? storeError(this.#driver, 'write', error) : refused(error);
+    });
+  }
+
+  /**
+   * Whether a transaction of one write was done; not if the key was touched after the WATCH. Throws if the server did not
+   * take the write: then it discards the transaction.
+   */
+  #isDone([, write, exec]: RedisReplies): boolean {
+    if (exec?.status === 'fulfilled') {
+      const [error] = (exec.value ?? []) as unknown[];
+      if (error instanceof Error) throw error;
+      return exec.value !== null;
+    }
+    const isDiscarded = this.#driver.codeOf(exec?.reason) === 'EXECABORT';
+    if (isDiscarded) throw refused(write?.status === 'rejected' ? write.reason : exec?.reason);
+    throw exec?.reason;
+  }
+}
+
+const rules = { client: redisClient };
+
+/** The replies to commands that were sent together. Throws the first error. */
+function valuesOf(replies: RedisReplies): unknown[] {
+  return replies.map((reply) => {
+    if (reply.status === 'rejected') throw redactCredentials(reply.reason);
+    return reply.value;
+  });
+}
+
+function textOf(reply: unknown): string | undefined {
+  return typeof reply === 'string' ? reply : undefined;
+}
+
+function refused(cause: unknown): LockStoreError {
+  return new LockStoreError('The lock store refused to write', { cause, outcome: 'not-applied' });
+}

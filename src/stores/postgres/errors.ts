@@ -1,0 +1,97 @@
+import { LockStoreError } from '../../core/model/errors.ts';
+
+/** The server went down, or does not know whether the statement was applied. */
+const unclear = /^(08|57P0|58|XX|40003)/;
+
+/** The server has aborted the transaction because of another one. It may be tried again. */
+const conflicts = new Set(['40001', '40P01']);
+
+/** The schema is missing, or a part of it. */
+const missing = new Set(['3F000', '42883', '42P01']);
+
+/** The SQL functions raise these if the caller has another format, or another isolation level. */
+const otherFormat = 'RL001';
+const otherIsolation = 'RL002';
+
+/** Beside those, a lock that the statement waited for in vain, and a server that has no room. */
+const aboutLock = new Set([otherFormat, otherIsolation, '55P03', '53100', '53200', '53400']);
+
+/** A transaction that is open, has failed, or may only read; a role without rights. */
+const leftBehind = /^(25|2D000|42501)/;
+
+/**
+ * Makes the error that callers see from one of pg. Its message names no server and no key. `wasSent` says whether the
+ * statement may have reached the server. A statement that the server refuses has no effect: its transaction is rolled back.
+ */
+export function storeError(operation: string, cause: unknown, wasSent = true): LockStoreError {
+  const state = stateOf(cause);
+  const isCertain = !wasSent || isRefusal(cause);
+  const message = cause instanceof OpenTransactionError ? cause.message : messageOf(operation, state);
+  return new LockStoreError(message, { cause, outcome: isCertain ? 'not-applied' : 'unknown' });
+}
+
+/**
+ * Whether the server refused the statement for what it asks or for what others do, so that the connection may be used again.
+ * Any other error may come of the connection itself.
+ */
+export function isAboutLock(error: unknown): boolean {
+  const state = stateOf(error);
+  return state !== undefined && (aboutLock.has(state) || missing.has(state) || conflicts.has(state));
+}
+
+/** Whether the error may come of what an earlier borrower has left on the connection. The statement had no effect. */
+export function isLeftBehind(error: unknown): boolean {
+  return error instanceof OpenTransactionError || leftBehind.test(stateOf(error) ?? '');
+}
+
+/** The statement ran in a transaction that was not its own. That is rolled back, and the statement with it. */
+export class OpenTransactionError extends Error {
+  constructor() {
+    super(
+      'Expected a connection of the pool without an open transaction, got one with a transaction that an earlier borrower has begun: end each transaction before its connection is released',
+    );
+  }
+}
+
+/** Whether the same statement may succeed if it is sent again. */
+export function isConflict(error: unknown): boolean {
+  return conflicts.has(stateOf(error) ?? '');
+}
+
+/** Whether the statement needs a transaction of its own, because the default isolation level is not the one it needs. */
+export function isOtherIsolation(error: unknown): boolean {
+  return stateOf(error) === otherIsolation;
+}
+
+/** Whether the server refused the statement: then it had no effect. */
+function isRefusal(error: unknown): boolean {
+  const state = stateOf(error);
+  return state !== undefined && !unclear.test(state);
+}
+
+/** Whether the schema is missing. */
+export function isMissing(error: unknown): boolean {
+  return missing.has(stateOf(error) ?? '');
+}
+
+/** Whether the schema has another format than the caller. */
+export function isOtherFormat(error: unknown): boolean {
+  return stateOf(error) === otherFormat;
+}
+
+function messageOf(operation: string, state: string | undefined): string {
+  if (state === undefined) return `The lock store did not answer to ${operation}`;
+  if (missing.has(state)) {
+    return 'Expected the schema of the lock store in the database, but it is missing or incomplete: run `store.migrate()`';
+  }
+  if (state === otherFormat) {
+    return 'Expected the schema of the lock store to have the format of this version of the package, got another one: run `store.migrate()` with the newest version, and restart older processes with that version';
+  }
+  return `The lock store answered ${state} to ${operation}`;
+}
+
+/** Errors of the server have a SQLSTATE. Errors of the connection have none; their code may be `EPIPE`, for example. */
+function stateOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) ? code : undefined;
+}

@@ -1,0 +1,166 @@
+import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { inTime, type PostgresClient, type PostgresResult } from './pool.ts';
+
+/** The part of a `Client` of the `pg` package that is used. */
+export interface PostgresListener extends PostgresClient {
+  connect(): Promise<unknown>;
+  end(): Promise<void>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+  on(event: 'notification', listener: (message: { channel: string; payload?: string | undefined }) => void): unknown;
+  /** The process id of the server's side, as it was reported when the client connected. */
+  readonly processID?: number | null;
+}
+
+/** Receives the events of a session. */
+export interface SessionListener {
+  onMessage(channel: string, text: string): void;
+  /** Called once, if the session ended without `close` or `destroy`. */
+  onEnd(error: Error): void;
+}
+
+const pingEveryMs = 5_000;
+const pingDeadlineMs = 2_000;
+/**
+ * Half a minute after a client machine has died, the server ends its session; by default that takes two hours. The server
+ * must not end a session because it is idle. Older versions lack that setting, and never do.
+ */
+const settings = [
+  ['tcp_keepalives_idle', '10'],
+  ['tcp_keepalives_interval', '5'],
+  ['tcp_keepalives_count', '4'],
+  ['idle_session_timeout', '0'],
+];
+
+/**
+ * One connection that listens. It sends pings, so that a half-open connection is noticed. While it listens to the channel of
+ * a process, it has an advisory lock of that name, which shows the SQL functions that the process can be reached.
+ */
+export class ListenSession {
+  readonly #create: () => PostgresListener;
+  readonly #clock: Clock;
+  readonly #listener: SessionListener;
+  readonly #reachable = new Set<string>();
+  #client: PostgresListener | undefined;
+  /** Started by `watch`, cleared when the session is over. */
+  #pingTimer: Timer | undefined;
+  #lastReply: Promise<unknown> = Promise.resolve();
+  #state: 'opening' | 'open' | 'over' = 'opening';
+
+  constructor(create: () => PostgresListener, clock: Clock, listener: SessionListener) {
+    this.#create = create;
+    this.#clock = clock;
+    this.#listener = listener;
+  }
+
+  async open(): Promise<void> {
+    const client = this.#create();
+    this.#client = client;
+    let reason = new Error('The connection ended');
+    client.on('error', (error) => {
+      reason = error;
+      this.#fail(reason);
+    });
+    client.on('end', () => this.#fail(reason));
+    client.on('notification', ({ channel, payload = '' }) => this.#listener.onMessage(channel, payload));
+    await client.connect();
+    if (this.#state === 'opening') this.#state = 'open';
+  }
+
+  async listen(channel: string): Promise<void> {
+    await this.#query(`LISTEN ${quoted(channel)}`);
+  }
+
+  async unlisten(channel: string): Promise<void> {
+    await this.#query(`UNLISTEN ${quoted(channel)}`);
+  }
+
+  /** Shows the SQL functions that this session listens to the channel. */
+  async markReachable(channel: string): Promise<void> {
+    if (this.#reachable.has(channel)) return;
+    this.#reachable.add(channel);
+    await this.#query('SELECT pg_advisory_lock_shared(hashtextextended($1, 0))', [channel]);
+  }
+
+  async unmarkReachable(channel: string): Promise<void> {
+    if (!this.#reachable.delete(channel)) return;
+    await this.#query('SELECT pg_advisory_unlock_shared(hashtextextended($1, 0))', [channel]);
+  }
+
+  /** Makes both ends notice a broken connection. */
+  async watch(): Promise<void> {
+    const values = settings.map(([name, value]) => `('${name}', '${value}')`).join(', ');
+    await this.#query(
+      `SELECT set_config(name, value, false) FROM (VALUES ${values}) AS wanted (name, value) JOIN pg_settings USING (name)`,
+    );
+    this.#pingLater();
+  }
+
+  /** Whether there is a pooler in between: it reports process ids of its own to its clients. */
+  async isPooled(): Promise<boolean> {
+    const { rows } = await this.#query('SELECT pg_backend_pid() AS pid');
+    return (rows[0] as { pid: number }).pid !== this.#client?.processID;
+  }
+
+  /** Ends the connection. Does not wait for a half-open one. */
+  async close(): Promise<void> {
+    const wasOpen = this.#state === 'open';
+    if (!wasOpen || this.#client === undefined) return this.destroy();
+    this.#over();
+    await inTime(this.#clock, pingDeadlineMs, this.#client.end()).catch(() => this.destroy());
+  }
+
+  /** Ends the connection at once. */
+  destroy(): void {
+    this.#over();
+    if (this.#client !== undefined) destroy(this.#client);
+  }
+
+  /** Sends one query after the other, as a client expects. */
+  #query(text: string, values?: unknown[]): Promise<PostgresResult> {
+    const send = async (): Promise<PostgresResult> => {
+      if (this.#client === undefined || this.#state === 'over')
+        throw new Error('Expected an open connection, got one that was closed');
+      return this.#client.query(text, values);
+    };
+    const reply = this.#lastReply.then(send, send);
+    this.#lastReply = reply;
+    return reply;
+  }
+
+  #over(): void {
+    this.#state = 'over';
+    this.#pingTimer?.cancel();
+  }
+
+  #fail(error: Error): void {
+    if (this.#state === 'over') return;
+    this.destroy();
+    this.#listener.onEnd(error);
+  }
+
+  #pingLater(): void {
+    if (this.#state === 'over') return;
+    const ping = async (): Promise<void> => {
+      try {
+        await inTime(this.#clock, pingDeadlineMs, this.#query('SELECT 1'));
+        this.#pingLater();
+      } catch (error) {
+        this.#fail(error as Error);
+      }
+    };
+    this.#pingTimer = outsideRequests(() => this.#clock.after(pingEveryMs, () => void ping()));
+  }
+}
+
+/** A name as an SQL identifier. */
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** `end` would first send a message to the server, and a broken connection can't send it. */
+function destroy(client: PostgresListener): void {
+  const { connection } = client as { connection?: { stream?: { destroy?(): void } } };
+  if (typeof connection?.stream?.destroy === 'function') connection.stream.destroy();
+  else client.end().catch(() => {}); // Not a client of pg itself. It is not used any more.
+}

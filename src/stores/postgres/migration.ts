@@ -1,0 +1,64 @@
+import { systemClock } from '../../core/base/clock.ts';
+import { LockStoreError } from '../../core/model/errors.ts';
+import { checkOptions, narrowed, type Rule, text } from '../../core/model/validate.ts';
+import { isMissing, isOtherFormat, storeError } from './errors.ts';
+import { borrow, giveBack, inTime, type PostgresPool } from './pool.ts';
+import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
+import { PostgresStatements } from './statements.ts';
+
+/** The tables have plain names, so the schema must contain nothing else. */
+export const schemaName: Rule = narrowed(
+  text(/^[a-z_][a-z0-9_]{0,40}$/, 'the name of a schema for the store alone, in lower case'),
+  (value) => value !== 'public' && !String(value).startsWith('pg_'),
+);
+
+/**
+ * Returns the SQL that creates the schema of a `PostgresStore`, or updates it to this version. Run it in one transaction. It
+ * may run again. Throws `LockConfigError` for a bad name.
+ */
+export function postgresSchema(schema: string = defaultSchema): string {
+  checkOptions({ schema }, { schema: schemaName }, 'postgresSchema');
+  return schemaSql(schema);
+}
+
+/** The tables may be large, and other transactions may use them. */
+const timeoutMs = 60_000;
+
+/** Creates the schema, or updates it to this version. */
+export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
+  const statements = new PostgresStatements(pool, systemClock, timeoutMs);
+  if (await isCurrent(statements, schema)) return;
+  const client = await borrow(pool, systemClock, timeoutMs).catch((cause: unknown) => {
+    throw storeError('migrate', cause, false);
+  });
+  let isDone = false;
+  try {
+    // A query without values is one transaction, however many statements it has.
+    await inTime(systemClock, timeoutMs, client.query(schemaSql(schema)));
+    isDone = true;
+  } catch (cause) {
+    // A newer version may have migrated it in between.
+    if (isOtherFormat(cause) && (await isCurrent(statements, schema))) return;
+    throw storeError('migrate', cause);
+  } finally {
+    giveBack(client, isDone);
+  }
+}
+
+/** Whether the schema has this version, or a newer one of the same format. */
+async function isCurrent(statements: PostgresStatements, schema: string): Promise<boolean> {
+  const text = `SELECT ${schema}.version()::text`;
+  const [reply] = await statements
+    .run({ operation: 'migrate', text, values: () => [] })
+    .catch((error: LockStoreError) => {
+      if (isMissing(error.cause)) return [];
+      throw error;
+    });
+  if (reply === undefined) return false;
+  const [itsFormat, itsRevision] = JSON.parse(String(reply)) as [number, number];
+  if (itsFormat > format) {
+    const message = `Expected the schema of the lock store to have format ${format}, got ${itsFormat}: a newer version of the package has migrated it. Use that version here, too`;
+    throw new LockStoreError(message, { outcome: 'not-applied' });
+  }
+  return itsFormat === format && itsRevision >= revision;
+}

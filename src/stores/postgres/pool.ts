@@ -1,0 +1,147 @@
+import type { Clock } from '../../core/base/clock.ts';
+import { describe, objectWith, type Rule } from '../../core/model/validate.ts';
+import { isLeftBehind } from './errors.ts';
+
+/** The part of a `Pool` of the `pg` package that is used. */
+export interface PostgresPool {
+  connect(): Promise<PostgresPoolClient>;
+}
+
+/** The part of a connection that is used. */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<PostgresResult>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** The part of a pool's connection that is used. */
+export interface PostgresPoolClient extends PostgresClient {
+  release(destroy?: boolean): void;
+  /** What the server said with its last reply: `I`, no transaction; `T`, one is open; `E`, one has failed. Since pg 8.21. */
+  getTransactionStatus?(): string | null;
+}
+
+/** The part of a query result that is used. */
+export interface PostgresResult {
+  readonly rows: readonly unknown[];
+}
+
+/** The rule for an option that takes a pool with these methods. pg 7 never connects on today's versions of Node. */
+export function pgPool(...methods: readonly string[]): Rule {
+  const pool = objectWith('a Pool of the pg package, 8 or newer', ...methods);
+  return {
+    ...pool,
+    got: (value) => (isPg7(value) ? 'one of pg 7: npm install pg@latest' : describe(value)),
+    accepts: (value) => pool.accepts(value) && !isPg7(value),
+  };
+}
+
+/** A pool does not name its version. The pools of pg have had `maxUses` in their options since pg 8. */
+function isPg7(pool: unknown): boolean {
+  const { _pendingQueue, options } = Object(pool) as { _pendingQueue?: unknown; options?: unknown };
+  return Array.isArray(_pendingQueue) && typeof options === 'object' && options !== null && !('maxUses' in options);
+}
+
+/** Settles as `reply` does, or rejects after `ms`: a pool is not trusted to settle. The reply clears the timer. */
+export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: () => void = () => {}): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, () => {
+      onLate();
+      reject(new Error(`Expected a reply within ${ms} ms, got none`));
+    });
+    reply.then(resolve, reject).finally(() => timer.cancel());
+  });
+}
+
+/**
+ * Borrows a connection of the pool that has no open transaction, within `ms`. One that an earlier borrower has left in a
+ * transaction is closed, which rolls that back: what is sent on it would be rolled back as well. `giveBack` returns it.
+ */
+export async function borrow(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
+  const endMs = clock.now().monoMs + ms;
+  const leftMs = (): number => Math.max(endMs - clock.now().monoMs, 1);
+  while (true) {
+    const client = await lentInTime(pool, clock, leftMs());
+    const status = transactionStatus(client);
+    if (status === 'I') return client;
+    let isIdle = false;
+    try {
+      isIdle = status === undefined && (await inTime(clock, leftMs(), askIfIdle(client)));
+      if (isIdle) return client;
+    } finally {
+      if (!isIdle) giveBack(client, false);
+    }
+  }
+}
+
+/**
+ * Asks the server whether the connection is in no transaction: it refuses the `COMMIT` of a block in any transaction but the
+ * block's own.
+ */
+export async function askIfIdle(client: PostgresClient): Promise<boolean> {
+  try {
+    await client.query('DO $$ BEGIN COMMIT; END $$');
+    return true;
+  } catch (error) {
+    if (isLeftBehind(error)) return false;
+    throw error;
+  }
+}
+
+/** Returns a connection to its pool, which closes it unless it is usable. */
+export function giveBack(client: PostgresPoolClient, isUsable: boolean): void {
+  client.release(!isUsable);
+  client.off('error', ignore);
+}
+
+/** Whether the last statement on the connection was part of a transaction that is still open. False if pg does not say. */
+export function isInTransaction(client: PostgresPoolClient): boolean {
+  return (transactionStatus(client) ?? 'I') !== 'I';
+}
+
+/** A connection that comes after `ms` is returned at once. */
+function lentInTime(pool: PostgresPool, clock: Clock, ms: number): Promise<PostgresPoolClient> {
+  let isLate = false;
+  const lending = lent(pool);
+  lending.then(
+    (client) => {
+      if (isLate) giveBack(client, true);
+    },
+    () => {}, // The promise below rejects with it, or has rejected already.
+  );
+  return inTime(clock, ms, lending, () => {
+    isLate = true;
+  });
+}
+
+type Lent = (error: unknown, client?: PostgresPoolClient) => void;
+
+/**
+ * Asks with a callback: a pool of pg takes its listener of errors off right before it calls back, so the one of the borrower
+ * must be on when the call returns. Other pools may know promises only.
+ */
+function lent(pool: PostgresPool): Promise<PostgresPoolClient> {
+  return new Promise((resolve, reject) => {
+    const onLent: Lent = (error, client) => {
+      if (client === undefined) {
+        reject(error);
+        return;
+      }
+      // If the connection fails, its statement rejects as well; without a listener the event would end the process.
+      client.on('error', ignore);
+      resolve(client);
+    };
+    const connect = pool.connect as (callback: Lent) => Promise<PostgresPoolClient> | undefined;
+    connect.call(pool, onLent)?.then((client) => onLent(undefined, client), reject);
+  });
+}
+
+function transactionStatus(client: PostgresPoolClient): string | undefined {
+  try {
+    return client.getTransactionStatus?.() ?? undefined;
+  } catch {
+    return undefined; // A version of pg-native that does not say.
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,146 @@
+import type {
+  AcquireReply,
+  InspectReply,
+  ListReply,
+  ReleaseReply,
+  RenewReply,
+  StoreGrant,
+  StoreMessage,
+  TransferReply,
+  WaitReply,
+} from '../../core/model/store.ts';
+import type { HoldMode } from '../../core/model/types.ts';
+
+/** The reply of an SQL function: an array. sql/operations.ts and sql/reading.ts say what its parts are. */
+export type Reply = readonly unknown[];
+
+type Claim = readonly [holdId: string, fence: number, endMs: number];
+
+/** Reads the reply of `acquire`. */
+export function readAcquire(holdId: string, reply: Reply): AcquireReply {
+  const [status, nowMs, rows, , ...rest] = reply as [AcquireReply['status'], number, Claim[], unknown, ...unknown[]];
+  const claims = readClaims(rows);
+  if (status === 'cancelled') return { status, nowMs, claims };
+  if (status === 'granted') {
+    const [fence, endMs, isClaim, otherHolds] = rest as [number, number, boolean, number];
+    return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, nowMs, claims };
+  }
+  if (status === 'mismatch') return { status, permits: (rest[0] as number | null) ?? undefined, nowMs, claims };
+  const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
+  const leaseRemainingMs = freeAtMs - nowMs;
+  if (status === 'queued')
+    return { status, isNew, leaseRemainingMs, position, isNewestLost: isNewestLost || undefined, nowMs, claims };
+  return { status, leaseRemainingMs, position, nowMs, claims };
+}
+
+/** Reads the reply of `renew`. */
+export function readRenew(reply: Reply): RenewReply {
+  const [status, nowMs, endMs] = reply as [RenewReply['status'], number, number];
+  return status === 'renewed' ? { status, endMs, nowMs } : { status };
+}
+
+/** Reads the reply of `transfer`. */
+export function readTransfer(holdId: string, reply: Reply): TransferReply {
+  const [status, nowMs, , , fence, endMs] = reply as [
+    TransferReply['status'],
+    number,
+    unknown,
+    unknown,
+    number,
+    number,
+  ];
+  return status === 'granted' ? { status, grant: { holdId, fence, endMs, isClaim: false }, nowMs } : { status };
+}
+
+/** Reads the reply of `release`. */
+export function readRelease(reply: Reply): ReleaseReply {
+  const [status, nowMs, rows] = reply as [ReleaseReply['status'], number, Claim[]];
+  return { status, nowMs, claims: readClaims(rows) };
+}
+
+/** Reads the messages of an operation to other processes, for a store that can't receive them from the server. */
+export function readMessages(reply: Reply): readonly (readonly [process: string, text: string])[] {
+  const messages = (reply[3] ?? []) as string[];
+  return Array.from({ length: messages.length / 2 }, (_, i) => [
+    messages[2 * i] as string,
+    messages[2 * i + 1] as string,
+  ]);
+}
+
+type HoldRow = readonly [
+  holdId: string,
+  owner: string,
+  process: string,
+  fence: number,
+  endMs: number,
+  isClaim: boolean,
+  mode: HoldMode,
+];
+type WaiterRow = readonly [
+  holdId: string,
+  owner: string,
+  process: string,
+  mode: HoldMode,
+  priority: number,
+  sinceUs: number,
+];
+
+/** Reads the reply of `inspect`. */
+export function readInspect(reply: Reply): InspectReply {
+  const [nowMs, holds, waiters, permits] = reply as [number, HoldRow[], WaiterRow[], number | null];
+  return {
+    nowMs,
+    permits: permits ?? undefined,
+    holds: holds.map(([holdId, owner, process, fence, endMs, isClaim, mode]) => ({
+      holdId,
+      owner,
+      process,
+      fence,
+      endMs,
+      isClaim,
+      mode,
+    })),
+    waiters: waiters.map(([holdId, owner, process, mode, priority, sinceUs]) => ({
+      holdId,
+      owner,
+      process,
+      mode,
+      priority,
+      sinceMs: sinceUs / 1000,
+    })),
+  };
+}
+
+/** Reads the reply of `list`. */
+export function readList(reply: Reply): ListReply {
+  const [cursor, rows] = reply as [string | null, (readonly [id: string, reply: Reply])[]];
+  const locks = rows.map(([id, each]) => ({ id, ...readInspect(each) }));
+  return {
+    // The row of a lock remains for a while after its last hold.
+    locks: locks.filter(({ holds, waiters }) => holds.length + waiters.length > 0),
+    cursor: cursor ?? undefined,
+  };
+}
+
+/** Reads the reply of `wait`. */
+export function readWait(reply: Reply): WaitReply {
+  const [sinceUs, holds] = reply as [number | null, (readonly [holdId: string, owner: string, fence: number])[]];
+  return {
+    sinceMs: sinceUs === null ? undefined : sinceUs / 1000,
+    holds: holds.map(([holdId, owner, fence]) => ({ holdId, owner, fence })),
+  };
+}
+
+/** Reads a notification. Undefined if an SQL function of this store did not send it. */
+export function readMessage(text: string): StoreMessage | undefined {
+  const [kind, name, fence, end] = text.split(' ');
+  if (name === undefined) return undefined;
+  if (kind === 'lost' || kind === 'next') return { kind, holdId: name };
+  if (kind === 'freed') return { kind, id: name };
+  if (kind !== 'granted') return undefined;
+  return { kind, grant: { holdId: name, fence: Number(fence), endMs: Number(end), isClaim: true } };
+}
+
+function readClaims(rows: readonly Claim[]): readonly StoreGrant[] {
+  return rows.map(([holdId, fence, endMs]) => ({ holdId, fence, endMs, isClaim: true }));
+}

@@ -1,0 +1,127 @@
+import type { Clock, Instant, Timer } from '../../core/base/clock.ts';
+import { LockStoreError } from '../../core/model/errors.ts';
+import type { AcquireReply, HoldRequest, LockStore } from '../../core/model/store.ts';
+
+/** The result of one call to one node. `failed`: the node replied with an error and did nothing. */
+export type CallResult<T> =
+  | { readonly kind: 'answered'; readonly reply: T }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'unreachable' | 'failed'; readonly error: unknown };
+
+/** The renameSuffix of a hold id that was renamed on a node. */
+const renameSuffix = /~(\d+)$/;
+
+/** One store of a quorum, with a deadline for its calls and what is known of its clock. */
+export class QuorumNode {
+  readonly store: LockStore;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  #isSilent = false;
+  #hasReplied = false;
+  #offsetMs: number | undefined;
+  readonly #requests = new WeakMap<HoldRequest, HoldRequest>();
+  /** Whether an acquire of each of those requests may still reach the store, as its latest reply says. */
+  readonly #mayArriveLater = new WeakMap<HoldRequest, boolean>();
+
+  readonly #isNeeded: () => boolean;
+
+  /** `isNeeded` says whether the nodes that are connected are too few for a quorum. */
+  constructor(store: LockStore, clock: Clock, timeoutMs: number, isNeeded: () => boolean) {
+    this.store = store;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    this.#isNeeded = isNeeded;
+  }
+
+  /** Whether it had a connection, and has none now. */
+  get isLost(): boolean {
+    return this.#hasReplied && this.store.link?.isUp === false;
+  }
+
+  /** Whether the latest call timed out: if the other nodes suffice, this one is not waited for. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /** The node's clock minus this machine's monotonic clock, by the latest reply. Too small by the way of the call. */
+  get offsetMs(): number | undefined {
+    return this.#offsetMs;
+  }
+
+  /** The request as this node gets it: an object of its own, that of a writer, like all on a quorum. */
+  requestOf(request: HoldRequest): HoldRequest {
+    let own = this.#requests.get(request);
+    if (own === undefined) {
+      own = { ...request, mode: 'write' };
+      this.#requests.set(request, own);
+    }
+    return own;
+  }
+
+  /**
+   * Gives a request another hold id on this node when a try is released. A copy of that release may arrive late, and
+   * would otherwise remove what the next try was granted.
+   */
+  rename(request: HoldRequest): void {
+    const own = this.requestOf(request);
+    const count = Number(renameSuffix.exec(own.holdId)?.[1] ?? 0) + 1;
+    this.#requests.set(request, { ...own, holdId: `${request.holdId}~${count}` });
+  }
+
+  /** What the store last said about a request of this node; undefined if it did not say. */
+  mayArriveLater(request: HoldRequest): boolean | undefined {
+    return this.#mayArriveLater.get(request);
+  }
+
+  /** To be called with each reply to an acquire, and when that was sent. */
+  onAcquireReply(request: HoldRequest, sent: Instant, { nowMs, mayArriveLater }: AcquireReply): void {
+    this.#offsetMs = nowMs - sent.monoMs;
+    if (mayArriveLater !== undefined) this.#mayArriveLater.set(request, mayArriveLater);
+  }
+
+  /** Makes a call with a deadline; never rejects. A call that timed out may still have an effect. */
+  call<T>(run: (store: LockStore) => Promise<T>): Promise<CallResult<T>> {
+    // There are others. Without them, the connection may be back within the deadline.
+    if (this.isLost && !this.#isNeeded()) {
+      const cause = this.store.link?.error;
+      const error = new LockStoreError('The lock store has no connection', { cause, outcome: 'not-applied' });
+      return Promise.resolve({ kind: 'failed', error });
+    }
+    return new Promise((resolve) => {
+      // Started with the call, cancelled by its reply. One turn more than the deadline: after a blocked event loop, timers
+      // come first, and the reply may be there already.
+      let timer: Timer = this.#clock.after(this.#timeoutMs, () => {
+        timer = this.#clock.after(0, () => {
+          this.#isSilent = true;
+          resolve({ kind: 'timeout' });
+        });
+      });
+      const settle = (result: CallResult<T>): void => {
+        timer.cancel();
+        this.#isSilent = false;
+        resolve(result);
+      };
+      callSafely(() => run(this.store)).then(
+        (reply) => {
+          this.#hasReplied = true;
+          settle({ kind: 'answered', reply });
+        },
+        (error: unknown) => settle({ kind: isRefusal(error) ? 'failed' : 'unreachable', error }),
+      );
+    });
+  }
+}
+
+/** The caller's hold id, for a hold id on a node. */
+export function originalId(holdId: string): string {
+  return holdId.replace(renameSuffix, '');
+}
+
+/** Makes a rejection of what a store throws. */
+async function callSafely<T>(run: () => Promise<T>): Promise<T> {
+  return run();
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof LockStoreError && error.outcome === 'not-applied';
+}

@@ -1,0 +1,188 @@
+import { type Clock, systemClock, type Timer } from '../../core/base/clock.ts';
+import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
+import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
+import { redactCredentials, storeError } from './errors.ts';
+import { readMessage } from './replies.ts';
+import { apartWarning, connectsAgainAfter, missesUntilWarning, SameServer } from './same-server.ts';
+
+const pingEveryMs = 5_000;
+const pingTimeoutMs = 2_000;
+/** How long a subscribe or unsubscribe may take: without a server, the client library tries for ever. */
+const replyTimeoutMs = 2_000;
+
+/**
+ * The messages of a Redis store, on one connection of its own. The connection is opened with the first subscription. It is
+ * closed when the last subscription ends, or when a first one is not in force within two seconds. It reconnects for ever,
+ * in a cluster to another node each time. It is pinged, so that a half-open connection is noticed, and then compared with
+ * the client's: on another server it gets no messages.
+ */
+export class RedisChannel {
+  readonly #driver: RedisDriver;
+  readonly #prefix: string;
+  readonly #clock: Clock;
+  readonly #listeners = new Map<string, StoreListener>();
+  /** The listeners that also want to hear of free keys, by the same names. They share one channel. */
+  readonly #freedListeners = new Map<string, StoreListener>();
+  readonly #freedChannel: string;
+  #connection: RedisSubscriber | undefined;
+  /** Called, and forgotten, when the connection is ready. */
+  readonly #onReady = new Set<() => void>();
+  #pingTimer: Timer | undefined;
+  /** The server refused to subscribe again, for want of a right. Instead of a ping, it is asked again until it agrees. */
+  #isRefused = false;
+  /** Of the connection as it is now; another one when it has connected again. */
+  #sameServer: SameServer;
+  /** How many checks in succession found the calls on another server. */
+  #misses = 0;
+
+  constructor(driver: RedisDriver, prefix: string, clock: Clock = systemClock) {
+    this.#driver = driver;
+    this.#prefix = prefix;
+    this.#freedChannel = `${prefix}freed`;
+    this.#clock = clock;
+    this.#sameServer = new SameServer(driver);
+  }
+
+  /** Whether there is no subscription. */
+  get isIdle(): boolean {
+    return this.#listeners.size === 0;
+  }
+
+  async subscribe(process: string, listener: StoreListener, options: SubscribeOptions = {}): Promise<Unsubscribe> {
+    const channel = this.#prefix + process;
+    this.#listeners.set(channel, listener);
+    if (options.freed) this.#freedListeners.set(channel, listener);
+    let isOver = false;
+    let stopWaiting = (): void => {};
+    const send = async (): Promise<void> => {
+      // A connection to a node of a cluster needs a client that knows the nodes.
+      if (this.#driver.cluster) await this.#driver.connection.opened();
+      // Nothing would close a connection that is opened now.
+      if (isOver) return;
+      this.#connection ??= this.#open();
+      const connection = this.#connection;
+      if (!connection.isReady) {
+        await new Promise<void>((resolve) => {
+          this.#onReady.add(resolve);
+          stopWaiting = () => this.#onReady.delete(resolve);
+        });
+      }
+      if (isOver) return;
+      await connection.subscribe([channel, ...(options.freed ? [this.#freedChannel] : [])]);
+    };
+    try {
+      await this.#inTime(send());
+    } catch (error) {
+      isOver = true;
+      // Without a server, the caller tries again and again on the same connection: no listener may stay on it.
+      stopWaiting();
+      // The caller gets no function to end it with.
+      this.#unsubscribe(channel).catch(() => undefined);
+      throw storeError(this.#driver, 'subscribe', error);
+    }
+    return () => this.#unsubscribe(channel);
+  }
+
+  async #unsubscribe(channel: string): Promise<void> {
+    this.#listeners.delete(channel);
+    const isLastFreed = this.#freedListeners.delete(channel) && this.#freedListeners.size === 0;
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    if (this.#listeners.size > 0) {
+      const ended = connection.unsubscribe([channel, ...(isLastFreed ? [this.#freedChannel] : [])]);
+      await this.#inTime(ended).catch((error: Error) => {
+        // The end of the last subscription closed the connection meanwhile, which ends this one as well.
+        if (this.#connection === connection) throw error;
+      });
+      return;
+    }
+    this.#connection = undefined;
+    this.#pingTimer?.cancel();
+    connection.close();
+  }
+
+  /** The timer is started with the call and cancelled by its reply. */
+  #inTime(reply: Promise<unknown>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(replyTimeoutMs, () => reject(new Error(`No reply within ${replyTimeoutMs} ms`)));
+      reply.then(() => resolve(), reject).finally(() => timer.cancel());
+    });
+  }
+
+  #open(): RedisSubscriber {
+    const connection = this.#driver.openSubscriber({
+      onMessage: (channel, text) => {
+        const message = readMessage(text);
+        if (message === undefined) return;
+        if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
+        else for (const listener of this.#freedListeners.values()) listener(message);
+      },
+      onFault: (error) => this.#tellAll({ kind: 'fault', error: redactCredentials(error) }),
+      onReady: () => {
+        // It may have been closed already.
+        if (this.#connection !== connection) return;
+        for (const resolve of this.#onReady) resolve();
+        this.#onReady.clear();
+        this.#sameServer = new SameServer(this.#driver);
+        void this.#subscribeAgain(connection);
+      },
+    });
+    this.#startPinging(connection);
+    return connection;
+  }
+
+  async #subscribeAgain(connection: RedisSubscriber): Promise<void> {
+    const freed = this.#freedListeners.size > 0 ? [this.#freedChannel] : [];
+    try {
+      await connection.subscribe([...this.#listeners.keys(), ...freed]);
+      this.#isRefused = false;
+      this.#tellAll({ kind: 'resubscribed' });
+    } catch (error) {
+      this.#isRefused = true;
+      this.#tellAll({ kind: 'fault', error: error as Error });
+    }
+  }
+
+  #tellAll(message: StoreMessage): void {
+    for (const listener of this.#listeners.values()) listener(message);
+  }
+
+  /** Continues whether or not a ping is ever answered: the next connection may be half-open, too. */
+  #startPinging(connection: RedisSubscriber): void {
+    this.#pingTimer = this.#clock.after(pingEveryMs, () => {
+      const continuePinging = (): void => {
+        if (this.#connection !== connection || this.#pingTimer !== deadline) return;
+        deadline.cancel();
+        this.#startPinging(connection);
+      };
+      const deadline = this.#clock.after(pingTimeoutMs, () => {
+        connection.reconnect();
+        continuePinging();
+      });
+      this.#pingTimer = deadline;
+      if (connection.isStranded) connection.reconnect();
+      if (!connection.isReady) return;
+      const reply = this.#isRefused ? this.#subscribeAgain(connection) : connection.ping();
+      reply.then(continuePinging, continuePinging);
+      // What was subscribed before the ping is subscribed now. A ping that failed says nothing.
+      reply.then(
+        () => this.#compareServers(connection),
+        () => undefined,
+      );
+    });
+  }
+
+  /** Connects again if the calls go to another server. The client is not trusted to settle: nothing waits for this. */
+  async #compareServers(connection: RedisSubscriber): Promise<void> {
+    const [channel] = this.#listeners.keys();
+    if (channel === undefined || this.#isRefused) return;
+    const sameServer = this.#sameServer;
+    const hasListener = await sameServer.hasListener(channel);
+    const isCurrent = this.#connection === connection && this.#sameServer === sameServer;
+    if (hasListener === undefined || !isCurrent || !this.#listeners.has(channel)) return;
+    this.#misses = hasListener ? 0 : this.#misses + 1;
+    if (hasListener) return;
+    if (this.#misses === missesUntilWarning) this.#tellAll({ kind: 'warning', ...apartWarning });
+    if (connectsAgainAfter(this.#misses)) connection.reconnect();
+  }
+}

@@ -1,0 +1,61 @@
+import type { Link } from '../../../core/base/link.ts';
+
+/** What the clients of all libraries have in common: they tell of their connection by events. */
+export interface ConnectionEvents {
+  on(event: 'ready' | 'error', listener: (error: Error) => void): unknown;
+  off(event: 'ready' | 'error', listener: (error: Error) => void): unknown;
+}
+
+/** The connection of a client. It listens to the client only while somebody waits for the connection. */
+export class ClientLink implements Link {
+  error: Error | undefined;
+  readonly #client: ConnectionEvents;
+  readonly #state: () => 'up' | 'down' | 'ended';
+  readonly #connect: () => void;
+  readonly #listeners = new Set<() => void>();
+
+  /** `connect` is called when somebody begins to wait, for a client that connects on demand. */
+  constructor(client: ConnectionEvents, state: () => 'up' | 'down' | 'ended', connect: () => void = () => undefined) {
+    this.#client = client;
+    this.#state = state;
+    this.#connect = connect;
+  }
+
+  get isUp(): boolean {
+    return this.#state() === 'up';
+  }
+
+  get isEnded(): boolean {
+    return this.#state() === 'ended';
+  }
+
+  onceUp(listener: () => void): () => void {
+    if (this.#listeners.size === 0) {
+      this.error = undefined;
+      this.#client.on('ready', this.#onReady);
+      this.#client.on('error', this.#onError);
+    }
+    this.#listeners.add(listener);
+    this.#connect();
+    return () => {
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#unlisten();
+    };
+  }
+
+  readonly #onReady = (): void => {
+    if (!this.isUp) return;
+    this.#unlisten();
+    const listeners = [...this.#listeners];
+    this.#listeners.clear();
+    for (const listener of listeners) listener();
+  };
+
+  readonly #onError = (error: Error): void => {
+    this.error = error;
+  };
+
+  #unlisten(): void {
+    this.#client.off('ready', this.#onReady);
+    this.#client.off('error', this.#onError);
+  }
+}

@@ -1,0 +1,129 @@
+import type { Link, LinkWatch } from '../../../core/base/link.ts';
+
+/** One word of a command. */
+export type RedisArgument = string | number;
+
+/** A command: its name in small letters, then its arguments. */
+export type RedisCommand = readonly [name: string, ...args: RedisArgument[]];
+
+/** What happened to each of several commands, in their order. */
+export type RedisReplies = readonly PromiseSettledResult<unknown>[];
+
+/** Sends commands, in order. */
+export interface RedisSender {
+  /** What is put before every key of a command, but not before patterns and channels. */
+  readonly keyPrefix: string;
+  /** Rejects with what the client rejects with. The client is not trusted to settle. */
+  send(command: RedisCommand): Promise<unknown>;
+  /** Sends commands together. Resolves when all have settled. */
+  sendAll(commands: readonly RedisCommand[]): Promise<RedisReplies>;
+}
+
+/**
+ * What the stores need of an application's client, in the same words for each library. A driver neither changes nor closes
+ * the client. Only the files of drivers know a library.
+ */
+export interface RedisDriver extends RedisSender {
+  readonly link: Link;
+  /**
+   * What commands wait for while the link is not up. The client would queue them, and send them when nobody waits for the
+   * replies any more.
+   */
+  readonly connection: LinkWatch;
+  /** Present for a client of a cluster. */
+  readonly cluster: RedisClusterDriver | undefined;
+  /** As `send`, for a script. The driver may write calls of one turn together. */
+  sendScript(command: RedisCommand): Promise<unknown>;
+  /** What the connections are now; undefined if there is none yet. */
+  connectionEpoch(): unknown;
+  /**
+   * Whether the connections are still the same: none was lost and none was opened in between. Every server that got a call
+   * in the meantime has replied to it, redirections included, and no copy of the call is on its way.
+   */
+  isSameEpoch(epoch: unknown): boolean;
+  /** The code of an error that a server replied with; of several redirections, of the last one. Undefined for other errors. */
+  codeOf(error: unknown): string | undefined;
+  /**
+   * Opens a connection for subscriptions. It connects again until it is closed, in a cluster to another node each time.
+   * Throws if a cluster has no node, which it has while the link is up.
+   */
+  openSubscriber(listener: SubscriberListener): RedisSubscriber;
+  /**
+   * A connection beside the client's, not open yet: to its server, in a cluster to the primary that is named. Undefined if
+   * the client has no connection to that primary.
+   */
+  createConnection(primary?: string): RedisConnection | undefined;
+}
+
+/** What a client of a cluster knows about its nodes. A primary's name stays the same while its address does. */
+export interface RedisClusterDriver {
+  /** Reads the slots again. The client connects again to a primary that it lost only then. */
+  refresh(): Promise<void>;
+  /** The names of all primaries, sorted. The client may be connected to only some of them. */
+  primaries(): readonly string[];
+  /** The primary that has a key, as far as the client knows. The key is named without the client's prefix. */
+  primaryOf(key: string): string | undefined;
+  primaryOfSlot(slot: number): string | undefined;
+  /** The client's own connection to a primary; undefined if it has none. */
+  node(primary: string): RedisSender | undefined;
+  /** Opens a connection to a primary for the channels of its slots; undefined if the client has none to it. */
+  openShard(primary: string, listener: ShardListener): RedisShard | undefined;
+}
+
+/** Hears what happens on a connection for subscriptions. */
+export interface SubscriberListener {
+  onMessage(channel: string, text: string): void;
+  /** Called with each connection: nothing is subscribed on it yet, or everything is. */
+  onReady(): void;
+  onFault(error: Error): void;
+}
+
+/** A connection for subscriptions. */
+export interface RedisSubscriber {
+  /** Whether it can subscribe now: `onReady` was called, and the connection was not lost since. */
+  readonly isReady: boolean;
+  /** Whether its server has left the cluster: it gets no messages, but answers pings. */
+  readonly isStranded: boolean;
+  subscribe(channels: readonly string[]): Promise<unknown>;
+  /** Without a connection there is nothing to end: it resolves. */
+  unsubscribe(channels: readonly string[]): Promise<unknown>;
+  ping(): Promise<unknown>;
+  /** Drops a connection that does not answer, and opens another one. */
+  reconnect(): void;
+  close(): void;
+}
+
+/** Hears what happens on a connection for the channels of slots. */
+export interface ShardListener {
+  onMessage(channel: string, text: string): void;
+  /** The server ended a subscription because its slot moved. It does not say which. */
+  onMoved(): void;
+  /** The connection is lost. It is not opened again. */
+  onClosed(): void;
+}
+
+/** A connection for the channels of slots. It never reconnects. */
+export interface RedisShard {
+  subscribe(channel: string): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  ping(): Promise<unknown>;
+  close(): void;
+}
+
+/** A connection of the store's own. It never reconnects and sends nothing twice: the server has one session with it. */
+export interface RedisConnection extends RedisSender {
+  /** Whether it is open, in the database that the client has selected last. */
+  readonly isUsable: boolean;
+  /** Connects. Rejects if that fails. */
+  open(): Promise<void>;
+  /** Lets it keep the process alive again. */
+  ref(): void;
+  /** It keeps the process alive no longer. */
+  unref(): void;
+  close(): void;
+}
+
+/** What a driver rejects with if it knows that it has not given a command to a connection, and never will. */
+export class NotSentError extends Error {
+  override readonly name = 'NotSentError';
+}

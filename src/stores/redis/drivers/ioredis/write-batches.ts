@@ -1,0 +1,48 @@
+import type { Redis } from 'ioredis';
+import { afterTurn } from '../../../../core/base/clock.ts';
+
+/** How many calls go into one write: the server works on the first calls while the next ones are made. */
+const callsPerWrite = 16;
+
+/**
+ * Decides when the calls on the connection of an ioredis client are written to its socket. It corks the stream in the
+ * meantime, which is Node's own means for this and costs half as much as a pipeline. Everything else that is sent on the
+ * connection in that time waits as well.
+ */
+export class WriteBatcher {
+  readonly #client: Redis;
+  /** The stream of the current turn; undefined between turns. */
+  #stream: Redis['stream'] | undefined;
+  #calls = 0;
+
+  constructor(client: Redis) {
+    this.#client = client;
+  }
+
+  /**
+   * To be called before each call. The first call of a turn is written at once: it is often the only one, or one that others
+   * wait for. The others are written together, sixteen at a time, the rest at the end of the turn. Without a stream nothing
+   * is held back: that is before the first connection.
+   */
+  beforeCall(): void {
+    this.#calls += 1;
+    const stream = this.#stream;
+    if (stream === undefined) this.#beginTurn();
+    else if (this.#calls === 2) stream.cork();
+    else if (this.#calls % callsPerWrite === 0) {
+      stream.uncork();
+      stream.cork();
+    }
+  }
+
+  #beginTurn(): void {
+    const { stream } = this.#client;
+    if (stream === undefined) return;
+    this.#stream = stream;
+    this.#calls = 1;
+    afterTurn(() => {
+      this.#stream = undefined;
+      if (this.#calls > 1) stream.uncork();
+    });
+  }
+}

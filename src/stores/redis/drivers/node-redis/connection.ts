@@ -1,0 +1,52 @@
+import { systemClock } from '../../../../core/base/clock.ts';
+import type { RedisCommand, RedisConnection } from '../driver.ts';
+import { type NodeRedisClient, NodeRedisSender } from './calls.ts';
+import { OwnClient } from './own-client.ts';
+
+const replyTimeoutMs = 2_000;
+
+/**
+ * A connection beside a client of node-redis, in the database that the client's options name. `keyPrefix` is the one of
+ * these options unless it is given.
+ */
+export class NodeRedisConnection extends NodeRedisSender implements RedisConnection {
+  readonly #own: OwnClient;
+
+  constructor(origin: NodeRedisClient, keyPrefix?: string) {
+    const own = new OwnClient(origin, { disableOfflineQueue: true });
+    // Every call rejects with the same error.
+    own.client.on('error', () => {});
+    super(own.client, keyPrefix);
+    this.#own = own;
+  }
+
+  get isUsable(): boolean {
+    return this.client.isReady;
+  }
+
+  async open(): Promise<void> {
+    await this.#own.open();
+  }
+
+  /** node-redis has no time limit for a command that was written. The timer is cancelled by the reply. */
+  override send(command: RedisCommand): Promise<unknown> {
+    const reply = super.send(command);
+    return new Promise((resolve, reject) => {
+      const timeout = (): void => reject(new Error(`No reply within ${replyTimeoutMs} ms`));
+      const timer = systemClock.after(replyTimeoutMs, timeout);
+      reply.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+
+  ref(): void {
+    this.client.ref();
+  }
+
+  unref(): void {
+    this.client.unref();
+  }
+
+  close(): void {
+    this.#own.close();
+  }
+}

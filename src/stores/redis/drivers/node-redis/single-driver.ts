@@ -1,0 +1,43 @@
+import type { Link, LinkWatch } from '../../../../core/base/link.ts';
+import { ClientLink } from '../client-link.ts';
+import { watchConnection } from '../connection-times.ts';
+import type { RedisCommand, RedisConnection, RedisDriver, RedisSubscriber, SubscriberListener } from '../driver.ts';
+import { type NodeRedisClient, NodeRedisSender, nodeRedisCodeOf } from './calls.ts';
+import { NodeRedisConnection } from './connection.ts';
+import { NodeRedisSubscriber } from './subscriber.ts';
+
+/** A client of node-redis for one primary. */
+export class NodeRedisDriver extends NodeRedisSender implements RedisDriver {
+  readonly cluster = undefined;
+  readonly link: Link;
+  readonly connection: LinkWatch;
+  readonly codeOf: (error: unknown) => string | undefined = nodeRedisCodeOf;
+
+  constructor(client: NodeRedisClient) {
+    super(client);
+    this.link = new ClientLink(client, () => (client.isReady ? 'up' : client.isOpen ? 'down' : 'ended'));
+    this.connection = watchConnection(this.link);
+  }
+
+  connectionEpoch(): unknown {
+    return this.client.socketEpoch;
+  }
+
+  /** When a connection is lost, node-redis rejects what was written on it, and sends it never again. */
+  isSameEpoch(): boolean {
+    return true;
+  }
+
+  /** The client itself does that. */
+  sendScript(command: RedisCommand): Promise<unknown> {
+    return this.send(command);
+  }
+
+  openSubscriber(listener: SubscriberListener): RedisSubscriber {
+    return new NodeRedisSubscriber({ next: () => this.client, isCurrent: () => true }, listener);
+  }
+
+  createConnection(): RedisConnection {
+    return new NodeRedisConnection(this.client);
+  }
+}

@@ -1,0 +1,91 @@
+import { LockStoreError, otherFormatMessage } from '../../core/model/errors.ts';
+import { NotSentError, type RedisDriver } from './drivers/driver.ts';
+
+/** What a script replies with to a record of another format, before it changes anything. */
+const otherFormat = 'RLFORMAT';
+
+/** The codes that a server replies with before it takes a call. Redis 6.2 to 8, and Valkey. */
+const callRefusals = new Set([
+  'ASK',
+  'BUSY',
+  'CLUSTERDOWN',
+  'CROSSSLOT',
+  'LOADING',
+  'MASTERDOWN',
+  'MOVED',
+  'NOAUTH',
+  'NOPERM',
+  'REDIRECT',
+  'TRYAGAIN',
+]);
+
+/** The codes that a script, too, gets before its first write, and never after it. */
+const writeRefusals = new Set(['MISCONF', 'NOREPLICAS', 'OOM', 'READONLY', 'WRONGTYPE', otherFormat]);
+
+/** How the error of a command ends that a script has called, from Redis 7.0 on. The script may have written before. */
+const withinScript = / script: [0-9a-f]{40}, on @/;
+
+/** How Redis 6.2 replies with the code of a command that a script has called, and with that of a name that it does not have. */
+const olderRefusal = /^ERR (?:unknown command|Error running script .*: -(?:MISCONF|OOM|READONLY)) /;
+
+/**
+ * Makes the error that callers see of what the Redis client rejected with; the message names no server and no key.
+ * `wasSentOnce`: no other copy of the refused call can have reached a server.
+ */
+export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
+  if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
+  const code = driver.codeOf(cause);
+  return new LockStoreError(messageOf(operation, code), {
+    cause: redactCredentials(cause),
+    outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',
+  });
+}
+
+/** Whether a server has replied with this error before it changed anything. */
+function isRefusal(code: string | undefined, cause: unknown): boolean {
+  if (code === undefined) return false;
+  if (writeRefusals.has(code)) return true;
+  const { message } = cause as Error;
+  return callRefusals.has(code) ? !withinScript.test(message) : olderRefusal.test(message);
+}
+
+/** Waits until a call can be sent. Rejects with a `LockStoreError` if the client has no connection. */
+export async function connected(driver: RedisDriver, operation: string): Promise<void> {
+  await driver.connection.opened().catch((cause: unknown) => {
+    throw notSent(operation, cause, 'The lock store has no connection');
+  });
+}
+
+function notSent(operation: string, cause: unknown, why: string): LockStoreError {
+  const message = `${why}: ${operation} was not sent`;
+  return new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
+}
+
+function messageOf(operation: string, code: string | undefined): string {
+  if (code === undefined) return `The lock store did not answer to ${operation}`;
+  if (code !== otherFormat) return `The lock store answered ${code} to ${operation}`;
+  return otherFormatMessage;
+}
+
+/**
+ * Hides the password of a refused login from logs. ioredis attaches the command that was sent to its errors, and every
+ * later call gets the error of the login. The property stays readable, but no log prints it.
+ */
+export function redactCredentials<E>(error: E): E {
+  const { command } = Object(error) as { command?: { name?: unknown } };
+  if (command?.name === 'auth' || command?.name === 'hello') {
+    Reflect.defineProperty(Object(error), 'command', { enumerable: false });
+  }
+  return error;
+}
+
+/** Whether a call did nothing because another version of the package wrote the record. */
+export function isOtherFormat(driver: RedisDriver, error: unknown): boolean {
+  return error instanceof LockStoreError && driver.codeOf(error.cause) === otherFormat;
+}
+
+/** Whether a call did nothing because its server does not have the key, or not the whole lock. */
+export function isElsewhere(driver: RedisDriver, error: unknown): boolean {
+  if (!(error instanceof LockStoreError) || error.outcome !== 'not-applied') return false;
+  return ['ASK', 'MOVED', 'TRYAGAIN'].includes(driver.codeOf(error.cause) ?? '');
+}

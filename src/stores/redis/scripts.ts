@@ -1,0 +1,118 @@
+import type { LockStoreError } from '../../core/model/errors.ts';
+import type { RedisCommand, RedisDriver, RedisSender } from './drivers/driver.ts';
+import { connected, storeError } from './errors.ts';
+
+/** One operation as it is sent to the server. The generated module has all of them. */
+export interface RedisScript {
+  readonly name: string;
+  readonly source: string;
+  readonly sha1: string;
+}
+
+/** An argument of a script, or a part of its reply. */
+export type Item = string | number;
+
+/**
+ * Runs scripts by their digests, and by their source if the server does not know them (at first use, after a restart or
+ * SCRIPT FLUSH). The calls of one turn go into few writes: under load, writes cost more than everything else.
+ */
+export class RedisScripts {
+  readonly #driver: RedisDriver;
+  /** A connection of the store's own, in place of the client. */
+  readonly #own: RedisSender | undefined;
+  /** The pending calls that send the source of a script to a server, and the connections that they were sent on. */
+  readonly #sources = new Map<string, { readonly reply: Promise<unknown>; readonly epoch: unknown }>();
+
+  constructor(driver: RedisDriver, own?: RedisSender) {
+    this.#driver = driver;
+    this.#own = own;
+  }
+
+  /**
+   * Runs a script and returns what `read` makes of the reply. The first `keyCount` arguments are keys; most scripts have
+   * two, the lock's record and its queue. Rejects with a `LockStoreError`. `onRefused` is called first if it is certain
+   * that the call did nothing.
+   */
+  run<T>(
+    script: RedisScript,
+    args: readonly Item[],
+    read: (reply: unknown) => T,
+    keyCount = 2,
+    onRefused?: () => void,
+  ): Promise<T> {
+    if (!this.isConnected)
+      return connected(this.#driver, script.name).then(() => this.run(script, args, read, keyCount, onRefused));
+    const epoch = this.#driver.connectionEpoch();
+    const failed = (cause: unknown): LockStoreError => {
+      // If a connection was lost, an earlier copy of the call may have been applied before this one was refused.
+      const error = storeError(this.#driver, script.name, cause, this.#isSameEpoch(epoch));
+      if (error.outcome === 'not-applied') onRefused?.();
+      return error;
+    };
+    const onReply = (reply: unknown): T => {
+      try {
+        return read(replyOf(reply));
+      } catch (error) {
+        throw storeError(this.#driver, script.name, error);
+      }
+    };
+    return this.#sendKnown(script, keyCount, args).then(onReply, (error: unknown) => {
+      if (!this.#isUnknown(error)) throw failed(error);
+      return this.#sendUnknown(script, keyCount, args).then(onReply, (reason: unknown) => {
+        throw failed(reason);
+      });
+    });
+  }
+
+  /** Whether a call is sent at once. A connection of the store's own is open. */
+  get isConnected(): boolean {
+    return this.#own !== undefined || this.#driver.link.isUp;
+  }
+
+  /**
+   * Runs a script that the server does not know. After a restart many calls find that out together: the first sends the
+   * source, which is a dozen kilobytes. The others wait until that call has settled, and then name the script again.
+   */
+  async #sendUnknown(script: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
+    // Each server of a cluster has scripts of its own.
+    const place = `${script.sha1} ${this.#driver.cluster?.primaryOf(String(args[0]))}`;
+    const sent = this.#sources.get(place);
+    // A call on a connection that has ended may never settle.
+    if (sent !== undefined && this.#isSameEpoch(sent.epoch)) {
+      await sent.reply.catch(() => undefined);
+      if (!this.isConnected) throw this.#driver.connection.error;
+      try {
+        return await this.#sendKnown(script, keyCount, args);
+      } catch (error) {
+        if (!this.#isUnknown(error)) throw error;
+      }
+    }
+    if (!this.isConnected) throw this.#driver.connection.error;
+    const epoch = this.#driver.connectionEpoch();
+    const source = { reply: (this.#own ?? this.#driver).send(['eval', script.source, keyCount, ...args]), epoch };
+    this.#sources.set(place, source);
+    return source.reply.finally(() => {
+      if (this.#sources.get(place) === source) this.#sources.delete(place);
+    });
+  }
+
+  #sendKnown({ sha1 }: RedisScript, keyCount: number, args: readonly Item[]): Promise<unknown> {
+    const command: RedisCommand = ['evalsha', sha1, keyCount, ...args];
+    return this.#own?.send(command) ?? this.#driver.sendScript(command);
+  }
+
+  /** A connection of the store's own is the same until its end. */
+  #isSameEpoch(epoch: unknown): boolean {
+    return this.#own !== undefined || this.#driver.isSameEpoch(epoch);
+  }
+
+  #isUnknown(error: unknown): boolean {
+    return this.#driver.codeOf(error) === 'NOSCRIPT';
+  }
+}
+
+/** Every script replies with a list or a number. Anything else is no reply of a script: after MULTI it is `QUEUED`. */
+function replyOf(reply: unknown): unknown {
+  if (Array.isArray(reply) || Number(reply ?? Number.NaN) >= 0) return reply;
+  throw new Error('The reply is not one of a script');
+}
