@@ -52,30 +52,32 @@ export class PostgresCas implements CasAdapter {
   }
 
   async read(key: string): Promise<CasReading> {
-    const [reply] = await this.#run('read', key);
-    const [, nowUs, value] = /^(\d+)(?: (.*))?$/s.exec(String(reply)) as RegExpExecArray;
+    const [reply] = await this.#run('read', [key]);
+    const [, nowUs, value] = /^(\d+)(?: (.*))?$/s.exec((reply as Buffer).toString()) as RegExpExecArray;
     return { value, nowUs: Number(nowUs) };
   }
 
   create(key: string, value: string, ttlMs: number): Promise<boolean> {
-    return this.#write('create', key, value, ttlMs);
+    return this.#write('create', [key, value], ttlMs);
   }
 
   replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
-    return this.#write('replace', key, old, value, ttlMs);
+    return this.#write('replace', [key, old, value], ttlMs);
   }
 
   remove(key: string, old: string): Promise<boolean> {
-    return this.#write('remove', key, old);
+    return this.#write('remove', [key, old]);
   }
 
   /** A statement returns a row if it has written. */
-  async #write(operation: Operation, ...values: unknown[]): Promise<boolean> {
-    return (await this.#run(operation, ...values)).length === 1;
+  async #write(operation: Operation, texts: readonly string[], ...numbers: number[]): Promise<boolean> {
+    return (await this.#run(operation, texts, ...numbers)).length === 1;
   }
 
-  #run(operation: Operation, ...values: unknown[]): Promise<readonly unknown[]> {
-    return this.#statements.run({ operation, text: this.#sql[operation], values: () => values });
+  /** Sends texts as bytes: so they are the same whatever encoding an application has set on the connection. */
+  #run(operation: Operation, texts: readonly string[], ...numbers: number[]): Promise<readonly unknown[]> {
+    const values = (): unknown[] => [...texts.map((each) => Buffer.from(each)), ...numbers];
+    return this.#statements.run({ operation, text: this.#sql[operation], values });
   }
 }
 
@@ -92,20 +94,22 @@ function withSchema(table: string): string {
 type Operation = 'read' | 'create' | 'replace' | 'remove';
 
 function statements(table: string): Readonly<Record<Operation, string>> {
+  const text = (parameter: string): string => `convert_from(${parameter}, 'UTF8')`;
   const until = (parameter: string): string => `clock_timestamp() + ${parameter} * interval '1 millisecond'`;
   return {
     // Without a value, the time alone.
-    read: `SELECT concat_ws(' ', floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-  (SELECT value FROM ${table} WHERE key = $1))`,
+    read: `SELECT convert_to(concat_ws(' ', floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+  (SELECT value FROM ${table} WHERE key = ${text('$1')})), 'UTF8')`,
     create: `WITH expired AS (
-  SELECT key FROM ${table} WHERE expires_at < clock_timestamp() AND key <> $1
+  SELECT key FROM ${table} WHERE expires_at < clock_timestamp() AND key <> ${text('$1')}
   ORDER BY expires_at LIMIT 2 FOR UPDATE SKIP LOCKED
 ), swept AS (
   DELETE FROM ${table} WHERE key IN (SELECT key FROM expired)
 )
-INSERT INTO ${table} (key, value, expires_at) VALUES ($1, $2, ${until('$3')}) ON CONFLICT (key) DO NOTHING
-RETURNING key`,
-    replace: `UPDATE ${table} SET value = $3, expires_at = ${until('$4')} WHERE key = $1 AND value = $2 RETURNING key`,
-    remove: `DELETE FROM ${table} WHERE key = $1 AND value = $2 RETURNING key`,
+INSERT INTO ${table} (key, value, expires_at) VALUES (${text('$1')}, ${text('$2')}, ${until('$3')})
+ON CONFLICT (key) DO NOTHING RETURNING key`,
+    replace: `UPDATE ${table} SET value = ${text('$3')}, expires_at = ${until('$4')}
+WHERE key = ${text('$1')} AND value = ${text('$2')} RETURNING key`,
+    remove: `DELETE FROM ${table} WHERE key = ${text('$1')} AND value = ${text('$2')} RETURNING key`,
   };
 }

@@ -9,15 +9,19 @@ const conflicts = new Set(['40001', '40P01']);
 /** The schema is missing, or a part of it. */
 const missing = new Set(['3F000', '42883', '42P01']);
 
-/** The SQL functions raise these if the caller has another format, or another isolation level. */
+/** The SQL functions raise these if the caller has another format, another isolation level, or another encoding. */
 const otherFormat = 'RL001';
 const otherIsolation = 'RL002';
+const otherEncoding = 'RL003';
+
+/** The database can't store a character of a text. */
+const unknownCharacter = new Set(['22P05', '22021']);
 
 /** Beside those, a lock that the statement waited for in vain, and a server that has no room. */
 const aboutLock = new Set([otherFormat, otherIsolation, '55P03', '53100', '53200', '53400']);
 
-/** A transaction that is open, has failed, or may only read; a role without rights. */
-const leftBehind = /^(25|2D000|42501)/;
+/** A transaction that is open, has failed, or may only read; a role without rights; an encoding. */
+const leftBehind = new RegExp(`^(25|2D000|42501|${otherEncoding})`);
 
 /**
  * Makes the error that callers see from one of pg. Its message names no server and no key. `wasSent` says whether the
@@ -86,6 +90,15 @@ function messageOf(operation: string, state: string | undefined): string {
   }
   if (state === otherFormat) {
     return 'Expected the schema of the lock store to have the format of this version of the package, got another one: run `store.migrate()` with the newest version, and restart older processes with that version';
+  }
+  if (unknownCharacter.has(state)) {
+    return 'Expected a lock key whose characters the database can store, got one that its encoding lacks: use a database in UTF8, or keys in ASCII';
+  }
+  if (state === otherEncoding) {
+    return 'Expected the client encoding of the connection to be UTF8, which pg sends, got another one: remove the `SET client_encoding`';
+  }
+  if (state === '25006') {
+    return 'Expected a server that accepts writes, got one that only reads: let the pool lead to the primary';
   }
   return `The lock store answered ${state} to ${operation}`;
 }

@@ -24,6 +24,16 @@ export function postgresSchema(schema: string = defaultSchema): string {
 /** The tables may be large, and other transactions may use them. */
 const timeoutMs = 60_000;
 
+/**
+ * What the role, the database or an earlier borrower may have set otherwise. A process that waited for another one must see
+ * what that has created. The client's timeout is the only one.
+ */
+const settings = `
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = 0;
+SET LOCAL statement_timeout = 0;
+`;
+
 /** Creates the schema, or updates it to this version. */
 export async function migrate(pool: PostgresPool, schema: string): Promise<void> {
   const statements = new PostgresStatements(pool, systemClock, timeoutMs);
@@ -34,7 +44,7 @@ export async function migrate(pool: PostgresPool, schema: string): Promise<void>
   let isDone = false;
   try {
     // A query without values is one transaction, however many statements it has.
-    await inTime(systemClock, timeoutMs, client.query(schemaSql(schema)));
+    await inTime(systemClock, timeoutMs, client.query(settings + schemaSql(schema)));
     isDone = true;
   } catch (cause) {
     // A newer version may have migrated it in between.

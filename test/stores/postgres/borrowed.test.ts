@@ -14,6 +14,9 @@ class OldClient extends Client {
   override getTransactionStatus = undefined as never;
 }
 
+/** Not ASCII: its bytes are another text in another encoding. */
+const id = 'bücher:42';
+
 const stores: [string, (pool: Pool) => LockStore][] = [
   ['PostgresStore', (pool) => new PostgresStore({ pool, listen: false })],
   ['PostgresCas', (pool) => new CasStore({ adapter: new PostgresCas({ pool }) })],
@@ -48,6 +51,7 @@ const leftovers: [string, (client: PoolClient) => Promise<unknown>][] = [
   ['sessions that only read', (client) => client.query('SET default_transaction_read_only = on')],
   ['serializable transactions', (client) => client.query('SET default_transaction_isolation = serializable')],
   ['a role without rights', (client) => client.query('SET ROLE weak')],
+  ['another encoding', (client) => client.query(`SET client_encoding = 'LATIN1'`)],
   ['another search path', (client) => client.query('SET search_path = elsewhere')],
 ];
 
@@ -90,7 +94,7 @@ describe.each(stores)('%s on what an application has left on its connections', (
 
   /** What another process sees. */
   const holdsElsewhere = async (): Promise<string[]> =>
-    (await storeOn(admin).inspect('order:42')).holds.map(({ holdId }) => holdId);
+    (await storeOn(admin).inspect(id)).holds.map(({ holdId }) => holdId);
 
   async function leave(on: Pool, what: (client: PoolClient) => Promise<unknown>, times = 1): Promise<void> {
     const clients = await Promise.all(Array.from({ length: times }, () => on.connect()));
@@ -103,7 +107,7 @@ describe.each(stores)('%s on what an application has left on its connections', (
   describe.each(versions)('with %s', (_version, PgClient) => {
     it.each(leftovers)('A grant and a release are true for all processes after %s', async (_what, what) => {
       const application = open({ max: 1, Client: PgClient } as PoolConfig);
-      const line = stage.deafProcess().line();
+      const line = stage.deafProcess().line(undefined, { id });
       await leave(application, what);
       await line.hold();
       expect(await holdsElsewhere()).toEqual([line.holdId]);
@@ -111,14 +115,14 @@ describe.each(stores)('%s on what an application has left on its connections', (
       expect(await line.release(longMs)).toMatchObject({ status: 'released' });
       expect(await holdsElsewhere()).toEqual([]);
       await leave(application, what);
-      expect((await stage.inspect()).holds).toEqual([]);
+      expect((await stage.inspect(id)).holds).toEqual([]);
       expect((await admin.query('SELECT * FROM work')).rows).toEqual([]);
     });
 
     it('A call succeeds if every connection of the pool was left in a transaction', async () => {
       const application = open({ max: 5, Client: PgClient } as PoolConfig);
       await leave(application, (client) => client.query('BEGIN'), 5);
-      const line = stage.deafProcess().line();
+      const line = stage.deafProcess().line(undefined, { id });
       await line.hold();
       expect(await holdsElsewhere()).toEqual([line.holdId]);
     });

@@ -53,6 +53,7 @@ describe.each(matrix([direct, behindPgBouncer], () => [withoutListen]))(
       server = await startPostgres();
       admin = await filled({ connectionString: server.url, max: 1 });
       await admin.query(`ALTER DATABASE postgres SET default_transaction_isolation = '${isolation}'`);
+      await admin.query(`ALTER DATABASE postgres SET plpgsql.extra_errors = 'all'`);
       bouncer = isBehindPgBouncer ? await startPgBouncer(server, 'transaction') : undefined;
       pool = await filled({ connectionString: (bouncer ?? server).url, max: 10 });
       await new PostgresStore({ pool }).migrate();

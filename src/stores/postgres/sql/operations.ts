@@ -249,8 +249,10 @@ LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
 DECLARE l {schema}.locks; before {schema}.locks; op jsonb := ops->0; done record; reply jsonb; replies jsonb := '[]';
 BEGIN
   -- A stricter level would not see what was written while it waited for the row of the lock.
-  IF known_format <> {format} OR current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM check_format(known_format);
+  IF known_format <> {format} OR current_setting('transaction_isolation') <> 'read committed'
+    OR pg_client_encoding() <> 'UTF8'
+  THEN
+    PERFORM check_caller(known_format);
     RAISE SQLSTATE 'RL002' USING MESSAGE = 'the transaction must be read committed';
   END IF;
   SELECT * INTO l FROM locks WHERE id = lock_name FOR NO KEY UPDATE;

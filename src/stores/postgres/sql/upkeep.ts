@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION {schema}.set_edge(
   known_format integer, the_owner text, the_hold text, the_edge text, ttl_ms bigint
 ) RETURNS boolean LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
 BEGIN
-  PERFORM check_format(known_format);
+  PERFORM check_caller(known_format);
   IF ttl_ms = 0 THEN
     DELETE FROM edges WHERE owner = the_owner AND hold_id = the_hold;
   ELSE
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION {schema}.edges_of(known_format integer, the_owner tex
 LANGUAGE plpgsql STABLE {definer} AS $$
 DECLARE now_ms bigint := now_us() / 1000;
 BEGIN
-  PERFORM check_format(known_format);
+  PERFORM check_caller(known_format);
   RETURN QUERY SELECT edge FROM edges WHERE owner = the_owner AND until_ms > now_ms ORDER BY until_ms DESC LIMIT 64;
 END $$;
 
@@ -33,7 +33,7 @@ DECLARE
   now_ms bigint := now_us() / 1000; shift_ms bigint := 3600000 - keep_ms;
   old text[]; swept integer; is_full boolean;
 BEGIN
-  PERFORM check_format(known_format);
+  PERFORM check_caller(known_format);
   -- Without a lower bound, the scan would visit the dead rows of earlier sweeps again.
   DELETE FROM tombstones WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM tombstones WHERE until_ms >= from_ms AND until_ms <= now_ms LIMIT most FOR UPDATE SKIP LOCKED
