@@ -35,7 +35,7 @@ const olderRefusal = /^ERR (?:unknown command|Error running script .*: -(?:MISCO
 export function storeError(driver: RedisDriver, operation: string, cause: unknown, wasSentOnce = true): LockStoreError {
   if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
   const code = driver.codeOf(cause);
-  return new LockStoreError(messageOf(operation, code), {
+  return new LockStoreError(messageOf(operation, code, cause), {
     cause: redactCredentials(cause),
     outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',
   });
@@ -61,10 +61,23 @@ function notSent(operation: string, cause: unknown, why: string): LockStoreError
   return new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
 }
 
-function messageOf(operation: string, code: string | undefined): string {
+function messageOf(operation: string, code: string | undefined, cause: unknown): string {
   if (code === undefined) return `The lock store did not answer to ${operation}`;
-  if (code !== otherFormat) return `The lock store answered ${code} to ${operation}`;
-  return otherFormatMessage;
+  if (code === otherFormat) return otherFormatMessage;
+  const right = lackingRight(code, (cause as Error).message);
+  const advice = right && `: its user lacks ${right}. Add the rights that docs/stores/redis.md lists`;
+  return `The lock store answered ${code} to ${operation}${advice ?? ''}`;
+}
+
+/** What the user lacks if a server refused a call for want of a right. Redis 7.0 does not say which command of a script. */
+function lackingRight(code: string, message: string): string | undefined {
+  const isWithin = message.startsWith("ERR The user executing the script can't ");
+  if (code !== 'NOPERM' && !isWithin) return undefined;
+  const [, command] = /'([a-z|]+)' command/.exec(message) ?? [];
+  if (command !== undefined) return `\`+${command}\``;
+  if (/channel/.test(message)) return 'the right to its channels (`&<prefix>*`)';
+  if (/key/.test(message)) return 'the right to its keys (`~<prefix>*`)';
+  return 'a right that a script needs, which the warning LOCK_REDIS_RIGHTS names';
 }
 
 /**

@@ -33,6 +33,7 @@ import { RedisEdges } from './edges.ts';
 import { connected, isOtherFormat } from './errors.ts';
 import { operationsFor, type RedisOperations } from './record-ttl.ts';
 import { readAcquire, readGrant, readInspect, readRelease, readRenew, readTransfer } from './replies.ts';
+import { warnOfRights } from './rights.ts';
 import { inspect } from './scripts.generated.ts';
 import { type Item, RedisScripts } from './scripts.ts';
 import { ServerUptime, warnOfServer } from './server-info.ts';
@@ -204,6 +205,7 @@ export class RedisStore implements LockStore {
     const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, hear, options).then((end) => {
       warnOfServer(this.#driver, listener);
+      void warnOfRights(this.#driver, this.#prefix, [this.#record('check'), `${this.#channels}check`], listener);
       this.#replicas?.open();
       this.#shardedSubscriptions?.open(process, hear);
       return () => {

@@ -566,6 +566,29 @@ local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
 return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})`,
 };
 
+export const checkRights: RedisScript = {
+  name: 'check-rights',
+  sha1: '3ffdb891873f73ed9e308ad5d8499278bad56b31',
+  source: `local key, channel = KEYS[1], ARGV[1]
+local lacking = {}
+local function mayCall(name, sub)
+if redis.acl_check_cmd then
+if sub ~= '' then return redis.acl_check_cmd(name, sub, channel) end
+if name == 'PUBLISH' then return redis.acl_check_cmd(name, channel, '') end
+return redis.acl_check_cmd(name, key, key, key)
+end
+local reply
+if name == 'PUBLISH' then reply = redis.pcall('PUBLISH', channel, '') end
+if name == 'PUBSUB' then reply = redis.pcall('PUBSUB', 'NUMSUB', channel) end
+return type(reply) ~= 'table' or not reply.err
+end
+for i = 2, #ARGV do
+local name, sub = string.match(ARGV[i], '^(%S+) ?(%S*)$')
+if not mayCall(name, sub) then lacking[#lacking + 1] = ARGV[i] end
+end
+return lacking`,
+};
+
 export const edgesOf: RedisScript = {
   name: 'edges-of',
   sha1: 'ae8367de8dce59872991ccf6f3dde0336e7f779e',
