@@ -48,6 +48,7 @@ const olderNest = {
   globals: { onlyNest: true },
   testMatch: [
     'nest/nest',
+    'nest/timeouts',
     'http/guards/guards',
     'http/guards/refusals',
     'http/abort/abort',

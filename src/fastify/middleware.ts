@@ -8,6 +8,7 @@ import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { isRightCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import type { TraceContextOptions } from '../http/traced-request.ts';
+import { checkHandler, watchHandlers } from './handler-timeout.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -54,6 +55,7 @@ export function traceContext(options?: TraceContextOptions): Plugin {
       // Two of them on one instance share their scopes.
       if (!app.hasRequestDecorator(name)) app.decorateRequest(name, { getter: heldBy(name) as never });
     }
+    watchHandlers(app);
     app.addHook('onRequest', function traceContext(request, reply, next) {
       trace(request.raw, reply.raw, next as (error?: unknown) => void);
     });
@@ -71,6 +73,7 @@ export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: G
   const guard = new RequestGuard<readonly [R, FastifyReply]>(key, options);
   return function lockGuard(request, reply, done) {
     if (!isRightCall('fastify', request, reply, reply?.raw, done as (error?: unknown) => void)) return;
+    checkHandler(request as FastifyRequest);
     const { raw, routeOptions } = request as FastifyRequest;
     const call = [request as R, reply as FastifyReply] as const;
     const routeOf = (): string | undefined => routeOptions.url && `${raw.method} ${routeOptions.url}`;

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { type CallHandler, type ExecutionContext, UseInterceptors } from '@nestjs/common';
+import { type CallHandler, type ExecutionContext, type Type, UseInterceptors } from '@nestjs/common';
 import { isObservable, type Observable, of } from 'rxjs';
 import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
 import { passGuard } from '../http/awaited.ts';
 import { type Exposing, exposeHolds } from '../http/exposed-holds.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
-import { runInRequest } from '../http/traced-request.ts';
+import { HandlerWork } from '../http/handler-work.ts';
+import { runInRequest, tracedRequest } from '../http/traced-request.ts';
+import { watchHandler, watchHandlers } from './handler-watch.ts';
 import { rawOf } from './raw.ts';
 
 /** What a request of both platforms has, as a key function sees it. For more, name the platform's own type in the function. */
@@ -42,7 +44,7 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
 
 /**
  * Guards a route, or all routes of a controller: the handler, its pipes and later interceptors run while the request holds
- * the lock, which is released when the response has ended. Nest's own guards run before, without the lock. A request that
+ * the lock, which is released when the response has ended and the handler has settled. Nest's own guards run before, without the lock. A request that
  * does not get the lock in time gets a 423 with Retry-After. Needs `LocksModule`. Throws `LockConfigError` for bad options, and
  * for a constant key that was meant as a template. Calls that are no HTTP requests (GraphQL, microservices, gateways)
  * fail with a `LockConfigError`.
@@ -52,11 +54,18 @@ export function LockOn<R = KeyRequest>(
   options?: GuardOptions<NoInfer<R>>,
 ): MethodDecorator & ClassDecorator {
   const guard = new RequestGuard<readonly [R, ExecutionContext]>(key, options);
-  return UseInterceptors({ intercept: (context, next) => enter(guard, context, next) });
+  const work = new HandlerWork();
+  const intercept = UseInterceptors({ intercept: (context, next) => enter(guard, work, context, next) });
+  return (target: object, name?: string | symbol, method?: PropertyDescriptor): void => {
+    if (method === undefined) watchHandlers((target as Type).prototype, work);
+    else watchHandler(method, work);
+    (intercept as (...decorated: unknown[]) => void)(target, name, method);
+  };
 }
 
 async function enter<R>(
   guard: RequestGuard<readonly [R, ExecutionContext]>,
+  work: HandlerWork,
   context: ExecutionContext,
   next: CallHandler<unknown>,
 ): Promise<Observable<unknown>> {
@@ -73,7 +82,11 @@ async function enter<R>(
       req,
       res: rawOf(response),
       call: [request, context],
-      next: async () => next.handle(),
+      next: async () => {
+        const traced = tracedRequest(req);
+        if (traced !== undefined) work.expect(traced);
+        return next.handle();
+      },
       expose: (holds) => exposeHolds(request, holds),
       routeOf: () => routeOf(req.method, request),
     }),

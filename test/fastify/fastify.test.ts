@@ -5,6 +5,7 @@ import * as express from 'reenlock/express';
 import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/fastify';
 import { gate } from '../support/gate.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
+import { until } from '../support/until.ts';
 
 let locks: Locks;
 let app: FastifyInstance;
@@ -104,8 +105,48 @@ describe('Fastify', () => {
 
   it('A hook that Express calls says which import to use', () => {
     const [req, res] = [{ headers: {}, app: {} }, { setHeader() {} }];
-    expect(() => Reflect.apply(lockOn('k'), undefined, [req, res, () => {}])).toThrow(
-      'Expected a middleware to be called with `(request, reply, done)`, got a call by Express: import it from `reenlock/express` instead',
+    const next = jest.fn();
+    Reflect.apply(lockOn('k'), undefined, [req, res, next]);
+    const message =
+      'Expected a middleware to be called with `(request, reply, done)`, got a call by Express: import it from `reenlock/express` instead';
+    expect(next.mock.calls).toEqual([[expect.objectContaining({ code: 'ERR_LOCK_CONFIG', message })]]);
+  });
+
+  describe('A handlerTimeout', () => {
+    const limited = { handlerTimeout: 300, preHandler: lockOn('k') };
+
+    it.each<[string, number | undefined]>([
+      ['of a route', undefined],
+      ['of the application', 300],
+    ])(
+      '[fastify-timeout-01] A handlerTimeout %s leaves the lock with the handler until it has settled',
+      async (_, handlerTimeout) => {
+        const work = gate();
+        const done = gate();
+        app = fastify(handlerTimeout === undefined ? {} : { handlerTimeout });
+        await app.register(traceContext({ locks, trust: 'all' }));
+        app.get('/', handlerTimeout === undefined ? limited : { preHandler: lockOn('k') }, async () => {
+          await work;
+          // Re-enters: the work is not over.
+          await getLock('k').run(({ owner }) => expect(owner).toBe('first'));
+          done.open();
+        });
+        expect((await ask('/', { headers: { 'X-Trace-Id': 'first' } })).status).toBe(503);
+        expect((await locks.inspect('k')).holds.map(({ owner }) => owner)).toEqual(['first']);
+        work.open();
+        await done;
+        await until(async () => (await locks.inspect('k')).holds.length === 0);
+      },
     );
+
+    it('[fastify-timeout-02] A guarded route with a handlerTimeout that was declared before traceContext was registered is an error', async () => {
+      app.register(traceContext({ locks }));
+      app.get('/', limited, () => 'in');
+      const { status, text } = await ask('/');
+      expect([status, JSON.parse(text)]).toEqual([
+        500,
+        expect.objectContaining({ code: 'ERR_LOCK_CONFIG', message: expect.stringContaining('await app.register') }),
+      ]);
+    });
   });
 });

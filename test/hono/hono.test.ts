@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { stream } from 'hono/streaming';
+import { timeout } from 'hono/timeout';
 import { createLocks, getLock, type Locks, lock, MemoryStore } from 'reenlock';
 import { closeServer, lockOn, sendProblem, traceContext } from 'reenlock/hono';
 import { gate } from '../support/gate.ts';
@@ -129,5 +130,18 @@ describe('Hono', () => {
     await gone;
     await until(isHeld, (held) => !held);
     expect(seen).toEqual(['/plain', '/keeps']);
+  });
+
+  it('[hono-timeout-01] A timeout that is mounted above the guard leaves the lock with the handler until it has settled', async () => {
+    const work = gate();
+    app.use(timeout(300));
+    app.get('/', lockOn('k'), async (c) => {
+      await work;
+      return c.text('in');
+    });
+    expect((await fetch(await url())).status).toBe(504);
+    expect(await isHeld()).toBe(true);
+    work.open();
+    await until(async () => !(await isHeld()));
   });
 });

@@ -16,8 +16,8 @@ export interface WorkOptions {
 }
 
 /**
- * Decides when the work on a request is over. Without awaited middleware, it is over when the response has ended. With
- * it, the middleware must have settled as well. Then a failure or a closed response is also the end of the work: every
+ * Decides when the work on a request is over. Without awaited middleware, it is over when the response has ended, and what
+ * has begun has settled. With it, the middleware must have settled as well. Then a failure or a closed response is also the end of the work: every
  * other response is ended by the framework itself.
  */
 export class WorkState {
@@ -69,7 +69,7 @@ export class WorkState {
   }
 
   #isDone(): boolean {
-    if (!this.#options.awaitsMiddleware) return this.#phase === 'ended';
+    if (!this.#options.awaitsMiddleware) return this.#phase === 'ended' && this.#running === 0;
     if (this.#middleware === 'awaited') return false;
     if (this.#middleware === 'failed' || this.#phase === 'ended') return true;
     return this.#phase === 'closed' && this.#options.isDetached?.() !== true;

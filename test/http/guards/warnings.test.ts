@@ -220,7 +220,8 @@ describeStyles('An event stream', (framework) => {
       });
     });
     expect((await stage.get('/x')).text).toBe('data: 1\n\n');
-    if (framework.awaitsHandlers) await stage.until('first goes on');
+    // Nest's guard runs after the middleware that opens the scope: here after its end.
+    if (framework.awaitsHandlers && framework.adapter !== 'nest') await stage.until('first goes on');
     await stage.free('k');
     expect(warnings()).toEqual([]);
     expect(complain).not.toHaveBeenCalled();

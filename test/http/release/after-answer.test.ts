@@ -123,9 +123,11 @@ describeFrameworks('A request that goes on after its answer', (framework) => {
 
 describeFrameworks('A request that was answered before traceContext saw it', (framework) => {
   afterEach(ServerStage.endAll);
+  // Nest's guard runs after the middleware that opens the scope, and so after its end.
+  const hasLock = framework.awaitsHandlers && framework.adapter !== 'nest';
 
   it.each(['end', 'close'] as const)(
-    `A request that was already answered ${framework.awaitsHandlers ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
+    `A request that was already answered ${hasLock ? 'has its lock until its handler has ended' : 'gets no lock, and its handler never runs'} (releaseOn %s)`,
     async (releaseOn) => {
       const stage = await ServerStage.start(
         framework,
@@ -155,7 +157,7 @@ describeFrameworks('A request that was answered before traceContext saw it', (fr
       await stage.until('next has returned');
       await stage.free('k');
       const seen = stage.journal.filter((line) => line.includes(' in, ') || line.startsWith('lost'));
-      expect(seen).toEqual(framework.awaitsHandlers ? ['first in, held by first'] : []);
+      expect(seen).toEqual(hasLock ? ['first in, held by first'] : []);
     },
   );
 });

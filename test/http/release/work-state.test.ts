@@ -11,9 +11,11 @@ const table: [options: object, ...steps: [step: Step, phase: WorkPhase][]][] = [
   [{ express }, ['end', 'over']],
   [{ express }, ['end', 'over'], ['end', 'over'], ['close', 'over']],
   [{ express }, ['close', 'closed'], ['close', 'closed'], ['end', 'over']],
-  // Middleware that Express does not await says nothing, not even Koa's within an Express application.
+  // A handler of Nest or Fastify that is awaited, or Koa's middleware within an Express application: only the response ends
+  // the work, but not before what has begun has settled.
   [{ express }, ['enter', 'open'], ['settle', 'open'], ['end', 'over']],
-  [{ express }, ['enter', 'open'], ['end', 'over'], ['fail', 'over']],
+  [{ express }, ['enter', 'open'], ['end', 'ended'], ['fail', 'over']],
+  [{ express }, ['enter', 'open'], ['end', 'ended'], ['close', 'ended'], ['settle', 'over']],
   [{ express }, ['close', 'closed'], ['enter', 'closed'], ['fail', 'closed'], ['end', 'over']],
 
   [{ koa }, ['enter', 'open'], ['settle', 'open'], ['end', 'over'], ['close', 'over']],

@@ -66,7 +66,7 @@ function framework(name: string, createAdapter: () => AbstractHttpAdapter): Fram
     name,
     adapter: 'nest',
     style: 'promise',
-    awaitsHandlers: false,
+    awaitsHandlers: true,
     endsResponses: true,
     answersRejections: true,
     traceContext: (options) => asMiddleware(Object.assign(connected(traceContext(options)), { trace: { options } })),
@@ -192,6 +192,7 @@ class NestApp implements App {
     const method = Object.getOwnPropertyDescriptor(Route.prototype, 'handle') as PropertyDescriptor;
     for (const step of steps.slice(0, -1) as unknown as Step[]) step(Route.prototype, 'handle', method);
     All(this.#prefix + path)(Route.prototype, 'handle', method);
+    Object.defineProperty(Route.prototype, 'handle', method);
     ThisCall()(Route.prototype, 'handle', 0);
     for (const step of this.#steps) step(Route);
     Controller()(Route);

@@ -1,0 +1,44 @@
+import { settle } from '../core/base/maybe-promise.ts';
+import { LockScopeError } from '../core/model/errors.ts';
+import { currentScope } from '../core/scope/current-scope.ts';
+import { type Scope, scopeIsOver } from '../core/scope/scope.ts';
+import type { ResponseWatch } from './response/response-watch.ts';
+import type { TracedRequest } from './traced-request.ts';
+
+/**
+ * Runs a handler as a part of the request's work, which is then not over before the handler has settled: a timeout may respond
+ * while it works. Unlike `within`, it returns a value if the handler does.
+ */
+export function asWork<T>(watch: ResponseWatch, handler: () => T | PromiseLike<T>): T | PromiseLike<T> {
+  watch.enter();
+  return settle(
+    handler,
+    (result) => {
+      watch.leave(false);
+      return result;
+    },
+    (error) => {
+      watch.leave(true);
+      throw error;
+    },
+  );
+}
+
+/** Finds the request of a handler whose arguments may have nothing of it. */
+export class HandlerWork {
+  readonly #watches = new WeakMap<Scope, ResponseWatch>();
+
+  /** The handler of this request may run from now on. */
+  expect({ scope, watch }: TracedRequest): void {
+    this.#watches.set(scope, watch);
+  }
+
+  /** Runs a handler as a part of its request's work. Throws `LockScopeError` if other code has responded before it began. */
+  run<T>(handler: () => T | PromiseLike<T>): T | PromiseLike<T> {
+    const scope = currentScope();
+    const watch = scope && this.#watches.get(scope);
+    if (watch === undefined) return handler();
+    if (watch.isOver) throw new LockScopeError(scopeIsOver);
+    return asWork(watch, handler);
+  }
+}
