@@ -1,4 +1,5 @@
 import { outsideRequests } from '../core/base/clock.ts';
+import { guarded } from '../core/base/safely.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { LockScanner } from './lock-scanner.ts';
 import { Loop } from './loop.ts';
@@ -46,10 +47,11 @@ export class Feed {
     };
     // In the context of its request, for which `authorize` may look.
     const checks = new Loop(clock, check, authorizeMs);
-    viewer.once('close', () => {
+    const onClose = guarded(() => {
       checks.stop();
       this.#close(viewer);
     });
+    viewer.once('close', onClose);
     return viewer;
   }
 

@@ -1,4 +1,5 @@
 import { outsideRequests, type Timer } from '../core/base/clock.ts';
+import { inBackground } from '../core/base/safely.ts';
 import type { LockEvents } from '../core/model/events.ts';
 import { lockName, readName } from '../core/model/key.ts';
 import type { InspectReply } from '../core/model/store.ts';
@@ -167,7 +168,7 @@ export class LockScanner {
     this.#newsTimer = undefined;
     const ids = [...this.#news];
     this.#news.clear();
-    void this.#lookAt(ids);
+    inBackground(this.#lookAt(ids));
   }
 
   #found(id: string, reply: InspectReply): void {

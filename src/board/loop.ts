@@ -23,7 +23,7 @@ export class Loop {
   }
 
   #next(ms: number): void {
-    this.#timer = this.#clock.after(ms, () => void this.#turn());
+    this.#timer = this.#clock.after(ms, () => this.#turn());
   }
 
   async #turn(): Promise<void> {

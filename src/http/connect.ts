@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expressMiddleware, runWithId } from 'cls-rtracer';
+import { safely } from '../core/base/safely.ts';
 import { isLockError, type LockError } from '../core/model/errors.ts';
 import type { RouteOf } from '../core/model/key.ts';
 import { problemOf } from '../core/model/problem.ts';
@@ -37,7 +38,10 @@ export function traceContext(options?: TraceContextOptions): Middleware {
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return function traceContext(req, res, next) {
     if (!isRightCall('connect', req, res, res, next)) return;
-    if (!isWatchable(res)) return next();
+    if (!isWatchable(res)) {
+      next();
+      return;
+    }
     const request = opened(tracing, req, res, next);
     if (request === undefined) return;
     const { traceId } = request.scope;
@@ -77,9 +81,15 @@ export function runGuard<Call extends readonly unknown[]>(
   const entered = (holds: Entered | undefined): void => {
     // Other code has responded, such as a timeout. No handler may run, and finalhandler would cut the response off.
     if (isOver(req)) return;
-    if (holds !== undefined) exposeOnRequest(req, holds);
+    try {
+      if (holds !== undefined) exposeOnRequest(req, holds);
+    } catch (error) {
+      // The application's request does not take the properties: no handler may run that looks for them.
+      next(failureOf(error));
+      return;
+    }
     next();
-    keepOnRequest(req);
+    safely(() => keepOnRequest(req));
   };
   const refused = (error: unknown): void => {
     if (isOver(req)) return;

@@ -87,10 +87,6 @@ export class TracedRequest implements ResponseEvents {
     return currentScope() === this.scope;
   }
 
-  onFault(error: unknown, message: string): void {
-    this.scope.runtime.events.onFault(error, message);
-  }
-
   /** If this process is about to end, the client's next request must use another connection. */
   #endConnection(res: ServerResponse): void {
     if (this.scope.runtime.acquires.isClosed) res.shouldKeepAlive = false;

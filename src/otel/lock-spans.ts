@@ -74,8 +74,7 @@ export class LockSpans {
     if (acquire === undefined) return;
     const holders = this.#holders.get(lockOf(event));
     if (holders !== undefined) for (const holder of holders) acquire.span.addLink({ context: holder.spanContext() });
-    else
-      acquire.timer = outsideRequests(() => systemClock.after(askAfterMs, () => void this.#nameHolder(acquire, event)));
+    else acquire.timer = outsideRequests(() => systemClock.after(askAfterMs, () => this.#nameHolder(acquire, event)));
   }
 
   startHold(event: LockEvent & { readonly fence: number }): void {

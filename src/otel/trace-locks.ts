@@ -1,5 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type * as OpenTelemetry from '@opentelemetry/api';
+import { guarded } from '../core/base/safely.ts';
 import type { AcquireMessage, Locks } from '../core/index.ts';
 import type { LockNames } from '../metrics/lock-names.ts';
 import { LockSpans } from './lock-spans.ts';
@@ -17,15 +18,15 @@ export function traceLocks(
 ): () => void {
   const spans = new LockSpans(api, tracer, locks, names, showsKeys);
   const channel = tracingChannel<unknown, AcquireMessage>('reenlock:acquire');
-  const onStart = (message: AcquireMessage): void => {
+  const onStart = guarded((message: AcquireMessage) => {
     if (message.locks !== locks) return;
     const context = spans.startAcquire(message);
     const { runStoreCall: runInner = (call) => call() } = message;
     message.runStoreCall = (call) => api.context.with(context, () => runInner(call));
-  };
-  const onEnd = (message: AcquireMessage): void => {
+  });
+  const onEnd = guarded((message: AcquireMessage) => {
     if (message.locks === locks) spans.endAcquire(message);
-  };
+  });
   channel.start.subscribe(onStart as (message: unknown) => void);
   channel.asyncEnd.subscribe(onEnd as (message: unknown) => void);
   const unsubscribes = [

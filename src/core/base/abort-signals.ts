@@ -1,3 +1,5 @@
+import { safely } from './safely.ts';
+
 /** The listeners of one signal, and the one listener on it that calls them. */
 interface Audience {
   readonly listeners: Set<() => void>;
@@ -26,7 +28,7 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 function open(signal: AbortSignal): Audience {
   const listeners = new Set<() => void>();
   const notify = (): void => {
-    for (const listener of [...listeners]) listener();
+    for (const listener of [...listeners]) safely(listener);
   };
   const audience = { listeners, notify };
   audiences.set(signal, audience);

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomFillSync } from 'node:crypto';
+import { safely } from './safely.ts';
 import { type Listed, SwapList } from './swap-list.ts';
 
 /** A point in time on both clocks of this machine, in milliseconds. */
@@ -91,7 +92,7 @@ class SystemClock implements Clock {
   /** Called by Node's timer. */
   onDue(timer: SystemTimer): void {
     this.#pending.delete(timer);
-    timer.run();
+    safely(timer.run);
   }
 
   #start(timer: SystemTimer, delayMs: number): void {
@@ -134,17 +135,24 @@ export function wholeMs(now: Instant, start: Instant): number {
   return Math.round(lastedMs(now, start));
 }
 
-/**
- * Runs a function as a microtask. This and the next two are read once, here: the tests of an application may replace the
- * global functions.
- */
-export const asMicrotask: (run: () => void) => void = queueMicrotask;
+// Read once, here: the tests of an application may replace the global functions.
+const { queueMicrotask: enqueue, setImmediate: afterInput } = globalThis;
+const { nextTick } = process;
+
+/** Runs a function as a microtask. */
+export function asMicrotask(run: () => void): void {
+  enqueue(() => safely(run));
+}
 
 /** Runs a function when what runs now is done, before any more input. */
-export const afterTurn: (run: () => void) => void = process.nextTick;
+export function afterTurn(run: () => void): void {
+  nextTick(safely, run);
+}
 
 /** Runs a function at the end of this round of the event loop, after all of its input. */
-export const afterRound: (run: () => void) => void = setImmediate;
+export function afterRound(run: () => void): void {
+  afterInput(safely, run);
+}
 
 /** Keeps no process alive, and says so: `jest --detectOpenHandles` asks this way. */
 class Loaded extends AsyncResource {

@@ -15,6 +15,8 @@ interface ProcessState {
   /** Each `Locks` that was created and not closed. Emptied by the first `configureLocks`: nothing reads it from then on. */
   readonly created: Set<object>;
   /** By code: the subjects that were warned of. */
+  /** What hears of errors in callbacks of this package: safely.ts. */
+  readonly faultListeners: Set<object>;
   readonly warned: Map<string, Set<string>>;
 }
 
@@ -34,6 +36,7 @@ export function processState(): ProcessState {
     requests: new WeakMap(),
     configured: undefined,
     created: new Set(),
+    faultListeners: new Set(),
     warned: new Map(),
   };
   holder[first === undefined ? slot : ownSlot] = state;

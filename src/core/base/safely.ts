@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { isPromise } from './maybe-promise.ts';
-import { warnOnce } from './process-state.ts';
+import { processState, warnOnce } from './process-state.ts';
 
-/** Hears of errors that `safely` has stopped. */
+/** Hears of errors that were stopped here. */
 export interface FaultListener {
   onFault(error: unknown, message: string): void;
 }
@@ -12,22 +12,39 @@ export const faultCode = 'LOCK_FAULT';
 /**
  * Runs a callback of this package that other code calls: Node, a framework, a client library, a timer. An error that left it
  * would end the process, or the work of that code. So each error stops here, also the rejection of a promise that the callback
- * returns: it becomes a process warning, once, and reaches the listener, each time. What the callback was to do is not done
+ * returns: it becomes a process warning, once, and reaches the listeners, each time. What the callback was to do is not done
  * then. Nothing is released by that: a lock lasts until its handler ends, until `maxHoldMs`, or until its lease ends.
  */
-export function safely(run: () => unknown, listener?: FaultListener): void {
+export function safely(run: () => unknown): void {
   try {
     const returned = run();
-    if (isPromise(returned)) returned.then(undefined, (error: unknown) => report(error, listener));
+    if (isPromise(returned)) inBackground(returned);
   } catch (error) {
-    report(error, listener);
+    report(error);
   }
 }
 
-function report(error: unknown, listener: FaultListener | undefined): void {
+/** Makes a listener for other code's events that runs by `safely`. */
+export function guarded<A extends readonly unknown[]>(listener: (...args: A) => unknown): (...args: A) => void {
+  return (...args) => safely(() => listener(...args));
+}
+
+/** Leaves work to itself that is not expected to reject. */
+export function inBackground(work: PromiseLike<unknown> | undefined): void {
+  work?.then(undefined, report);
+}
+
+/** Tells a listener of each error, until the returned function is called. */
+export function onFault(listener: FaultListener): () => void {
+  const { faultListeners } = processState();
+  faultListeners.add(listener);
+  return () => faultListeners.delete(listener);
+}
+
+function report(error: unknown): void {
   const message = `Expected a callback of reenlock not to fail, got an error, which was stopped: ${textOf(error)}`;
   warnOnce(faultCode, message);
-  listener?.onFault(error, message);
+  for (const listener of processState().faultListeners) (listener as FaultListener).onFault(error, message);
 }
 
 /** With its stack. A thrown value may be anything, and its own `inspect` may throw. */

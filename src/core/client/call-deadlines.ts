@@ -1,5 +1,6 @@
 import { Alarm } from '../base/alarm.ts';
 import { asMicrotask, type Clock, type Instant, type Timer } from '../base/clock.ts';
+import { guarded } from '../base/safely.ts';
 import { type Listed, SwapList } from '../base/swap-list.ts';
 import { hasCode, LockStoreError } from '../model/errors.ts';
 
@@ -54,13 +55,13 @@ export class CallDeadlines {
     this.#alarm.arm(pending.dueMs, pending.sentMs);
     // A store of the application may return a foreign promise, which may call back from inside its own code, or twice.
     Promise.resolve(reply).then(
-      (value) => {
+      guarded((value: T) => {
         this.#settle(pending);
         onReply(value);
-      },
-      (error: unknown) => {
+      }),
+      guarded((error: unknown) => {
         if (this.#settle(pending)) onError(asStoreError(operation, error));
-      },
+      }),
     );
   }
 

@@ -1,5 +1,6 @@
 import { elapsedMs, type Instant, pause } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
+import { inBackground } from '../base/safely.ts';
 import type { LockStoreError } from '../model/errors.ts';
 import type { StoreAccess } from './access.ts';
 import type { CallTarget, ReleaseCallbacks } from './store-client.ts';
@@ -43,7 +44,7 @@ export class Releases {
         callbacks.onStatus(status);
       },
       onSettled: callbacks.onSettled,
-      onError: (error) => void this.#retry(target, sent, error, callbacks),
+      onError: (error) => inBackground(this.#retry(target, sent, error, callbacks)),
     });
   }
 

@@ -1,4 +1,5 @@
 import type { Clock, Instant } from '../base/clock.ts';
+import { inBackground } from '../base/safely.ts';
 import { LockConfigError, LockStoreError } from '../model/errors.ts';
 import type { Events } from '../model/events.ts';
 import type { LockName } from '../model/key.ts';
@@ -85,7 +86,7 @@ export class StoreClient {
   /** The edges of the store, with deadlines: for a store that has them. Their callers report failures, once a search. */
   readonly edges: EdgeStore;
   /** The one listener for claims: any reply may carry them. Set by the pending acquires. */
-  onClaims: OnClaims = ignore;
+  onClaims: OnClaims = () => undefined;
 
   constructor(store: LockStore, events: Events, clock: Clock, settings: LocksSettings) {
     this.#store = store;
@@ -122,7 +123,7 @@ export class StoreClient {
       timeoutMs,
       () => this.#store.acquire(request, terms),
       (reply: AcquireReply) => {
-        void this.onClaims(request.id, sent, reply);
+        inBackground(this.onClaims(request.id, sent, reply));
         onReply(reply);
       },
       (failure) => onError(this.#failed(call, failure)),
@@ -312,5 +313,3 @@ export class StoreClient {
     return new LockStoreError(message, cause === undefined ? details : { ...details, cause });
   }
 }
-
-function ignore(): undefined {}

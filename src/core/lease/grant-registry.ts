@@ -1,6 +1,7 @@
 import { afterTurn, lastedMs, wholeMs } from '../base/clock.ts';
 import { Deferred } from '../base/deferred.ts';
 import { InFlight } from '../base/in-flight.ts';
+import { inBackground } from '../base/safely.ts';
 import { Turns, turnsPerRound } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
@@ -44,7 +45,7 @@ export class GrantRegistry {
     this.#byHoldId?.set(grant.request.holdId, grant);
     this.#held.begin();
     // That message may have overtaken the grant, or its waiter was queued again since, and granted. The store knows.
-    if (this.#taken.delete(grant.request.holdId)) void this.#watchdog.renewInBackground(grant);
+    if (this.#taken.delete(grant.request.holdId)) inBackground(this.#watchdog.renewInBackground(grant));
   }
 
   /** Adds a hold to a grant that is held. */
@@ -97,7 +98,7 @@ export class GrantRegistry {
 
   /** Asks the store, by a renewal, which grants still hold: messages of this may have been missed. */
   verify(): void {
-    for (const grant of this.all) if (!grant.isRenewing) void this.#watchdog.renewInBackground(grant);
+    for (const grant of this.all) if (!grant.isRenewing) inBackground(this.#watchdog.renewInBackground(grant));
   }
 
   /**

@@ -1,6 +1,7 @@
 import { Alarm } from '../base/alarm.ts';
 import type { Clock, Instant } from '../base/clock.ts';
 import { leaseDeadline, remainingMs } from '../base/deadline.ts';
+import { inBackground } from '../base/safely.ts';
 import { SwapList } from '../base/swap-list.ts';
 import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
@@ -118,7 +119,7 @@ export class Watchdog {
     grant.isRenewing = true;
     return this.#turns.begin(() => {
       if (!this.#grants.has(grant)) return;
-      if (grant.isHeld) void this.renewInBackground(grant);
+      if (grant.isHeld) inBackground(this.renewInBackground(grant));
       else this.#onLost(grant, whyEnded(this.#access.clock, grant));
     });
   }
@@ -159,7 +160,7 @@ export class Watchdog {
     for (const grant of this.#grants) {
       // The deadline first: after a pause, nothing is sent for a lease that is over.
       if (!grant.isHeld) this.#onLost(grant, whyEnded(this.#access.clock, grant));
-      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) void this.renewInTurn(grant);
+      else if (grant.renewAtMs <= nowMs + slackOf(grant) && !grant.isRenewing) inBackground(this.renewInTurn(grant));
       else {
         const renewAtMs = grant.isRenewing ? Number.POSITIVE_INFINITY : grant.renewAtMs;
         this.#alarm.arm(Math.min(renewAtMs, nowMs + grant.remainingMs), nowMs);

@@ -1,6 +1,7 @@
 import { CallSite } from '../base/call-site.ts';
 import { type Instant, lastedMs } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { inBackground } from '../base/safely.ts';
 import { hasCode, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireOptions } from '../model/types.ts';
@@ -50,7 +51,7 @@ export class Batch {
     try {
       while (this.#heldCount() < this.names.length) await this.#advance();
     } catch (error) {
-      void this.release();
+      inBackground(this.release());
       throw hasCode(error, 'ERR_LOCK_TIMEOUT') ? this.#timeout(error) : error;
     }
     return this.#holds;

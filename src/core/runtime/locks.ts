@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { type Clock, systemClock, within } from '../base/clock.ts';
 import { processState, warnOnce } from '../base/process-state.ts';
+import { onFault } from '../base/safely.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { HoldTimes } from '../client/hold-times.ts';
@@ -144,6 +145,8 @@ class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   declare readonly [runtimeSlot]: Runtime;
   readonly #releases: Releases;
+  /** After its close it hears of no more faults. */
+  readonly #stopFaults: () => void;
   #closing: Promise<void> | undefined;
 
   constructor(settings: LocksSettings, clock: Clock) {
@@ -156,6 +159,7 @@ class ProcessLocks implements Locks {
       );
     }
     const events = new Events();
+    this.#stopFaults = onFault(events);
     const access: StoreAccess = {
       settings,
       clock,
@@ -225,6 +229,7 @@ class ProcessLocks implements Locks {
     await within(clock, storeTimeoutMs, acquires.end());
     grants.close();
     client.close();
+    this.#stopFaults();
   }
 }
 

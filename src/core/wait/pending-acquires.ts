@@ -1,6 +1,7 @@
 import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
+import { inBackground } from '../base/safely.ts';
 import { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
@@ -64,7 +65,7 @@ export class PendingAcquires {
     this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
       hasPending: () => this.inFlight.count > this.#waiters.size,
       onGranted: listener.onGranted,
-      onDoubt: (waiter, queue) => void this.#strategy.ask(queue, waiter),
+      onDoubt: (waiter, queue) => inBackground(this.#strategy.ask(queue, waiter)),
     });
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);
@@ -83,7 +84,7 @@ export class PendingAcquires {
     // Behind those that wait to subscribe, also in the moment in which the subscription has come into force.
     else if (this.#unsubscribed !== undefined) this.#unsubscribed.push(waiter);
     else if (this.#subscription.isInForce || this.#access.client.outage.isKnown) this.#begin(waiter, task.startedAt);
-    else void this.#subscribeFor(waiter);
+    else inBackground(this.#subscribeFor(waiter));
   }
 
   /** Refuses all waiters and all new acquires. */
@@ -103,12 +104,12 @@ export class PendingAcquires {
   }
 
   #onMessage(message: StoreMessage): void {
-    if (message.kind === 'granted') void this.#offers.offer(message.grant);
+    if (message.kind === 'granted') inBackground(this.#offers.offer(message.grant));
     else if (message.kind === 'lost') this.#holders.onTaken(message.holdId);
-    else if (message.kind === 'next') void this.#askFor(message.holdId);
+    else if (message.kind === 'next') inBackground(this.#askFor(message.holdId));
     else if (message.kind === 'resubscribed') {
       this.#subscription.onResubscribed();
-      for (const queue of this.#queues.all) void this.#strategy.poll(queue);
+      for (const queue of this.#queues.all) inBackground(this.#strategy.poll(queue));
     } else if (message.kind === 'warning') warnOnce(message.code, message.message);
     else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
     else if (message.kind === 'fault') this.#subscription.onFault(message.error);
@@ -222,7 +223,7 @@ export class PendingAcquires {
   #startTimer(waiter: Waiter, queue: WaitQueue, leftMs: number): void {
     const onDue = (): void => {
       if (leftMs > maxTimerMs) this.#startTimer(waiter, queue, leftMs - maxTimerMs);
-      else void this.#timeOut(waiter, queue);
+      else inBackground(this.#timeOut(waiter, queue));
     };
     waiter.timer = this.#access.clock.after(Math.min(leftMs, maxTimerMs), onDue, true);
   }
@@ -232,7 +233,7 @@ export class PendingAcquires {
     waiter.queue?.turnReached(waiter);
     this.#end(waiter);
     // A hold that was only tried for must hear of a forced release, too.
-    if (!this.#subscription.isInForce) void this.#subscription.ensure(0);
+    if (!this.#subscription.isInForce) inBackground(this.#subscription.ensure(0));
     waiter.task.onGranted(granted);
   }
 

@@ -1,3 +1,4 @@
+import { inBackground } from '../base/safely.ts';
 import type { Turns } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { type Granted, grantedByReply } from '../client/granted.ts';
@@ -35,7 +36,7 @@ export class PollStrategy implements WaitStrategy {
   onDue(queue: WaitQueue): void {
     const { pauseLeftMs } = queue;
     if (pauseLeftMs > 0) queue.pollLater(pauseLeftMs);
-    else void this.poll(queue);
+    else inBackground(this.poll(queue));
   }
 
   /**

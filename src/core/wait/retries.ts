@@ -1,4 +1,5 @@
 import { asMicrotask, type Instant } from '../base/clock.ts';
+import { inBackground } from '../base/safely.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { grantedByReply } from '../client/granted.ts';
 import type { LockStoreError } from '../model/errors.ts';
@@ -68,7 +69,7 @@ export class RetryStrategy implements WaitStrategy {
   }
 
   onDue(queue: WaitQueue): void {
-    void this.poll(queue);
+    inBackground(this.poll(queue));
   }
 
   /** The oldest tries; the waiters of its owner are granted with it. */
@@ -148,7 +149,8 @@ export class RetryStrategy implements WaitStrategy {
   }
 
   #askForOwners(queue: WaitQueue, owners: ReadonlySet<string>): void {
-    for (const waiter of queue.waiters) if (owners.has(waiter.task.request.owner)) void this.ask(queue, waiter);
+    for (const waiter of queue.waiters)
+      if (owners.has(waiter.task.request.owner)) inBackground(this.ask(queue, waiter));
   }
 
   #stateOf(queue: WaitQueue): RetryState {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { asMicrotask } from '../../core/base/clock.ts';
-import { safely } from '../../core/base/safely.ts';
+import { guarded, safely } from '../../core/base/safely.ts';
 import { type Listed, SwapList } from '../../core/base/swap-list.ts';
 
 /** Hears of what happens to a connection. */
@@ -28,12 +28,15 @@ export class SocketWatch implements Listed {
 
   constructor(socket: WatchedSocket) {
     this.socket = socket;
-    wrapDestroy(socket, (error) => safely(() => this.#onDestroyCall(error)));
+    wrapDestroy(
+      socket,
+      guarded((error: unknown) => this.#onDestroyCall(error)),
+    );
     const others = socket.server && watchesOf(socket.server);
     // A connection that is closed already emits no more events.
     if (!socket.closed) others?.add(this);
     socket.on('close', () => {
-      others?.delete(this);
+      safely(() => others?.delete(this));
       for (const listener of this.listeners) safely(() => listener.onSocketClosed());
     });
     socket.prependListener('timeout', () => {
@@ -46,8 +49,7 @@ export class SocketWatch implements Listed {
 
   /** Leaves out what Node itself destroys: after an error of the connection, after it has ended the connection, or at a timeout. */
   #onDestroyCall(error: unknown): void {
-    const isByNode = typeof (error as { code?: unknown } | null | undefined)?.code === 'string';
-    if (this.socket.destroyed || this.socket.writableEnded || this.#isTimingOut || isByNode) return;
+    if (this.socket.destroyed || this.socket.writableEnded || this.#isTimingOut || isOfConnection(error)) return;
     for (const listener of this.listeners) listener.onSocketDestroyCall();
   }
 }
@@ -78,6 +80,12 @@ export function ignoreSocket(socket: WatchedSocket, listener: SocketListener): v
   if (watch === undefined) return;
   watch.listeners.delete(listener);
   if (watch.whenIdle !== undefined) asMicrotask(watch.whenIdle);
+}
+
+/** Whether Node makes such an error when a connection fails: it destroys the connection in the context of the last write. */
+function isOfConnection(error: unknown): boolean {
+  const { code } = Object(error) as { code?: unknown };
+  return typeof code === 'string' && /^(E|HPE_)/.test(code);
 }
 
 /** Calls `onCall` before each call of `destroy`, on this connection alone: Node's own prototype is never changed. */

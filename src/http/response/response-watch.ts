@@ -3,14 +3,14 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../../core/base/clock.ts';
-import { type FaultListener, safely } from '../../core/base/safely.ts';
+import { guarded, safely } from '../../core/base/safely.ts';
 import { patchListeners } from '../bound-listeners.ts';
 import { ignoreSocket, type SocketListener, watchSocket } from './connection-watch.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { type WorkOptions, WorkState } from './work-state.ts';
 
-/** What a watch reports, each at most once, and what it asks. An error that the watch stops is reported as well. */
-export interface ResponseEvents extends FaultListener {
+/** What a watch reports, each at most once, and what it asks. */
+export interface ResponseEvents {
   /** The response is about to begin; its headers may still be changed. */
   onBeginning(res: ServerResponse): void;
   /** The work on the request is over. Called in a microtask, so that code right after the response still counts. */
@@ -62,14 +62,18 @@ export class ResponseWatch implements SocketListener, EndListener {
   ) {
     this.#open = { req, res, socket };
     this.#events = events;
-    this.#work = new WorkState(options, () => asMicrotask(() => safely(() => events.onOver(), events)));
+    this.#work = new WorkState(options, () => asMicrotask(() => events.onOver()));
     wrapResponse(res, this);
-    res.on('pipe', (source) => this.#safely(() => this.#onPipe(source)));
-    res.on('close', () => this.#safely(() => this.#onClose(false)));
+    res.on(
+      'pipe',
+      guarded((source: Readable) => this.#onPipe(source)),
+    );
+    const onClose = guarded(() => this.#onClose(false));
+    res.on('close', onClose);
     // A pipelined response that is aborted may emit neither `finish` nor `close`.
     if (socket !== undefined) watchSocket(socket, this);
     // On HTTP/2, the response to a HEAD request emits `close` only after its end, but its headers close the stream.
-    else if (req.method === 'HEAD') streamOf(req)?.on('close', () => this.#safely(() => this.#onClose(false)));
+    else if (req.method === 'HEAD') streamOf(req)?.on('close', onClose);
     // The response ended, or the client left, before this watch: no event will come.
     if (res.writableEnded || (socket ?? streamOf(req))?.destroyed === true) this.#onClose(false);
   }
@@ -81,24 +85,24 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Called by the connection. */
   onSocketClosed(): void {
-    this.#safely(() => this.#onClose(true));
+    safely(() => this.#onClose(true));
   }
 
   /** Called by the response's wrapper. */
   onHeadCall(): void {
     const res = this.#open?.res;
-    if (res !== undefined) this.#safely(() => this.#events.onBeginning(res));
+    if (res !== undefined) safely(() => this.#events.onBeginning(res));
   }
 
   /** Called by the response's wrapper. */
   onEndCall(): void {
     const res = this.#open?.res;
-    if (res !== undefined) this.#safely(() => this.#runBeforeEnd(res));
+    if (res !== undefined) safely(() => this.#runBeforeEnd(res));
   }
 
   /** Called by the response's wrapper. */
   onEndReturned(): void {
-    this.#safely(() => this.#work.end());
+    safely(() => this.#work.end());
   }
 
   /**
@@ -112,7 +116,7 @@ export class ResponseWatch implements SocketListener, EndListener {
 
   /** Called by the response's wrapper. */
   onDestroyReturned(isByHandler: boolean): void {
-    if (isByHandler) this.#safely(() => this.#work.end());
+    if (isByHandler) safely(() => this.#work.end());
   }
 
   /** Whether the work is over. */
@@ -146,10 +150,6 @@ export class ResponseWatch implements SocketListener, EndListener {
   /** Middleware has settled. */
   leave(hasFailed: boolean): void {
     this.#work.leave(hasFailed);
-  }
-
-  #safely(run: () => void): void {
-    safely(run, this.#events);
   }
 
   #runBeforeEnd(res: ServerResponse): void {
@@ -201,7 +201,7 @@ export class ResponseWatch implements SocketListener, EndListener {
       const { req, socket } = this.#open;
       if ((socket ?? streamOf(req))?.destroyed !== true) this.#sources?.delete(source);
     };
-    this.#open?.res.on('unpipe', (source: Readable) => this.#safely(() => unpiped(source)));
+    this.#open?.res.on('unpipe', guarded(unpiped));
     return new Set();
   }
 

@@ -86,7 +86,7 @@ export class RecordUpdates {
       }
       this.#pending.set(id, [operation]);
       // Operations that are asked for synchronously after this one join its batch.
-      asMicrotask(() => void this.#work(id));
+      asMicrotask(() => this.#work(id));
     });
   }
 

@@ -1,4 +1,5 @@
 import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { guarded } from '../../core/base/safely.ts';
 import { inTime, type PostgresClient, type PostgresResult } from './pool.ts';
 
 /** The part of a `Client` of the `pg` package that is used. */
@@ -57,12 +58,18 @@ export class ListenSession {
     const client = this.#create();
     this.#client = client;
     let reason = new Error('The connection ended');
-    client.on('error', (error) => {
+    const onError = guarded((error: Error) => {
       reason = error;
       this.#fail(reason);
     });
-    client.on('end', () => this.#fail(reason));
-    client.on('notification', ({ channel, payload = '' }) => this.#listener.onMessage(channel, payload));
+    type Notification = { readonly channel: string; readonly payload?: string | undefined };
+    const onMessage = guarded(({ channel, payload = '' }: Notification) => this.#listener.onMessage(channel, payload));
+    client.on('error', onError);
+    client.on(
+      'end',
+      guarded(() => this.#fail(reason)),
+    );
+    client.on('notification', onMessage);
     await client.connect();
     if (this.#state === 'opening') this.#state = 'open';
   }
@@ -149,7 +156,7 @@ export class ListenSession {
         this.#fail(error as Error);
       }
     };
-    this.#pingTimer = outsideRequests(() => this.#clock.after(pingEveryMs, () => void ping()));
+    this.#pingTimer = outsideRequests(() => this.#clock.after(pingEveryMs, ping));
   }
 }
 

@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/base/safely.ts';
 import type { LockStoreError } from '../../core/model/errors.ts';
 import type { Reply } from './replies.ts';
 import { format } from './sql/schema.ts';
@@ -49,7 +50,7 @@ export class LockCalls {
       }
       const first = [pending];
       this.#pending.set(id, first);
-      void this.#work(id, first);
+      inBackground(this.#work(id, first));
     });
   }
 

@@ -1,5 +1,6 @@
 import { elapsedMs, pause } from '../../core/base/clock.ts';
 import { leaseDeadline, remainingMs } from '../../core/base/deadline.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import type { LockStoreError } from '../../core/model/errors.ts';
 import type { AcquireReply, AcquireTerms, HoldRequest, ReleaseReply } from '../../core/model/store.ts';
 import { quorumError } from './errors.ts';
@@ -140,7 +141,7 @@ function askNodes(
       // Also if the grant comes late.
       const onGranted = (fence: number): void => {
         attempt.granted.set(node, fence);
-        if (attempt.state === 'lost') void undo(quorum, hold, node, request, true);
+        if (attempt.state === 'lost') inBackground(undo(quorum, hold, node, request, true));
       };
       const next = askNode(quorum, node, hold, request, terms, onGranted);
       return vote?.kind === 'granted' ? next.then((later) => sinceFirst(vote, later)) : next;

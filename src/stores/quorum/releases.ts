@@ -1,4 +1,5 @@
 import { type Clock, elapsedMs } from '../../core/base/clock.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import type { HoldRequest, ReleaseReply, ReleaseTerms } from '../../core/model/store.ts';
 import type { QuorumHold } from './hold.ts';
 import type { CallResult, QuorumNode } from './node.ts';
@@ -89,7 +90,7 @@ export class QuorumReleases {
       });
     const forMs = Math.max(terms.tombstoneMs, hold.leaseMs);
     const first = send();
-    void hold.track(node, this.#retry(send, forMs, first, retry));
+    inBackground(hold.track(node, this.#retry(send, forMs, first, retry)));
     return first;
   }
 

@@ -1,4 +1,5 @@
 import type { Timer } from '../../core/base/clock.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import type { StoreListener, StoreMessage, Unsubscribe } from '../../core/model/store.ts';
 import { quorumError } from './errors.ts';
 import { originalId, type QuorumNode } from './node.ts';
@@ -40,7 +41,7 @@ export async function subscribeQuorum(quorum: Quorum, process: string, listener:
   const streams = new Map(nodes.map((node) => [node, join(node)]));
   const joined = await joinResults(quorum, streams);
   if (count(joined, 'answered') < quorum.quorumSize) {
-    void end();
+    inBackground(end());
     throw quorumError('subscribe', 'unknown', joined);
   }
   // While one node fails, the messages of the others suffice.

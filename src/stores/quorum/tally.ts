@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../core/base/clock.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import type { QuorumNode } from './node.ts';
 
 /** What the answers so far decide: nothing yet, enough to decide, or all that matters. */
@@ -33,7 +34,7 @@ export function collect<T>(
       if (verdict === 'final' || !isAwaited) finish();
       else if (verdict === 'enough') grace ??= clock.after(graceMs, finish);
     };
-    for (const [index, call] of calls.entries()) void call.then((answer) => take(index, answer));
+    for (const [index, call] of calls.entries()) inBackground(call.then((answer) => take(index, answer)));
   });
 }
 

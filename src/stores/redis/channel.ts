@@ -1,4 +1,5 @@
 import { type Clock, systemClock, type Timer } from '../../core/base/clock.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
 import { redactCredentials, storeError } from './errors.ts';
@@ -124,7 +125,7 @@ export class RedisChannel {
         for (const resolve of this.#onReady) resolve();
         this.#onReady.clear();
         this.#sameServer = new SameServer(this.#driver);
-        void this.#subscribeAgain(connection);
+        inBackground(this.#subscribeAgain(connection));
       },
     });
     this.#startPinging(connection);

@@ -1,4 +1,5 @@
 import type { Link } from '../../core/base/link.ts';
+import { inBackground } from '../../core/base/safely.ts';
 import { LockConfigError, LockStoreError } from '../../core/model/errors.ts';
 import type {
   AcquireReply,
@@ -205,7 +206,9 @@ export class RedisStore implements LockStore {
     const hear = this.#replicas === undefined ? listener : wakeUpsOnly(listener);
     return this.#channel.subscribe(process, hear, options).then((end) => {
       warnOfServer(this.#driver, listener);
-      void warnOfRights(this.#driver, this.#prefix, [this.#record('check'), `${this.#channels}check`], listener);
+      inBackground(
+        warnOfRights(this.#driver, this.#prefix, [this.#record('check'), `${this.#channels}check`], listener),
+      );
       this.#replicas?.open();
       this.#shardedSubscriptions?.open(process, hear);
       return () => {

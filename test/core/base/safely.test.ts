@@ -1,7 +1,8 @@
 import { createLocks } from 'reenlock';
+import { onAbort } from '../../../src/core/base/abort-signals.ts';
+import { afterRound, afterTurn, asMicrotask, systemClock } from '../../../src/core/base/clock.ts';
 import { processState } from '../../../src/core/base/process-state.ts';
 import { safely } from '../../../src/core/base/safely.ts';
-import { runtimeOf } from '../../../src/core/runtime/locks.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -28,8 +29,8 @@ describe('A callback of the package that fails', () => {
       const locks = createLocks();
       const events: unknown[] = [];
       locks.on('warning', (event) => events.push(event));
-      safely(fail, runtimeOf(locks).events);
-      safely(fail, runtimeOf(locks).events);
+      safely(fail);
+      safely(fail);
       await turn();
       expect(events).toHaveLength(2);
       expect(events[0]).toEqual({
@@ -58,5 +59,26 @@ describe('A callback of the package that fails', () => {
       throw hostile;
     });
     expect(warn).toHaveBeenCalledTimes(1);
+  });
+
+  it.each<[string, (run: () => void) => unknown]>([
+    ['a timer', (run) => systemClock.after(0, run, true)],
+    ['a microtask', asMicrotask],
+    ['the end of a turn', afterTurn],
+    ['the end of a round', afterRound],
+    [
+      'the listener of a signal',
+      (run) => {
+        const controller = new AbortController();
+        onAbort(controller.signal, run);
+        controller.abort();
+      },
+    ],
+  ])('A callback of %s that throws does not end the process', async (_, begin) => {
+    const warned = new Promise((resolve) => jest.spyOn(process, 'emitWarning').mockImplementation(resolve));
+    begin(() => {
+      throw new Error('of the callback');
+    });
+    expect(await warned).toContain('Error: of the callback');
   });
 });

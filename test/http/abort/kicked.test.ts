@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { addAbortSignal } from 'node:stream';
 import { gate } from '../../support/gate.ts';
 import { Contest } from '../../support/http/contest.ts';
 import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
@@ -52,6 +53,7 @@ describeFrameworks('A connection that is destroyed by code that is not the handl
 
   it.each([
     ['its request', (call: Call) => call.req.destroy()],
+    ['its request by a signal', (call: Call) => addAbortSignal(AbortSignal.abort(), call.req).on('error', () => {})],
     ['its response', (call: Call) => call.res.destroy()],
     ['its connection', (call: Call) => call.req.socket.destroy()],
   ] as const)(

@@ -1,4 +1,5 @@
 import type { Link } from '../../../core/base/link.ts';
+import { guarded, safely } from '../../../core/base/safely.ts';
 
 /** What the clients of all libraries have in common: they tell of their connection by events. */
 export interface ConnectionEvents {
@@ -42,17 +43,17 @@ export class ClientLink implements Link {
     };
   }
 
-  readonly #onReady = (): void => {
+  readonly #onReady = guarded(() => {
     if (!this.isUp) return;
     this.#unlisten();
     const listeners = [...this.#listeners];
     this.#listeners.clear();
-    for (const listener of listeners) listener();
-  };
+    for (const listener of listeners) safely(listener);
+  });
 
-  readonly #onError = (error: Error): void => {
+  readonly #onError = guarded((error: Error) => {
     this.error = error;
-  };
+  });
 
   #unlisten(): void {
     this.#client.off('ready', this.#onReady);

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { guarded } from '../../../../core/base/safely.ts';
 import type { RedisShard, ShardListener } from '../driver.ts';
 import { subscriberOptions } from './subscriber.ts';
 
@@ -15,11 +16,23 @@ export class IoredisShard implements RedisShard {
       retryStrategy: () => null,
     });
     this.#connection = connection;
-    connection.on('smessage', (channel: string, text: string) => listener.onMessage(channel, text));
-    connection.on('moved', () => listener.onMoved());
+    connection.on(
+      'smessage',
+      guarded((channel: string, text: string) => listener.onMessage(channel, text)),
+    );
+    connection.on(
+      'moved',
+      guarded(() => listener.onMoved()),
+    );
     // An old ioredis takes the end of a subscription for the reply to another command.
-    connection.on('error', () => connection.disconnect());
-    connection.once('end', () => listener.onClosed());
+    connection.on(
+      'error',
+      guarded(() => connection.disconnect()),
+    );
+    connection.once(
+      'end',
+      guarded(() => listener.onClosed()),
+    );
   }
 
   subscribe(channel: string): Promise<unknown> {

@@ -1,4 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
+import { guarded } from '../../../../core/base/safely.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 
 /** The options of a connection for subscriptions, in place of those of the client that it duplicates. */
@@ -31,9 +32,18 @@ export class IoredisSubscriber implements RedisSubscriber {
   ) {
     this.#connection = connection;
     this.#isStranded = isStranded;
-    connection.on('message', (channel: string, text: string) => listener.onMessage(channel, text));
-    connection.on('error', (error: Error) => listener.onFault(error));
-    connection.on('ready', () => listener.onReady());
+    connection.on(
+      'message',
+      guarded((channel: string, text: string) => listener.onMessage(channel, text)),
+    );
+    connection.on(
+      'error',
+      guarded((error: Error) => listener.onFault(error)),
+    );
+    connection.on(
+      'ready',
+      guarded(() => listener.onReady()),
+    );
   }
 
   /** Not before: an ioredis 5 would send a subscription before its own ready check, which is forbidden from then on. */

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { guarded } from '../../../../core/base/safely.ts';
 import type { ConnectionEvents } from '../client-link.ts';
 
 /** What events come from. */
@@ -48,7 +49,8 @@ export class RelayedEvents implements ConnectionEvents {
 
   /** Calls the listener for an event, until nobody listens here any more. */
   watch<E extends string>(emitter: Emitter<E>, event: E, listener: (event: Error) => void): void {
-    emitter.on(event, listener);
-    this.#undo.push(() => emitter.off(event, listener));
+    const own = guarded(listener);
+    emitter.on(event, own);
+    this.#undo.push(() => emitter.off(event, own));
   }
 }

@@ -1,3 +1,4 @@
+import { guarded } from '../../../../core/base/safely.ts';
 import type { RedisShard, ShardListener } from '../driver.ts';
 import { type NodeRedisClient, replyOptions } from './calls.ts';
 import { OwnClient, subscriberOptions } from './own-client.ts';
@@ -10,15 +11,18 @@ export class NodeRedisShard implements RedisShard {
   constructor(node: NodeRedisClient, listener: ShardListener) {
     const own = new OwnClient(node, subscriberOptions);
     this.#own = own;
-    this.#onMessage = (text, channel) => listener.onMessage(channel, text);
-    own.client.on('sharded-channel-moved', () => listener.onMoved());
+    this.#onMessage = guarded((text: string, channel: string) => listener.onMessage(channel, text));
+    own.client.on(
+      'sharded-channel-moved',
+      guarded(() => listener.onMoved()),
+    );
     let isClosed = false;
-    const onClosed = (): void => {
+    const onClosed = guarded(() => {
       if (isClosed || own.client.isOpen) return;
       isClosed = true;
       own.close();
       listener.onClosed();
-    };
+    });
     own.client.on('error', onClosed);
     own.client.on('end', onClosed);
     // What it rejects with, it also tells by event.

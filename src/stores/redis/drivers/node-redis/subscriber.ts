@@ -1,4 +1,5 @@
 import { systemClock, type Timer } from '../../../../core/base/clock.ts';
+import { guarded } from '../../../../core/base/safely.ts';
 import { retryMs } from '../connection-times.ts';
 import type { RedisSubscriber, SubscriberListener } from '../driver.ts';
 import { type NodeRedisClient, replyOptions } from './calls.ts';
@@ -31,7 +32,7 @@ export class NodeRedisSubscriber implements RedisSubscriber {
   constructor(origins: SubscriberOrigins, listener: SubscriberListener) {
     this.#origins = origins;
     this.#listener = listener;
-    this.#onMessage = (text, channel) => listener.onMessage(channel, text);
+    this.#onMessage = guarded((text: string, channel: string) => listener.onMessage(channel, text));
     this.#open();
   }
 
@@ -81,15 +82,17 @@ export class NodeRedisSubscriber implements RedisSubscriber {
     this.#origin = origin;
     const connection = new OwnClient(origin, subscriberOptions);
     this.#connection = connection;
-    connection.client.on('error', (error) => {
+    const onError = guarded((error: Error) => {
       this.#listener.onFault(error);
       if (!connection.client.isOpen) this.#lost(connection);
     });
-    connection.client.on('ready', () => {
+    const onReady = guarded(() => {
       if (this.#connection !== connection) return;
       this.#failures = 0;
       this.#listener.onReady();
     });
+    connection.client.on('error', onError);
+    connection.client.on('ready', onReady);
     // What it rejects with, it also tells by event.
     connection.open().catch(() => undefined);
   }
