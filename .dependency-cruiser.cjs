@@ -54,7 +54,10 @@ const faces = {
   'stores/cas': ['cas-store', 'postgres-cas', 'redis-cas'],
   'stores/postgres': ['postgres-store', 'pool', 'statements'],
   'stores/quorum': ['quorum-store'],
-  'stores/redis': ['redis-store', 'drivers/driver', 'drivers/driver-of', 'connection-pool', 'errors', 'server-info'],
+  'stores/redis': [
+    ...['redis-store', 'connection-pool', 'errors', 'server-info'],
+    ...['drivers/driver', 'drivers/driver-of', 'drivers/hide-command'],
+  ],
   board: ['board-reply', 'connect-board', 'lock-board', 'viewer'],
 };
 

@@ -4,7 +4,8 @@ import { checkOptions } from '../../core/model/validate.ts';
 import { ConnectionPool } from '../redis/connection-pool.ts';
 import type { RedisCommand, RedisConnection, RedisDriver, RedisReplies } from '../redis/drivers/driver.ts';
 import { driverOf, type RedisClient, redisClient } from '../redis/drivers/driver-of.ts';
-import { connected, redactCredentials, storeError } from '../redis/errors.ts';
+import { hideCommand } from '../redis/drivers/hide-command.ts';
+import { connected, storeError } from '../redis/errors.ts';
 import { evictionWarning } from '../redis/server-info.ts';
 import type { CasAdapter, CasReading } from './adapter.ts';
 
@@ -121,7 +122,7 @@ const rules = { client: redisClient };
 /** The replies to commands that were sent together. Throws the first error. */
 function valuesOf(replies: RedisReplies): unknown[] {
   return replies.map((reply) => {
-    if (reply.status === 'rejected') throw redactCredentials(reply.reason);
+    if (reply.status === 'rejected') throw hideCommand(reply.reason);
     return reply.value;
   });
 }
@@ -131,5 +132,5 @@ function textOf(reply: unknown): string | undefined {
 }
 
 function refused(cause: unknown): LockStoreError {
-  return new LockStoreError('The lock store refused to write', { cause, outcome: 'not-applied' });
+  return new LockStoreError('The lock store refused to write', { cause: hideCommand(cause), outcome: 'not-applied' });
 }

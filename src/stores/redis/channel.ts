@@ -2,7 +2,8 @@ import { type Clock, systemClock, type Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import type { RedisDriver, RedisSubscriber } from './drivers/driver.ts';
-import { redactCredentials, storeError } from './errors.ts';
+import { hideCommand } from './drivers/hide-command.ts';
+import { storeError } from './errors.ts';
 import { readMessage } from './replies.ts';
 import { apartWarning, connectsAgainAfter, missesUntilWarning, SameServer } from './same-server.ts';
 
@@ -118,7 +119,7 @@ export class RedisChannel {
         if (channel !== this.#freedChannel) this.#listeners.get(channel)?.(message);
         else for (const listener of this.#freedListeners.values()) listener(message);
       },
-      onFault: (error) => this.#tellAll({ kind: 'fault', error: redactCredentials(error) }),
+      onFault: (error) => this.#tellAll({ kind: 'fault', error: hideCommand(error) }),
       onReady: () => {
         // It may have been closed already.
         if (this.#connection !== connection) return;
@@ -140,7 +141,7 @@ export class RedisChannel {
       this.#tellAll({ kind: 'resubscribed' });
     } catch (error) {
       this.#isRefused = true;
-      this.#tellAll({ kind: 'fault', error: error as Error });
+      this.#tellAll({ kind: 'fault', error: hideCommand(error as Error) });
     }
   }
 

@@ -1,5 +1,6 @@
 import { LockStoreError, otherFormatMessage } from '../../core/model/errors.ts';
 import { NotSentError, type RedisDriver } from './drivers/driver.ts';
+import { hideCommand } from './drivers/hide-command.ts';
 
 /** What a script replies with to a record of another format, before it changes anything. */
 const otherFormat = 'RLFORMAT';
@@ -36,7 +37,7 @@ export function storeError(driver: RedisDriver, operation: string, cause: unknow
   if (cause instanceof NotSentError) return notSent(operation, cause, cause.message);
   const code = driver.codeOf(cause);
   return new LockStoreError(messageOf(operation, code, cause), {
-    cause: redactCredentials(cause),
+    cause: hideCommand(cause),
     outcome: wasSentOnce && isRefusal(code, cause) ? 'not-applied' : 'unknown',
   });
 }
@@ -58,7 +59,7 @@ export async function connected(driver: RedisDriver, operation: string): Promise
 
 function notSent(operation: string, cause: unknown, why: string): LockStoreError {
   const message = `${why}: ${operation} was not sent`;
-  return new LockStoreError(message, { cause: redactCredentials(cause), outcome: 'not-applied' });
+  return new LockStoreError(message, { cause: hideCommand(cause), outcome: 'not-applied' });
 }
 
 function messageOf(operation: string, code: string | undefined, cause: unknown): string {
@@ -78,18 +79,6 @@ function lackingRight(code: string, message: string): string | undefined {
   if (/channel/.test(message)) return 'the right to its channels (`&<prefix>*`)';
   if (/key/.test(message)) return 'the right to its keys (`~<prefix>*`)';
   return 'a right that a script needs, which the warning LOCK_REDIS_RIGHTS names';
-}
-
-/**
- * Hides the password of a refused login from logs. ioredis attaches the command that was sent to its errors, and every
- * later call gets the error of the login. The property stays readable, but no log prints it.
- */
-export function redactCredentials<E>(error: E): E {
-  const { command } = Object(error) as { command?: { name?: unknown } };
-  if (command?.name === 'auth' || command?.name === 'hello') {
-    Reflect.defineProperty(Object(error), 'command', { enumerable: false });
-  }
-  return error;
 }
 
 /** Whether a call did nothing because another version of the package wrote the record. */

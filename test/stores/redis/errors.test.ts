@@ -1,7 +1,9 @@
 import { inspect } from 'node:util';
 import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis5';
+import { createLocks, lock, runInTrace } from 'reenlock';
 import { LockStoreError } from '../../../src/core/model/errors.ts';
+import { CasStore } from '../../../src/stores/cas/cas-store.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { longMs } from '../../../src/testing/contract/harness.ts';
@@ -195,6 +197,56 @@ describe('Errors of a real server', () => {
     expect(error.message).not.toMatch(/order|secret|reenlock|127/);
     expect(error).toMatchObject({ expose: false, status: 503, retryable: true, cause: { name: 'ReplyError' } });
     expect(JSON.stringify(error)).not.toMatch(/secret/);
+  });
+
+  it.each(['RedisStore', 'CasStore'])(
+    'No log prints the owner, the process or the channel of a call of %s that the server refused',
+    async (kind) => {
+      const adapter = new RedisCas({ client: stage.client });
+      if (kind === 'CasStore') stage.store = new CasStore({ adapter });
+      const process = stage.deafProcess();
+      const line = process.line('owner-secret');
+      await stage.client.call('REPLICAOF', '127.0.0.1', '1');
+      const results = await Promise.allSettled([line.ask(), line.renew(1), line.release(longMs)]);
+      await stage.client.call('REPLICAOF', 'NO', 'ONE');
+      const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      expect(reasons).not.toEqual([]);
+      for (const reason of reasons) {
+        expect(reason).toMatchObject({ cause: { message: expect.stringMatching(/^READONLY /) } });
+        const printed = inspect(reason, { depth: 9 });
+        for (const secret of ['owner-secret', process.name, 'grants:']) expect(printed).not.toContain(secret);
+      }
+      adapter.close();
+    },
+  );
+
+  it('No log prints the channel of a subscription that the server ends and refuses', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'guest', 'reset', 'on', 'nopass', '~*', '&reenlock:*', '+@all');
+    const client = stage.connect({ username: 'guest', password: 'any' });
+    const faults: unknown[] = [];
+    const end = await new RedisStore({ client }).subscribe('process-secret', (message) => {
+      if (message.kind === 'fault') faults.push(message.error);
+    });
+    await stage.client.call('ACL', 'SETUSER', 'guest', 'resetchannels');
+    await until(() => faults.length > 0);
+    expect(inspect(faults, { depth: 9 })).toContain('NOPERM');
+    expect(inspect(faults, { depth: 9 })).not.toContain('process-secret');
+    await end();
+    client.disconnect();
+  });
+
+  it('No log prints the password of a client that could not connect, when a lock fails for that', async () => {
+    await stage.client.call('ACL', 'SETUSER', 'locks', 'reset', 'on', '>rotated', '~*', '&*', '+@all');
+    const client = stage.connect({ username: 'locks', password: 'hunter2' });
+    client.on('error', () => {});
+    const locks = createLocks({ store: new RedisStore({ client }) });
+    const failed = await runInTrace(() => lock.acquire(key), { locks }).catch((error: unknown) => error);
+    const printed = inspect(failed, { depth: 9 });
+    expect(printed).toContain('WRONGPASS');
+    expect(printed).not.toContain('hunter2');
+    await locks.close({ drainMs: 0 });
+    client.disconnect();
+    await stage.client.call('ACL', 'DELUSER', 'locks');
   });
 
   it.each([

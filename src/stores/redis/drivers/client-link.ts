@@ -1,5 +1,6 @@
 import type { Link } from '../../../core/base/link.ts';
 import { guarded, safely } from '../../../core/base/safely.ts';
+import { hideCommand } from './hide-command.ts';
 
 /** What the clients of all libraries have in common: they tell of their connection by events. */
 export interface ConnectionEvents {
@@ -52,7 +53,7 @@ export class ClientLink implements Link {
   });
 
   readonly #onError = guarded((error: Error) => {
-    this.error = error;
+    this.error = hideCommand(error);
   });
 
   #unlisten(): void {
