@@ -68,7 +68,6 @@ export {
   LockError,
   type LockErrorCode,
   type LockErrorDetails,
-  type LockHolder,
   LockKeyError,
   LockLimitError,
   LockLostError,
@@ -79,6 +78,7 @@ export {
   LockTimeoutError,
   type StoreOutcome,
 } from './model/errors.ts';
+export type { LockHolder } from './model/lock-holder.ts';
 
 // For those who write a store of their own.
 

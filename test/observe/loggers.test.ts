@@ -37,10 +37,12 @@ async function refusal(): Promise<LockError> {
 const shown = { code: 'ERR_LOCK_TIMEOUT', key: 'order:42', category: 'orders' };
 
 describe('Loggers', () => {
-  it('pino shows the code, key and category of an error, and no owner', async () => {
+  it('pino shows the code, key and category of an error, who holds the key, and no owner', async () => {
     const { stream, lines } = sink();
-    pino(stream).error({ err: await refusal() }, 'refused');
-    expect(lines()).toMatchObject([{ msg: 'refused', err: { type: 'LockTimeoutError', ...shown } }]);
+    const err = await refusal();
+    pino(stream).error({ err }, 'refused');
+    const holder = { heldMs: expect.any(Number), waiters: 1 };
+    expect(lines()).toMatchObject([{ msg: 'refused', err: { type: 'LockTimeoutError', ...shown, holder } }]);
     expect(JSON.stringify(lines())).not.toContain('secret');
   });
 

@@ -14,11 +14,10 @@ export function inspectAsJson(type: { readonly prototype: Shown }, name: string)
   Object.defineProperty(type.prototype, custom, { value });
 }
 
-/** Lets `util.inspect` show a field of an error, if it has a value, that nothing else shows: it is not enumerable. */
-export function inspectWith<E extends Error>(type: { readonly prototype: E }, field: keyof E & string): void {
-  const value = function (this: E, _depth: number, options: InspectOptions, print: typeof inspect): string {
-    const error = print(this, { ...options, customInspect: false });
-    return this[field] === undefined ? error : `${error}, ${field}: ${print(this[field], options)}`;
+/** Lets `util.inspect` show a field of an object that nothing else shows: it is not enumerable. */
+export function inspectWith<T extends object>(type: { readonly prototype: T }, field: keyof T & string): void {
+  const value = function (this: T, _depth: number, options: InspectOptions, print: typeof inspect): string {
+    return print({ [field]: this[field], ...this }, options);
   };
   Object.defineProperty(type.prototype, custom, { value });
 }

@@ -1,5 +1,5 @@
 import type { CallSite } from '../base/call-site.ts';
-import { inspectWith } from '../base/shown.ts';
+import { type LockHolder, ShownHolder } from './lock-holder.ts';
 import { problemOf } from './problem.ts';
 
 /** The stable code of each kind of lock error; docs/reference/errors.md has a heading for each. */
@@ -45,7 +45,8 @@ const shapes = {
   // Nothing is sent: the client has left. Access logs know this case as 499.
   aborted: { code: 'ERR_LOCK_ABORTED', status: 499, expose: true, retryable: false, refusal: true },
   deadlock: { code: 'ERR_LOCK_DEADLOCK', status: 409, expose: true, retryable: true, refusal: true },
-  lost: { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: true },
+  // The work may have been done, as a whole or in part.
+  lost: { code: 'ERR_LOCK_LOST', status: 503, expose: false, retryable: false },
   notHeld: { code: 'ERR_LOCK_NOT_HELD', status: 500, expose: false, retryable: false },
   scope: { code: 'ERR_LOCK_SCOPE', status: 500, expose: false, retryable: false },
   store: { code: 'ERR_LOCK_STORE', status: 503, expose: false, retryable: true, retryAfterMs: 1000 },
@@ -68,7 +69,7 @@ export class LockError extends Error {
   readonly statusCode: number;
   /** Whether clients may see the message. */
   readonly expose: boolean;
-  /** Whether the same call may succeed when it is made again later. */
+  /** Whether the call has left no effect, and may succeed when it is made again later. */
   readonly retryable: boolean;
   /** The headers of the response: `Retry-After`, or none. */
   readonly headers: Readonly<Record<string, string>>;
@@ -132,52 +133,38 @@ export class LockKeyError extends LockError {
   }
 }
 
-/** Who held a key when an acquire gave up, as far as the store said. For operators, never for clients. */
-export interface LockHolder {
-  /** A trusted caller that has it can re-enter the lock: keep it out of logs that others read. */
-  readonly owner: string;
-  /** The `instance` of the process that acquired it; undefined if the hold is detached, or if the process has no such name. */
-  readonly instance: string | undefined;
-  /** Milliseconds since the key changed hands. Of several holders, this is about one. */
-  readonly heldMs: number;
-  /** How many acquires waited, over all processes, the one that gave up included. Of more than 1,000 a store may count these. */
-  readonly waiters: number;
-}
-
 /** The key was not free within `waitMs`. */
 export class LockTimeoutError extends LockError {
-  /** How long the call waited, in milliseconds. */
+  /** How long the call waited, in whole milliseconds. */
   readonly waitedMs: number;
   /**
-   * When another try is worth it, in milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs. `leaseRemainingMs` is
+   * When another try is worth it, in whole milliseconds: min(leaseRemainingMs, turnMs) + position × turnMs. `leaseRemainingMs` is
    * the rest of the holder's lease when it was last seen, `position` the number of waiters before this call, and `turnMs`
    * how long a turn lasted while the call waited, or while the longest waiter of this process did. If no turn was over, it is
    * how long holds of the key lasted lately in this process, else those of its category, else all; but no less than the call
    * waited. If no hold has ended yet, `leaseRemainingMs` stands for it. At most 60 000, unless the lease lasts longer.
    */
   readonly retryAfterMs: number;
-  // Private, so that JSON and copies of the error lack it.
-  readonly #holder: LockHolder | undefined;
-
-  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number; holder?: LockHolder | undefined }) {
-    super(`The lock was not free within ${Math.round(details.waitedMs)} ms`, details, {
-      ...shapes.timeout,
-      retryAfterMs: details.retryAfterMs,
-    });
-    this.waitedMs = details.waitedMs;
-    this.retryAfterMs = details.retryAfterMs;
-    this.#holder = details.holder;
-  }
-
   /**
    * Who held the key. Undefined if `waitMs` was 0, if the key became free just then, and if the store did not say so at
-   * once. `util.inspect` shows it; no message, JSON or response contains it.
+   * once. Loggers show it without its `owner`, and `util.inspect` as a whole; no message, JSON or response contains it.
    */
-  get holder(): LockHolder | undefined {
-    return this.#holder;
+  readonly holder: LockHolder | undefined;
+
+  constructor(details: LockErrorDetails & { waitedMs: number; retryAfterMs: number; holder?: LockHolder | undefined }) {
+    const waitedMs = Math.round(details.waitedMs);
+    const retryAfterMs = Math.ceil(details.retryAfterMs);
+    super(`The lock was not free within ${waitedMs} ms`, details, { ...shapes.timeout, retryAfterMs });
+    this.waitedMs = waitedMs;
+    this.retryAfterMs = retryAfterMs;
+    this.holder = details.holder && new ShownHolder(details.holder);
+  }
+
+  override toJSON(): object {
+    const { holder: _, ...shown } = super.toJSON() as { holder: unknown };
+    return shown;
   }
 }
-inspectWith(LockTimeoutError, 'holder');
 
 /** A limit was reached: waiters of the key, waiters of the `Locks`, or the depth of re-entry. */
 export class LockLimitError extends LockError {

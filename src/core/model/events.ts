@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type FaultListener, faultCode } from '../base/safely.ts';
-import type { DeadlockWait, LockHolder, LockLostError } from './errors.ts';
+import type { DeadlockWait, LockLostError } from './errors.ts';
+import type { LockHolder } from './lock-holder.ts';
 import type { HoldMode } from './types.ts';
 import { callable, checkValue, describe, oneOf } from './validate.ts';
 

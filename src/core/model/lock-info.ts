@@ -17,8 +17,8 @@ export function lockInfo({ key, id }: LockName, reply: InspectReply): LockInfo {
       isDetached: process === detachedProcess,
       fence,
       mode,
-      remainingMs: endMs - nowMs,
-      heldMs: Math.max(0, nowMs - Math.floor(fence / 1000)),
+      remainingMs: Math.round(endMs - nowMs),
+      heldMs: Math.max(0, Math.round(nowMs - Math.floor(fence / 1000))),
     })),
     waiters: waiters.map(({ holdId, owner, process, mode, priority, sinceMs }) => ({
       holdId,
@@ -27,7 +27,7 @@ export function lockInfo({ key, id }: LockName, reply: InspectReply): LockInfo {
       mode,
       priority,
       // It may have been queued within this millisecond, or before the store's clock was set back.
-      waitedMs: Math.max(0, nowMs - sinceMs),
+      waitedMs: Math.max(0, Math.round(nowMs - sinceMs)),
     })),
   };
 }

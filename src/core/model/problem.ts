@@ -29,8 +29,9 @@ export function problemOf(error: Refusal): Problem {
 }
 
 /** Replaces a message that only operators may read. */
-function withheld({ retryable }: Refusal): string {
-  return retryable
-    ? 'The lock that the request needs could not be acquired or kept; try again later'
+function withheld({ status, retryable }: Refusal): string {
+  if (retryable) return 'The lock that the request needs could not be acquired; try again later';
+  return status === 503
+    ? 'The lock that the request needs was lost; its work may have been done in part'
     : 'The server failed to acquire a lock that the request needs';
 }

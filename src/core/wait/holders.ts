@@ -1,8 +1,8 @@
 import { lastedMs, wholeMs } from '../base/clock.ts';
 import type { StoreAccess } from '../client/access.ts';
 import type { StoreClient } from '../client/store-client.ts';
-import type { LockHolder } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
+import type { LockHolder } from '../model/lock-holder.ts';
 import { lockInfo } from '../model/lock-info.ts';
 import type { WaitQueue } from './local-queue.ts';
 import type { AcquireTask } from './task.ts';

@@ -1,4 +1,4 @@
-import { elapsedMs, type Instant, lastedMs, maxTimerMs } from '../base/clock.ts';
+import { elapsedMs, type Instant, maxTimerMs, wholeMs } from '../base/clock.ts';
 import { InFlight } from '../base/in-flight.ts';
 import { warnOnce } from '../base/process-state.ts';
 import { inBackground } from '../base/safely.ts';
@@ -277,7 +277,7 @@ export class PendingAcquires {
       return;
     }
     const { task } = waiter;
-    const waitedMs = lastedMs(this.#access.clock.now(), task.startedAt);
+    const waitedMs = wholeMs(this.#access.clock.now(), task.startedAt);
     const retryAfterMs = queue.retryAfterMs(waiter, typicalMs(task, this.#access.holdTimes));
     this.inFlight.begin();
     // First: it still counts as a waiter then.

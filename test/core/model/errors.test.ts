@@ -10,7 +10,7 @@ const table = [
   ['LockKeyError', () => new errors.LockKeyError('words', details), 'ERR_LOCK_KEY', 400, true, false],
   [
     'LockTimeoutError',
-    () => new errors.LockTimeoutError({ ...details, waitedMs: 99.6, retryAfterMs: 2_001 }),
+    () => new errors.LockTimeoutError({ ...details, waitedMs: 99.6, retryAfterMs: 2_000.1 }),
     'ERR_LOCK_TIMEOUT',
     423,
     true,
@@ -32,7 +32,7 @@ const table = [
     'ERR_LOCK_LOST',
     503,
     false,
-    true,
+    false,
   ],
   ['LockNotHeldError', () => new errors.LockNotHeldError(details), 'ERR_LOCK_NOT_HELD', 500, false, false],
   ['LockScopeError', () => new errors.LockScopeError('words', details), 'ERR_LOCK_SCOPE', 500, false, false],
@@ -116,9 +116,9 @@ describe('isLockError', () => {
 });
 
 describe('LockTimeoutError', () => {
-  it('LockTimeoutError tells how long it waited, and when to come back', () => {
-    const error = new errors.LockTimeoutError({ key, waitedMs: 99.6, retryAfterMs: 2_001 });
-    expect(error).toMatchObject({ waitedMs: 99.6, retryAfterMs: 2_001 });
+  it('LockTimeoutError tells in whole milliseconds how long it waited, and when to come back', () => {
+    const error = new errors.LockTimeoutError({ key, waitedMs: 99.6, retryAfterMs: 2_000.1 });
+    expect(error).toMatchObject({ waitedMs: 100, retryAfterMs: 2_001 });
     expect(error.message).toBe('The lock was not free within 100 ms');
   });
 

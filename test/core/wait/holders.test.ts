@@ -21,7 +21,7 @@ describe('An acquire that times out', () => {
     await setup.clock.advance(500);
     const [error] = await timeouts(setup, 2);
     const holder = { owner: hold.owner, instance: 'orders:1', heldMs: 1_500, waiters: 2 };
-    expect([error?.holder, events[0]?.holder]).toEqual([holder, holder]);
+    expect([error?.holder, events[0]?.holder]).toMatchObject([holder, holder]);
   });
 
   it('The error of a batch tells who holds its key', async () => {
@@ -32,17 +32,16 @@ describe('An acquire that times out', () => {
     expect(batch.error).toMatchObject({ holder: { owner, heldMs: 1_000 } });
   });
 
-  it('The holder is shown by util.inspect, and neither by the message nor by JSON nor among the enumerable names', async () => {
+  it('The holder is shown as a whole by util.inspect, to loggers without its owner, and neither by the message nor by JSON', async () => {
     const setup = setUp();
     const { owner } = await taken(setup);
     const [error] = await timeouts(setup);
     const instance = setup.locks.settings.instance;
     for (const secret of [owner, instance]) {
       expect(inspect(error)).toContain(secret);
-      for (const shown of [error?.message, error?.stack, JSON.stringify(error), JSON.stringify({ ...error })])
-        expect(shown).not.toContain(secret);
+      for (const shown of [error?.message, error?.stack, JSON.stringify(error)]) expect(shown).not.toContain(secret);
     }
-    expect(Object.keys(error as object)).not.toContain('holder');
+    expect(JSON.parse(JSON.stringify({ ...error })).holder).toEqual({ instance, heldMs: 1_000, waiters: 1 });
   });
 
   it('An acquire times out without the holder if the store fails just then, and no event tells of that', async () => {

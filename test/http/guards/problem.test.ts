@@ -57,10 +57,11 @@ const awaitedKey = async (): Promise<string> => {
 };
 
 /** What stands in place of a message that is not for clients. */
-const withheld: Readonly<Record<number, string>> = {
-  500: 'The server failed to acquire a lock that the request needs',
-  503: 'The lock that the request needs could not be acquired or kept; try again later',
-};
+function withheld({ code }: Refusal): string {
+  if (code === 'ERR_LOCK_STORE') return 'The lock that the request needs could not be acquired; try again later';
+  if (code === 'ERR_LOCK_LOST') return 'The lock that the request needs was lost; its work may have been done in part';
+  return 'The server failed to acquire a lock that the request needs';
+}
 
 const refusals: readonly Refusal[] = [
   {
@@ -199,7 +200,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
       if (adapter === 'fastify')
         expect(JSON.parse(text)).toMatchObject({ statusCode: status, ...(message && { message }) });
       else if (adapter === 'hono' || adapter === 'nest')
-        expect(JSON.parse(text)).toMatchObject({ detail: message ?? withheld[status] });
+        expect(JSON.parse(text)).toMatchObject({ detail: message ?? withheld(refusal) });
       else if (adapter !== 'express') expect(text).toBe(message ?? STATUS_CODES[status]);
       else if (environment === 'production') expect(text).toContain(`<pre>${STATUS_CODES[status]}</pre>`);
       // In development Express answers with the stack.
@@ -213,7 +214,7 @@ describeFrameworks('a guard’s refusal', (framework) => {
         type: 'about:blank',
         title: STATUS_CODES[refusal.status],
         status: refusal.status,
-        detail: refusal.message ?? withheld[refusal.status],
+        detail: refusal.message ?? withheld(refusal),
         code,
       });
     });
