@@ -1,10 +1,20 @@
 import { type Explored, explore as exploreModel } from './explore.ts';
 import { isLong } from './seed.ts';
-import { fairSteps, firstWorld, isDone, mishaps, realStore, type Store, type World } from './small-model.ts';
+import {
+  type Budgets,
+  fairSteps,
+  firstWorld,
+  isDone,
+  mishaps,
+  realStore,
+  type Store,
+  strangers,
+  type World,
+} from './small-model.ts';
 
-function explore(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>, store: Store = realStore): Explored {
+function explore(budgets: Budgets, store: Store = realStore): Explored {
   return exploreModel<World>({
-    first: firstWorld(budgets),
+    first: firstWorld(strangers, budgets),
     fairSteps: (world) => fairSteps(world, store),
     mishaps,
     isDone,
@@ -14,7 +24,7 @@ function explore(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>, store: S
 }
 
 it('Two owners, three acquires, and whatever is lost or given up on the way: one owner, rising fences, and all are served', () => {
-  const { worlds, broken } = explore({ losses: 1, lapses: isLong ? 1 : 0, cancels: isLong ? 0 : 1 });
+  const { worlds, broken } = explore({ losses: 1, lapses: isLong ? 1 : 0, cancels: isLong ? 0 : 1, polls: true });
   process.stdout.write(`small model: ${worlds} worlds\n`);
   expect([...broken]).toEqual([]);
   expect(worlds).toBeGreaterThan(1_000);
@@ -26,7 +36,7 @@ describe('What the model finds', () => {
       for (const { request: taken } of lock.holds.all) lock.holds.delete(taken.holdId);
       return realStore.release(lock, host, request, terms);
     };
-    expect([...explore({ losses: 0, lapses: 0, cancels: 1 }, { ...realStore, release }).broken]).toContain(
+    expect([...explore({ losses: 0, lapses: 0, cancels: 1, polls: true }, { ...realStore, release }).broken]).toContain(
       'two owners',
     );
   });
@@ -42,14 +52,14 @@ describe('What the model finds', () => {
       ...realStore.release(lock, { ...host, tell: () => {} }, request, terms),
       claims: [],
     });
-    const { broken } = explore({ losses: 0, lapses: 0, cancels: 0 }, { acquire, release });
+    const { broken } = explore({ losses: 0, lapses: 0, cancels: 0, polls: true }, { ...realStore, acquire, release });
     expect([...broken]).toContain('a live waiter was not served');
   });
 
   it('The model finds a fence that does not rise if each owner’s is counted anew', () => {
     const release: Store['release'] = (lock, host, request, terms) =>
       realStore.release(lock, { ...host, nextFence: () => 1 }, request, terms);
-    const { broken } = explore({ losses: 0, lapses: 0, cancels: 0 }, { ...realStore, release });
+    const { broken } = explore({ losses: 0, lapses: 0, cancels: 0, polls: true }, { ...realStore, release });
     expect([...broken]).toContain('the fence did not rise');
   });
 });

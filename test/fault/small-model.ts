@@ -1,19 +1,36 @@
 import { type LockImage, MemoryLock } from '../../src/core/machine/lock-state.ts';
-import { acquire, type LockHost, release } from '../../src/core/machine/operations.ts';
-import type { AcquireReply, HoldRequest, ReleaseReply, StoreGrant } from '../../src/core/model/store.ts';
+import { acquire, type LockHost, release, transfer } from '../../src/core/machine/operations.ts';
+import { isAncestor } from '../../src/core/model/owner.ts';
+import type { AcquireReply, HoldRequest, ReleaseReply, StoreGrant, TransferReply } from '../../src/core/model/store.ts';
 
 const leaseMs = 10;
-const actors = [
+
+/** One acquire of a play: its process and owner, and what it has to do with others, by their places in the cast. */
+export interface Role {
+  readonly process: string;
+  readonly owner: string;
+  /** Whose work it is a part of: that one releases nothing before this one has ended. */
+  readonly partOf?: number;
+  /** Whether it is called only while that one holds. */
+  readonly isNested?: boolean;
+  /** It does not release: its hold passes to this role, which does nothing else to get one. */
+  readonly passesTo?: number;
+  /** The branch that it is in truth, if the owner that it gives is wrong. */
+  readonly branch?: string;
+}
+
+/** Two owners, three acquires. */
+export const strangers: readonly Role[] = [
   { process: 'P', owner: 'A' },
   { process: 'Q', owner: 'B' },
   { process: 'Q', owner: 'A' },
-] as const;
+];
 
-type Reply = AcquireReply | ReleaseReply;
+type Reply = AcquireReply | ReleaseReply | TransferReply;
 
 /** A call on its way to the store, or its reply on the way back. */
 interface Call {
-  readonly operation: 'acquire' | 'release';
+  readonly operation: 'acquire' | 'release' | 'transfer';
   readonly sentMs: number;
   readonly reply?: Reply;
 }
@@ -27,6 +44,7 @@ interface Actor {
 
 /** All of the model: plain values, so that two states are the same when their JSON is. */
 export interface World {
+  readonly cast: readonly Role[];
   readonly image: LockImage;
   readonly buried: readonly (readonly [string, ReleaseReply['status']])[];
   readonly nowMs: number;
@@ -38,6 +56,8 @@ export interface World {
   readonly losses: number;
   readonly lapses: number;
   readonly cancels: number;
+  /** Whether waiters poll. Without it, they must be served by hand-offs alone. */
+  readonly polls: boolean;
   /** The greatest fence that anybody held with, and who. */
   readonly greatest: { readonly fence: number; readonly owner: string };
   /** What was broken on the way here. */
@@ -48,17 +68,21 @@ export interface World {
 export interface Store {
   readonly acquire: typeof acquire;
   readonly release: typeof release;
+  readonly transfer: typeof transfer;
 }
 
-export const realStore: Store = { acquire, release };
+export const realStore: Store = { acquire, release, transfer };
 
-export function firstWorld(budgets: Pick<World, 'losses' | 'lapses' | 'cancels'>): World {
+export type Budgets = Pick<World, 'losses' | 'lapses' | 'cancels' | 'polls'>;
+
+export function firstWorld(cast: readonly Role[], budgets: Budgets): World {
   return {
-    image: { holds: [], queue: [], processes: [] },
+    cast,
+    image: { fence: 0, holds: [], queue: [], processes: [] },
     buried: [],
     nowMs: 0,
     lastFence: 0,
-    actors: actors.map(() => ({ state: 'idle', deadlineMs: 0, fence: 0 })),
+    actors: cast.map(() => ({ state: 'idle', deadlineMs: 0, fence: 0 })),
     messages: [],
     greatest: { fence: 0, owner: '' },
     ...budgets,
@@ -105,11 +129,23 @@ export function isDone(world: World): boolean {
 }
 
 function send(world: World, n: number, actor: Actor): World[] {
-  if (actor.state === 'gone') return [];
-  const operation = actor.state === 'held' || actor.state === 'leaving' ? 'release' : 'acquire';
+  const role = world.cast[n] as Role;
+  if (actor.state === 'gone' || !mayAct(world, n, actor, role)) return [];
+  if (actor.state === 'waiting' && !world.polls) return [];
+  const call = (operation: Call['operation']): Call => ({ operation, sentMs: world.nowMs });
+  if (actor.state === 'held' && role.passesTo !== undefined)
+    return [put(world, n, { ...actor, call: call('transfer') })];
+  const isOver = actor.state === 'held' || actor.state === 'leaving';
   const state = { idle: 'asking', held: 'leaving' } as const;
   const after = actor.state === 'idle' || actor.state === 'held' ? state[actor.state] : actor.state;
-  return [put(world, n, { ...actor, state: after, call: { operation, sentMs: world.nowMs } })];
+  return [put(world, n, { ...actor, state: after, call: call(isOver ? 'release' : 'acquire') })];
+}
+
+/** A nested call is made while its caller holds; and nobody releases before its parts have ended. */
+function mayAct({ cast, actors }: World, n: number, { state }: Actor, { isNested, partOf }: Role): boolean {
+  const isGiven = cast.some(({ passesTo }) => passesTo === n);
+  if (state === 'idle') return !isGiven && (!isNested || actors[partOf as number]?.state === 'held');
+  return state !== 'held' || cast.every((role, m) => role.partOf !== n || actors[m]?.state === 'gone');
 }
 
 function execute(world: World, n: number, call: Call, store: Store): World {
@@ -117,7 +153,7 @@ function execute(world: World, n: number, call: Call, store: Store): World {
   const buried = new Map(world.buried);
   const messages = [...world.messages];
   let { lastFence } = world;
-  const request = requestOf(n);
+  const request = requestOf(world, n);
   const host: LockHost = {
     nowMs: world.nowMs,
     caller: request.process,
@@ -135,18 +171,22 @@ function execute(world: World, n: number, call: Call, store: Store): World {
     bury: ({ holdId }, status) => void buried.set(holdId, status),
   };
   const terms = { leaseMs, queue: true, maxWaiters: 9, livenessMs: 1_000, tombstoneMs: 1_000 };
-  const reply =
-    call.operation === 'acquire'
-      ? store.acquire(lock, host, request, terms)
-      : store.release(lock, host, request, terms);
-  const after = { ...world, image: lock.image, buried: [...buried], lastFence, messages };
+  const reply = reach();
+  function reach(): Reply {
+    if (call.operation === 'acquire') return store.acquire(lock, host, request, terms);
+    if (call.operation === 'release') return store.release(lock, host, request, terms);
+    return store.transfer(lock, host, request, requestOf(world, world.cast[n]?.passesTo as number), terms);
+  }
+  const broken = world.broken ?? intruder(world, lock);
+  const after = { ...world, image: lock.image, buried: [...buried], lastFence, messages, broken };
   return put(after, n, { ...(world.actors[n] as Actor), call: { ...call, reply } });
 }
 
 /** A reply arrives: it says what became of its own call, and names the claims of its process. */
 function answer(world: World, n: number, { operation, sentMs, reply }: Call): World {
   const actor = world.actors[n] as Actor;
-  const { claims, nowMs } = reply as Reply;
+  if (operation === 'transfer') return passed(world, n, sentMs, reply as TransferReply);
+  const { claims, nowMs } = reply as AcquireReply | ReleaseReply;
   let next = put(world, n, { ...actor, call: undefined });
   if (operation === 'release') next = put(next, n, { ...actor, state: 'gone', call: undefined });
   else if (reply?.status === 'granted') next = grant(next, n, reply.grant.fence, sentMs + reply.grant.endMs - nowMs);
@@ -159,6 +199,16 @@ function answer(world: World, n: number, { operation, sentMs, reply }: Call): Wo
     else next = grant(next, to, claim.fence, claim.endMs);
   }
   return next;
+}
+
+/** A hold was passed on. Without one, what was to get it has nothing to do. */
+function passed(world: World, n: number, sentMs: number, reply: TransferReply): World {
+  const to = world.cast[n]?.passesTo as number;
+  const end = put(world, n, { ...(world.actors[n] as Actor), state: 'gone', call: undefined });
+  if (reply.status !== 'granted') return put(end, to, { ...(end.actors[to] as Actor), state: 'leaving' });
+  const { fence, endMs } = reply.grant;
+  const waiting = put(end, to, { ...(end.actors[to] as Actor), state: 'waiting' });
+  return grant(waiting, to, fence, sentMs + endMs - reply.nowMs);
 }
 
 /** A grant that comes before the reply to its own acquire; one that is known is no other. */
@@ -174,16 +224,34 @@ function grant(world: World, n: number, fence: number, deadlineMs: number): Worl
   if (deadlineMs <= world.nowMs) {
     return actor.state === 'asking' ? put(world, n, { ...actor, state: 'leaving', call: undefined }) : world;
   }
-  const { owner } = actors[n] as { owner: string };
+  const { owner } = world.cast[n] as Role;
   const { greatest } = world;
   const others = world.actors.filter(
-    ({ state, deadlineMs: until }, m) =>
-      m !== n && state === 'held' && until > world.nowMs && actors[m]?.owner !== owner,
+    ({ state, deadlineMs: until }, m) => m !== n && state === 'held' && until > world.nowMs && !isOneLine(world, n, m),
   );
-  const rises = owner === greatest.owner ? fence >= greatest.fence : fence > greatest.fence;
+  const trace = owner.replace(/\/.*/, '');
+  const rises = trace === greatest.owner ? fence >= greatest.fence : fence > greatest.fence;
   const broken = others.length > 0 ? 'two owners' : rises ? world.broken : 'the fence did not rise';
   const held = put(world, n, { ...actor, state: 'held', deadlineMs, fence, call: undefined });
-  return { ...held, greatest: { fence, owner }, broken: world.broken ?? broken };
+  return { ...held, greatest: { fence, owner: trace }, broken: world.broken ?? broken };
+}
+
+/** Whether one is nested in the other, or both are one branch. */
+function isOneLine({ cast }: World, n: number, m: number): boolean {
+  const [one = '', other = ''] = [n, m].map((each) => cast[each]?.branch ?? cast[each]?.owner);
+  return isAncestor(one, other) || isAncestor(other, one);
+}
+
+/** A grant beside a hold that is no ancestor's: the clients may never overlap, but the store let it in. */
+function intruder({ cast, image, nowMs }: World, lock: MemoryLock): string | undefined {
+  const before = image.holds.filter(({ endMs, request }) => endMs > nowMs && lock.holds.get(request.holdId));
+  const added = lock.holds.all.filter(
+    ({ request }) => !image.holds.some((hold) => hold.request.holdId === request.holdId),
+  );
+  // A hold that passes to an ancestor is beside what is nested in it.
+  const granted = added.filter(({ request }) => !cast.some(({ passesTo }) => String(passesTo) === request.holdId));
+  const isBeside = before.some((hold) => granted.some(({ request }) => !isAncestor(hold.request.owner, request.owner)));
+  return isBeside ? 'let in beside another branch' : undefined;
 }
 
 /** Who asked for the first time has failed, and gives back what may be there; the others try again. */
@@ -205,7 +273,7 @@ function put(world: World, n: number, actor: Actor): World {
   return { ...world, actors: world.actors.with(n, actor) };
 }
 
-function requestOf(n: number): HoldRequest {
-  const { process, owner } = actors[n] as { process: string; owner: string };
+function requestOf({ cast }: World, n: number): HoldRequest {
+  const { process, owner } = cast[n] as Role;
   return { id: 'k', holdId: String(n), owner, process, claimMs: leaseMs, mode: 'write', priority: 0 };
 }

@@ -1,14 +1,20 @@
+import { ancestorsOf, isAncestor } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import { type Placed, SortedList } from './sorted-list.ts';
 
 /** A hold in memory. */
 export interface MemoryHold {
   readonly request: HoldRequest;
+  /** The fence that it was granted with. The lock's fence may have risen since: it may be renewed with either. */
   fence: number;
   endMs: number;
   isClaim: boolean;
-  /** Whether its fence rose after it was granted: it may be renewed with the fence that it got. */
-  isRaised: boolean;
+}
+
+/** How many owners may hold a key beside a hold, itself among them: a writer none, readers any number. */
+export function limitOf({ mode, permits }: HoldRequest): number {
+  if (mode === 'write') return 1;
+  return permits ?? Number.POSITIVE_INFINITY;
 }
 
 /** The holds of one lock. There may be thousands of readers: only `all` and `first` go through them. */
@@ -32,8 +38,10 @@ export class Holds {
     return [...this.#holds.values()];
   }
 
-  get hasWriter(): boolean {
-    return this.#index === undefined ? this.oldest?.request.mode === 'write' : this.#index.writers > 0;
+  /** The least limit of the holds. */
+  get limit(): number {
+    if (this.#index !== undefined) return this.#index.limit;
+    return this.oldest === undefined ? Number.POSITIVE_INFINITY : limitOf(this.oldest.request);
   }
 
   /** Those whose leases last, the first `count` at most, in the order in which they were granted. */
@@ -56,12 +64,27 @@ export class Holds {
     return this.oldest?.request.owner === owner ? 1 : 0;
   }
 
-  /** Whether one more may come: different owners share a lock only as readers, or as far as there are permits. */
-  admits({ owner, mode, permits }: HoldRequest): boolean {
-    const own = this.countOf(owner);
-    if (own === this.size) return true;
-    if (permits !== undefined) return own > 0 || this.#owners < permits;
-    return mode === 'read' && !this.hasWriter;
+  /** How many an owner and its ancestors have. */
+  familyOf(owner: string): number {
+    if (this.size === 0) return 0;
+    return ancestorsOf(owner).reduce((count, ancestor) => count + this.countOf(ancestor), 0);
+  }
+
+  /** How many branches the deepest holder has that is an ancestor of an owner, or is itself; 0 if there is none. */
+  depthOver(owner: string): number {
+    return this.size === 0 ? 0 : ancestorsOf(owner).findLastIndex((ancestor) => this.countOf(ancestor) > 0) + 1;
+  }
+
+  /**
+   * Whether one more may come. Holds of ancestors never exclude it. Of the others, each branch counts as one owner together
+   * with its ancestors: there may be as many owners as the least limit says.
+   */
+  admits(request: HoldRequest): boolean {
+    const { owner } = request;
+    const outside = this.size - this.familyOf(owner);
+    const limit = Math.min(this.limit, limitOf(request));
+    if (outside === 0 || outside < limit) return true;
+    return limit > 1 && this.#branchesBeside(owner) < limit;
   }
 
   /** What remains of the lease that ends last, in milliseconds. */
@@ -115,8 +138,11 @@ export class Holds {
     return ended;
   }
 
-  get #owners(): number {
-    return this.#index === undefined ? this.size : this.#index.owners;
+  /** How many owners hold that are no ancestors of this one, nor of another holder. */
+  #branchesBeside(owner: string): number {
+    const others = (this.#index?.owners ?? []).filter((other) => !isAncestor(other, owner));
+    const above = new Set(others.flatMap((other) => ancestorsOf(other).slice(0, -1)));
+    return others.filter((other) => !above.has(other)).length;
   }
 
   get #nextToEnd(): MemoryHold | undefined {
@@ -129,16 +155,21 @@ class HoldIndex {
   readonly ends: SortedList<MemoryHold> = new SortedList();
   /** By process. */
   readonly claims: Map<string, Set<MemoryHold>> = new Map();
-  writers = 0;
   readonly #places = new Map<MemoryHold, Placed<MemoryHold>>();
   readonly #counts = new Map<string, number>();
+  /** How many holds have each limit. */
+  readonly #limits = new Map<number, number>();
 
   constructor(holds: Iterable<MemoryHold>) {
     for (const hold of holds) this.add(hold);
   }
 
-  get owners(): number {
-    return this.#counts.size;
+  get owners(): readonly string[] {
+    return [...this.#counts.keys()];
+  }
+
+  get limit(): number {
+    return Math.min(...this.#limits.keys());
   }
 
   countOf(owner: string): number {
@@ -146,10 +177,10 @@ class HoldIndex {
   }
 
   add(hold: MemoryHold): void {
-    const { owner, mode, process } = hold.request;
+    const { owner, process } = hold.request;
     this.#places.set(hold, this.ends.add(hold, hold.endMs));
-    this.#counts.set(owner, this.countOf(owner) + 1);
-    if (mode === 'write') this.writers += 1;
+    count(this.#counts, owner, 1);
+    count(this.#limits, limitOf(hold.request), 1);
     if (!hold.isClaim) return;
     const claims = this.claims.get(process) ?? new Set();
     this.claims.set(process, claims.add(hold));
@@ -157,14 +188,18 @@ class HoldIndex {
 
   /** Removes a hold that is there; call it before the hold is changed. */
   delete(hold: MemoryHold): void {
-    const { owner, mode, process } = hold.request;
+    const { owner, process } = hold.request;
     this.ends.delete(this.#places.get(hold) as Placed<MemoryHold>);
     this.#places.delete(hold);
-    const count = this.countOf(owner) - 1;
-    if (count === 0) this.#counts.delete(owner);
-    else this.#counts.set(owner, count);
-    if (mode === 'write') this.writers -= 1;
+    count(this.#counts, owner, -1);
+    count(this.#limits, limitOf(hold.request), -1);
     const claims = this.claims.get(process);
     if (claims?.delete(hold) && claims.size === 0) this.claims.delete(process);
   }
+}
+
+function count<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
+  const sum = (counts.get(key) ?? 0) + by;
+  if (sum === 0) counts.delete(key);
+  else counts.set(key, sum);
 }

@@ -1,5 +1,5 @@
 import type { AcquireTerms, HoldRequest, StoreGrant } from '../model/store.ts';
-import { Holds, type MemoryHold } from './holds.ts';
+import { Holds, limitOf, type MemoryHold } from './holds.ts';
 import { type MemoryProcess, MemoryQueue, type MemoryWaiter } from './queue.ts';
 
 /** What one call on a lock needs from its surroundings. */
@@ -14,6 +14,8 @@ export interface LockContext {
 
 /** The whole state of a lock as plain values, for a store that keeps its locks elsewhere. */
 export interface LockImage {
+  /** The last fence that an owner of the present holds got. */
+  readonly fence: number;
   readonly holds: readonly MemoryHold[];
   readonly queue: readonly MemoryWaiter[];
   readonly processes: readonly (readonly [name: string, process: MemoryProcess])[];
@@ -35,17 +37,19 @@ const maxClaims = 64;
 
 const noClaims: readonly StoreGrant[] = [];
 
-/** What comes of a call that hands nothing off. */
-export const noHandOff: HandOff = { granted: [], next: undefined, isUnfinished: false };
+const noHandOff: HandOff = { granted: [], next: undefined, isUnfinished: false };
 
 /** One lock: its holds, and its queue while there are waiters. */
 export class MemoryLock {
   readonly holds: Holds = new Holds();
+  /** The last fence of the present holds, under which all of them are told; without holds it says nothing. */
+  fence = 0;
   #queue: MemoryQueue | undefined;
 
   /** Makes a lock from its image. The image must not be used after that. */
   static of(image: LockImage): MemoryLock {
     const lock = new MemoryLock();
+    lock.fence = image.fence;
     for (const hold of image.holds) lock.holds.add(hold);
     if (image.queue.length === 0) return lock;
     lock.#queue = new MemoryQueue();
@@ -59,7 +63,7 @@ export class MemoryLock {
     const queue = [...this.waiters];
     const waiting = new Set(queue.map(({ request }) => request.process));
     const processes = [...(this.#queue?.processes ?? [])].filter(([name]) => waiting.has(name));
-    return { holds: this.holds.all, queue, processes };
+    return { fence: this.fence, holds: this.holds.all, queue, processes };
   }
 
   /** Who waits, in order. */
@@ -73,16 +77,6 @@ export class MemoryLock {
 
   get isUnused(): boolean {
     return this.holds.size === 0 && this.#queue === undefined;
-  }
-
-  /** The fence of all present holds; undefined if there are none. */
-  get fence(): number | undefined {
-    return this.holds.oldest?.fence;
-  }
-
-  /** The permits that all holds and waiters have; undefined if there are none. */
-  get permits(): number | undefined {
-    return (this.holds.oldest ?? this.#queue?.at(0))?.request.permits;
   }
 
   waiter(holdId: string): MemoryWaiter | undefined {
@@ -109,7 +103,7 @@ export class MemoryLock {
   enqueue(request: HoldRequest, terms: AcquireTerms, nowMs: number): number {
     this.#queue ??= new MemoryQueue();
     this.#queue.markLive(request.process, nowMs + terms.livenessMs);
-    return this.#queue.add({ request, sinceMs: nowMs });
+    return this.#queue.add({ request, sinceMs: nowMs, front: this.holds.depthOver(request.owner) });
   }
 
   dequeue(holdId: string): boolean {
@@ -120,32 +114,32 @@ export class MemoryLock {
 
   /** Adds a hold that the present holds admit. A new fence is at least `least`. */
   grant(request: HoldRequest, endMs: number, isClaim: boolean, context: LockContext, least?: number): MemoryHold {
-    const isRaised = request.mode === 'permit';
-    const hold = { request, fence: this.#fenceFor(request, context, least), endMs, isClaim, isRaised };
+    if (!this.#sharesFence(request)) this.fence = context.nextFence(least);
+    const hold = { request, fence: this.fence, endMs, isClaim };
     this.holds.add(hold);
     return hold;
   }
 
   /**
-   * Grants claims to the first live waiter, if the holds admit it, and to every other waiter of its owner; after one that
-   * shares the lock, goes on until one that the holds do not admit, or until many were granted.
+   * Grants claims to the first live waiter, if the holds admit it, and to those within its owner; after one that shares the
+   * lock, goes on until one that the holds do not admit, or until many were granted.
    */
   handOff(context: LockContext): HandOff {
-    if (this.#queue === undefined) return noHandOff;
+    const first = this.#queue?.at(0);
+    if (this.#queue === undefined || first === undefined) return noHandOff;
+    // A holder that is alone admits nobody but its descendants, who stand in front.
+    if (this.holds.limit === 1 && first.front === 0) return { ...noHandOff, next: first.request };
     const granted: MemoryHold[] = [];
     const paid: MemoryProcess[] = [];
     let next = this.#nextLive(context);
     while (next !== undefined && granted.length < maxGranted && this.holds.admits(next)) {
-      const process = this.#queue.processes.get(next.process);
+      const process = this.#queue?.processes.get(next.process);
       if (process?.state === 'owed') paid.push(process);
-      for (const request of [next, ...this.#queue.besides(next)]) {
-        if (!this.holds.admits(request)) continue;
-        this.dequeue(request.holdId);
-        granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
-      }
-      const isWriter = next.mode === 'write';
-      next = isWriter ? next : this.#nextLive(context);
-      if (isWriter) break;
+      this.dequeue(next.holdId);
+      granted.push(this.grant(next, context.nowMs + next.claimMs, true, context));
+      granted.push(...this.handOffWithin(next.owner, context));
+      if (limitOf(next) === 1) break;
+      next = this.#nextLive(context);
     }
     for (const process of paid) process.state = 'live';
     const isLeft = next !== undefined && this.waiter(next.holdId) !== undefined && this.holds.admits(next);
@@ -153,9 +147,23 @@ export class MemoryLock {
   }
 
   /**
-   * The open claims of the calling process, but for the one that the reply is about: all that were `granted` by this call,
-   * and of the others those that lapse first.
+   * Grants claims to the waiters of an owner that was just granted, and of its descendants, as far as the holds admit them. The
+   * others advance before those who are not nested in a holder as deep.
    */
+  handOffWithin(owner: string, context: LockContext): readonly MemoryHold[] {
+    const granted: MemoryHold[] = [];
+    for (const { request } of this.#queue?.within(owner) ?? []) {
+      if (!this.holds.admits(request)) continue;
+      this.dequeue(request.holdId);
+      granted.push(this.grant(request, context.nowMs + request.claimMs, true, context));
+    }
+    for (const waiter of this.#queue?.within(owner) ?? []) {
+      this.#queue?.advance(waiter, this.holds.depthOver(waiter.request.owner));
+    }
+    return granted;
+  }
+
+  /** The open claims of a process that polls, but for the one that the reply is about: those that lapse first. */
   claimsOf(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly StoreGrant[] {
     if (!this.holds.hasClaims) return noClaims;
     const claims = new Set(granted.filter((hold) => hold.request.process === process && hold.isClaim));
@@ -164,24 +172,26 @@ export class MemoryLock {
       if (claims.size === most) break;
       claims.add(hold);
     }
-    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map(asGrant);
+    return [...claims].filter(({ request }) => request.holdId !== exceptHoldId).map((hold) => this.asGrant(hold));
   }
 
-  /**
-   * The fence for the next hold: the last one; or a new one if there are no holds, if a writer joins readers, or if another
-   * owner gets a permit.
-   */
-  #fenceFor({ mode, owner }: HoldRequest, context: LockContext, least?: number): number {
-    const { fence, holds } = this;
-    const joins = mode === 'permit' ? holds.countOf(owner) > 0 : mode === 'read' || holds.hasWriter;
-    if (fence !== undefined && joins) return fence;
-    const next = context.nextFence(least);
-    if (fence === undefined) return next;
-    for (const hold of holds.all) {
-      hold.fence = next;
-      hold.isRaised = true;
-    }
-    return next;
+  /** Of the claims that a call made, those of the calling process, but for the one that the reply is about. */
+  claimsAmong(process: string, exceptHoldId: string, granted: readonly MemoryHold[]): readonly StoreGrant[] {
+    if (granted.length === 0) return noClaims;
+    const own = granted.filter(({ request }) => request.process === process && request.holdId !== exceptHoldId);
+    return own.map((hold) => this.asGrant(hold));
+  }
+
+  /** A hold, as replies and messages contain it. */
+  asGrant({ request, endMs, isClaim }: MemoryHold): StoreGrant {
+    return { holdId: request.holdId, fence: this.fence, endMs, isClaim };
+  }
+
+  /** Whether a new hold has the last fence: readers share it, and so do an owner and its descendants that write. */
+  #sharesFence(request: HoldRequest): boolean {
+    if (this.holds.size === 0) return false;
+    if (request.mode === 'read') return true;
+    return this.holds.familyOf(request.owner) > 0 && this.holds.limit <= limitOf(request);
   }
 
   #nextLive(context: LockContext): HoldRequest | undefined {
@@ -202,9 +212,4 @@ export class MemoryLock {
     }
     return undefined;
   }
-}
-
-/** A hold, as replies and messages contain it. */
-export function asGrant(hold: MemoryHold): StoreGrant {
-  return { holdId: hold.request.holdId, fence: hold.fence, endMs: hold.endMs, isClaim: hold.isClaim };
 }

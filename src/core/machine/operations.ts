@@ -1,3 +1,4 @@
+import { isAncestor } from '../model/owner.ts';
 import type {
   AcquireReply,
   AcquireTerms,
@@ -12,8 +13,8 @@ import type {
   TransferTerms,
   WaitReply,
 } from '../model/store.ts';
-import type { Holds, MemoryHold } from './holds.ts';
-import { asGrant, type HandOff, type LockContext, type MemoryLock, noHandOff } from './lock-state.ts';
+import { type Holds, limitOf, type MemoryHold } from './holds.ts';
+import type { HandOff, LockContext, MemoryLock } from './lock-state.ts';
 import type { MemoryWaiter } from './queue.ts';
 
 /** What the operations need from the store that keeps the lock. */
@@ -25,38 +26,36 @@ export interface LockHost extends LockContext {
   bury(request: HoldRequest, status: ReleaseReply['status'], tombstoneMs: number): void;
 }
 
-/** Grants, queues or refuses (C1 to C8, C16, C19 to C22, C30 to C32); also the poll. */
+/** Grants, queues or refuses (C1 to C8, C16, C19 to C22, C30); also the poll. */
 export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, terms: AcquireTerms): AcquireReply {
   const { nowMs } = host;
+  const { holdId, owner, process } = request;
   lock.dropExpired(nowMs);
-  if (host.buried(request.holdId) !== undefined) {
-    return { status: 'cancelled', nowMs, claims: lock.claimsOf(request.process, request.holdId, []) };
-  }
-  const isNew = lock.waiter(request.holdId) === undefined;
-  if (!isNew) lock.markLive(request.process, nowMs + terms.livenessMs);
-  const isWritten = lock.holds.hasWriter;
-  const { granted, next } = isWritten ? noHandOff : handOff(lock, host);
-  const isBlocked = isWritten ? lock.queueSize > 0 : next !== undefined;
-  const { permits } = lock;
-  if (!lock.isUnused && permits !== request.permits) {
-    return { status: 'mismatch', permits, nowMs, claims: lock.claimsOf(request.process, request.holdId, granted) };
-  }
+  const isNew = lock.waiter(holdId) === undefined;
+  const isPoll = !isNew || lock.holds.get(holdId) !== undefined;
+  // The claims that this call made, and of a poll all that its process has open.
+  const claimsWith = (granted: readonly MemoryHold[]) =>
+    isPoll ? lock.claimsOf(process, holdId, granted) : lock.claimsAmong(process, holdId, granted);
+  if (host.buried(holdId) !== undefined) return { status: 'cancelled', nowMs, claims: claimsWith([]) };
+  if (!isNew) lock.markLive(process, nowMs + terms.livenessMs);
+  const { granted, next } = handOff(lock, host);
 
-  const hold = lock.holds.get(request.holdId) ?? enter(lock, host, request, terms, isBlocked);
-  const claims = lock.claimsOf(request.process, request.holdId, granted);
+  const known = lock.holds.get(holdId);
+  const hold = known ?? enter(lock, host, request, terms, next !== undefined);
   if (hold !== undefined) {
+    const joined = known === undefined ? tell(host, lock, lock.handOffWithin(owner, host)) : [];
     return {
       status: 'granted',
-      grant: asGrant(hold),
-      otherHolds: lock.holds.countOf(request.owner) - 1,
+      grant: lock.asGrant(hold),
+      otherHolds: lock.holds.familyOf(owner) - 1,
       nowMs,
-      claims,
+      claims: claimsWith([...granted, ...joined]),
     };
   }
+  const claims = claimsWith(granted);
   const leaseRemainingMs = lock.holds.remainingMs(nowMs);
-  const position = lock.positionOf(request.holdId);
-  // The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
-  if (isNew && lock.holds.countOf(request.owner) > 0)
+  const position = lock.positionOf(holdId);
+  if (isNew && wouldWaitForItself(lock.holds, request))
     return { status: 'conflict', leaseRemainingMs, position, nowMs, claims };
   if (!terms.queue) return { status: 'refused', leaseRemainingMs, position, nowMs, claims };
   const isNewestLost = terms.newest && lock.waiter(terms.newest.holdId) === undefined;
@@ -70,7 +69,7 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
 export function renew(lock: MemoryLock, nowMs: number, request: HoldRequest, terms: RenewTerms): RenewReply {
   const hold = lock.holds.get(request.holdId);
   if (hold === undefined || hold.endMs <= nowMs) return { status: 'lost' };
-  if (hold.fence !== terms.fence && !(hold.isRaised && terms.fence < hold.fence)) return { status: 'lost' };
+  if (terms.fence < hold.fence || terms.fence > lock.fence) return { status: 'lost' };
   lock.holds.renew(hold, Math.max(hold.endMs, nowMs + terms.leaseMs));
   return { status: 'renewed', endMs: hold.endMs, nowMs };
 }
@@ -82,10 +81,10 @@ export function release(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   const removed = remove(lock, holdId, nowMs);
   // A hold id with a tombstone has no hold and no queue entry.
   const before = removed === 'absent' ? host.buried(holdId) : undefined;
-  if (before !== undefined) return { status: before, nowMs, claims: lock.claimsOf(process, holdId, []) };
+  if (before !== undefined) return { status: before, nowMs, claims: [] };
   if (terms.tombstoneMs > 0) host.bury(request, removed, terms.tombstoneMs);
-  const { granted } = lock.holds.hasWriter ? noHandOff : handOff(lock, host);
-  return { status: removed, nowMs, claims: lock.claimsOf(process, holdId, granted) };
+  const { granted } = handOff(lock, host);
+  return { status: removed, nowMs, claims: lock.claimsAmong(process, holdId, granted) };
 }
 
 /** Passes a hold on to another hold id (C29). */
@@ -100,13 +99,22 @@ export function transfer(
   lock.dropExpired(nowMs);
   let hold = lock.holds.get(to.holdId);
   if (hold === undefined) {
-    if (lock.holds.get(from.holdId) === undefined || host.buried(to.holdId) !== undefined) return { status: 'lost' };
-    if (isShared(lock.holds, from)) return { status: 'shared' };
+    const before = lock.holds.get(from.holdId);
+    if (before === undefined || host.buried(to.holdId) !== undefined) return { status: 'lost' };
+    // To an ancestor: nobody else had the key in between.
+    const isInherited = isAncestor(to.owner, from.owner);
+    if (!isInherited && isShared(lock.holds, from)) return { status: 'shared' };
     lock.holds.delete(from.holdId);
     host.bury(from, 'released', tombstoneMs);
-    hold = lock.grant(to, nowMs + leaseMs, false, host);
+    if (isInherited) {
+      hold = { request: to, fence: before.fence, endMs: Math.max(before.endMs, nowMs + leaseMs), isClaim: false };
+      lock.holds.add(hold);
+    } else {
+      hold = lock.grant(to, nowMs + leaseMs, false, host);
+    }
+    tell(host, lock, lock.handOffWithin(to.owner, host));
   }
-  return { status: 'granted', grant: asGrant(hold), nowMs };
+  return { status: 'granted', grant: lock.asGrant(hold), nowMs };
 }
 
 /** Of very many holds or waiters, so many are listed. */
@@ -119,10 +127,10 @@ export function inspect(lock: MemoryLock, nowMs: number): InspectReply {
   for (const waiter of lock.waiters) if (waiters.push(waiter) === maxListed) break;
   return {
     nowMs,
-    permits: (holds[0] ?? waiters[0])?.request.permits,
+    permits: [...holds, ...waiters].find(({ request }) => request.permits !== undefined)?.request.permits,
     holds: holds.map((hold) => {
       const { owner, process, mode } = hold.request;
-      return { ...asGrant(hold), owner, process, mode };
+      return { ...lock.asGrant(hold), owner, process, mode };
     }),
     waiters: waiters.map(({ request: { holdId, owner, process, mode, priority }, sinceMs }) => ({
       holdId,
@@ -140,14 +148,14 @@ export function wait(lock: MemoryLock, nowMs: number, { holdId }: HoldRequest): 
   const holds = lock.holds.first(maxListed, nowMs);
   return {
     sinceMs: lock.waiter(holdId)?.sinceMs,
-    holds: holds.map(({ request, fence }) => ({ holdId: request.holdId, owner: request.owner, fence })),
+    holds: holds.map(({ request }) => ({ holdId: request.holdId, owner: request.owner, fence: lock.fence })),
   };
 }
 
 /** Takes the lock from every hold with this fence, and hands it to the next waiter (C15). */
 export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): boolean {
   lock.dropExpired(host.nowMs);
-  if (lock.fence !== fence) return false;
+  if (lock.holds.size === 0 || lock.fence !== fence) return false;
   const taken = lock.holds.all;
   for (const { request } of taken) lock.holds.delete(request.holdId);
   handOff(lock, host);
@@ -155,7 +163,7 @@ export function forceRelease(lock: MemoryLock, host: LockHost, fence: number): b
   return true;
 }
 
-/** Grants a key that is free or shared, if no live waiter comes first. An owner that has the key gets it in any case. */
+/** Grants what the holds admit, if no live waiter comes first. One that is nested in a holder overtakes the queue. */
 function enter(
   lock: MemoryLock,
   host: LockHost,
@@ -163,7 +171,7 @@ function enter(
   terms: AcquireTerms,
   isBlocked: boolean,
 ): MemoryHold | undefined {
-  if (!lock.holds.admits(request) || (isBlocked && lock.holds.countOf(request.owner) === 0)) return undefined;
+  if (!lock.holds.admits(request) || (isBlocked && lock.holds.familyOf(request.owner) === 0)) return undefined;
   lock.dequeue(request.holdId);
   return lock.grant(request, host.nowMs + terms.leaseMs, false, host, terms.minFence);
 }
@@ -171,22 +179,36 @@ function enter(
 /** Whether a hold can't pass to another owner, because of others that its owner has. */
 function isShared(holds: Holds, { mode, owner }: HoldRequest): boolean {
   if (mode === 'permit') return holds.countOf(owner) > 1;
-  return mode === 'write' ? holds.size > 1 : holds.hasWriter;
+  return mode === 'write' ? holds.size > 1 : holds.limit === 1;
+}
+
+/**
+ * Whether an acquire would wait for its own hold: the owner or an ancestor reads beside others and asks to write, and the
+ * others may do the same.
+ */
+function wouldWaitForItself(holds: Holds, request: HoldRequest): boolean {
+  return holds.familyOf(request.owner) > 0 && limitOf(request) < holds.limit;
 }
 
 /** Hands off, and tells the processes of the waiters. */
 function handOff(lock: MemoryLock, host: LockHost): HandOff {
   const result = lock.handOff(host);
-  for (const hold of result.granted) {
-    const { process } = hold.request;
-    // With the present fence: a later grant of this hand-off may have raised it.
-    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: asGrant(hold) });
-  }
+  tell(host, lock, result.granted);
   if (result.isUnfinished && result.next !== undefined) {
     const { process, holdId } = result.next;
     host.tell(process, { kind: 'next', holdId });
   }
   return result;
+}
+
+/** Tells the processes of these claims. The calling process finds its own in the reply. */
+function tell(host: LockHost, lock: MemoryLock, granted: readonly MemoryHold[]): readonly MemoryHold[] {
+  for (const hold of granted) {
+    const { process } = hold.request;
+    // With the present fence: a later grant of this call may have raised it.
+    if (process !== host.caller) host.tell(process, { kind: 'granted', grant: lock.asGrant(hold) });
+  }
+  return granted;
 }
 
 function remove(lock: MemoryLock, holdId: string, nowMs: number): ReleaseReply['status'] {

@@ -1,3 +1,4 @@
+import { ancestorsOf } from '../model/owner.ts';
 import type { HoldRequest } from '../model/store.ts';
 import { type Placed, SortedList } from './sorted-list.ts';
 
@@ -5,6 +6,11 @@ import { type Placed, SortedList } from './sorted-list.ts';
 export interface MemoryWaiter {
   readonly request: HoldRequest;
   readonly sinceMs: number;
+  /**
+   * 0, or how deep the holder was that it is nested in: it stands before all with a lower one. Otherwise a stranger before it
+   * would wait for the holder, the holder for its nested call, and nobody would move.
+   */
+  readonly front: number;
 }
 
 /** A process with waiters, and until when it counts as live on the store's clock. */
@@ -16,13 +22,16 @@ export interface MemoryProcess {
 
 /** One step of priority counts as much as this time of waiting. */
 const priorityStepMs = 10_000;
+/** One step of `front` counts more than any time of waiting. */
+const frontStepMs = 1e12;
 
 /** The waiters for a lock, in order, and their processes. */
 export class MemoryQueue {
   readonly processes: Map<string, MemoryProcess> = new Map();
   readonly #waiters = new Map<string, Placed<MemoryWaiter>>();
   readonly #inOrder = new SortedList<MemoryWaiter>();
-  readonly #ofOwner = new Map<string, Set<Placed<MemoryWaiter>>>();
+  /** By each owner: its own waiters, and those of its descendants. */
+  readonly #within = new Map<string, Set<Placed<MemoryWaiter>>>();
 
   get size(): number {
     return this.#waiters.size;
@@ -64,9 +73,11 @@ export class MemoryQueue {
     const { holdId, owner } = waiter.request;
     const placed = this.#inOrder.add(waiter, placeOf(waiter));
     this.#waiters.set(holdId, placed);
-    const own = this.#ofOwner.get(owner);
-    if (own === undefined) this.#ofOwner.set(owner, new Set([placed]));
-    else own.add(placed);
+    for (const ancestor of ancestorsOf(owner)) {
+      const within = this.#within.get(ancestor);
+      if (within === undefined) this.#within.set(ancestor, new Set([placed]));
+      else within.add(placed);
+    }
     return this.#inOrder.rankOf(placed);
   }
 
@@ -76,21 +87,29 @@ export class MemoryQueue {
     if (placed === undefined) return false;
     this.#waiters.delete(holdId);
     this.#inOrder.delete(placed);
-    const { owner } = placed.item.request;
-    const own = this.#ofOwner.get(owner);
-    own?.delete(placed);
-    if (own?.size === 0) this.#ofOwner.delete(owner);
+    for (const ancestor of ancestorsOf(placed.item.request.owner)) {
+      const within = this.#within.get(ancestor);
+      within?.delete(placed);
+      if (within?.size === 0) this.#within.delete(ancestor);
+    }
     return true;
   }
 
-  /** The others of the same owner, in order. */
-  besides(first: HoldRequest): HoldRequest[] {
-    const others = [...(this.#ofOwner.get(first.owner) ?? [])].filter(({ item }) => item.request !== first);
-    others.sort((a, b) => a.place - b.place || a.order - b.order);
-    return others.map(({ item }) => item.request);
+  /** The waiters of an owner and of its descendants, in order. */
+  within(owner: string): readonly MemoryWaiter[] {
+    const waiters = [...(this.#within.get(owner) ?? [])];
+    waiters.sort((a, b) => a.place - b.place || a.order - b.order);
+    return waiters.map(({ item }) => item);
+  }
+
+  /** Lets a waiter stand before those with a lower `front`. */
+  advance(waiter: MemoryWaiter, front: number): void {
+    if (front <= waiter.front) return;
+    this.remove(waiter.request.holdId);
+    this.add({ ...waiter, front });
   }
 }
 
-function placeOf({ request, sinceMs }: MemoryWaiter): number {
-  return sinceMs - request.priority * priorityStepMs;
+function placeOf({ request, sinceMs, front }: MemoryWaiter): number {
+  return sinceMs - request.priority * priorityStepMs - front * frontStepMs;
 }

@@ -1,5 +1,5 @@
 import { type Clock, type Instant, systemClock } from '../base/clock.ts';
-import { asGrant, MemoryLock } from '../machine/lock-state.ts';
+import { MemoryLock } from '../machine/lock-state.ts';
 import {
   acquire,
   forceRelease,
@@ -170,9 +170,10 @@ export class MemoryStore implements LockStore {
   #raised(lock: MemoryLock, reply: AcquireReply, minFence: number): AcquireReply {
     const holder = lock.holds.oldest;
     if (reply.status !== 'granted' || holder === undefined || lock.holds.size > 1) return reply;
-    holder.fence = Math.max(holder.fence, minFence);
-    this.#lastFence = Math.max(this.#lastFence, holder.fence);
-    return { ...reply, grant: asGrant(holder) };
+    lock.fence = Math.max(lock.fence, minFence);
+    holder.fence = lock.fence;
+    this.#lastFence = Math.max(this.#lastFence, lock.fence);
+    return { ...reply, grant: lock.asGrant(holder) };
   }
 
   #tell(process: string, message: StoreMessage): void {

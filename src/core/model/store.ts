@@ -4,21 +4,24 @@ import type { HoldMode } from './types.ts';
 /**
  * The contract of a store. `reenlock/testing/contract` has tests under each number, and runs unchanged against every store.
  *
+ * An owner is a path (`owner.ts`). Its family on a key are the holds of its ancestors, its own among them.
+ *
  * C1  A free key is granted at once: a fence, the lease's end and the store's time.
- * C2  While the lease of one owner's hold lasts, no other owner is granted the key; but see C19.
- * C3  The owner that holds the key is granted at once, with the fence it has: re-entry overtakes the queue.
+ * C2  While the lease of a hold lasts, the key is granted only to that owner and its descendants; but see C19.
+ * C3  An owner with a family on the key overtakes the queue: it is granted at once, as far as C19 admits it.
  * C4  Every operation is idempotent by hold id: a repeated acquire returns the grant that it got, and adds nothing.
  * C5  If the key is not free, an acquire with `queue` is queued; without `queue` it is refused and leaves nothing.
  * C6  First in, first out among live waiters of one priority. A newcomer never overtakes them, not by an acquire without
  *     `queue` either. Each degree of priority counts like ten seconds of waiting: no waiter is overtaken by one that comes
- *     later than that.
+ *     later than that. A waiter that has a family on the key stands before all that have none, or whose deepest holder is
+ *     less deep: a stranger before it would wait for the holder, the holder for its nested call, and nobody would move.
  * C7  The release of an owner's last hold makes the next live waiter the holder in the same step, with a new fence and a
  *     lease of `claimMs` at most (a claim). The grant reaches the waiter's process in the stream, or in the reply if the
  *     releasing process is its own; never from inside the call.
  * C8  An acquire is also the poll: it returns granted, queued or cancelled. It queues a hold id that the store does not
- *     know at the tail, keeps its process live, frees expired holds and hands off. Any reply names the open claims of the
- *     calling process: all that the call made, and of very many others those that lapse first. If the acquire names the
- *     newest waiter of its process, a queued reply says whether the store has lost that one.
+ *     know at the tail, keeps its process live, frees expired holds and hands off. Its reply names the open claims of the
+ *     calling process, of very many those that lapse first. The reply to any call names the claims that the call made. If the
+ *     acquire names the newest waiter of its process, a queued reply says whether the store has lost that one.
  * C9  A release removes the hold or the queue entry of its hold id, and is remembered for `tombstoneMs`: a repeat returns
  *     the same, an acquire that arrives later returns cancelled. A store that knows that no call of the hold id can still
  *     arrive may forget it earlier: all were answered at once, or on the connection that they were sent on.
@@ -29,24 +32,27 @@ import type { HoldMode } from './types.ts';
  *     once it has polled it is not passed over as unreachable twice in a row. Entries of a process that has not polled for
  *     `livenessMs` are removed, a tenth of it later at the latest.
  * C13 The store's clock decides, by the lease's end and not by presence.
- * C14 Waiters of the owner that was just granted are granted with it, as far as C19 admits them.
+ * C14 Waiters of the owner that was just granted, and of its descendants, are granted with it, as far as C19 admits them. The
+ *     others of them advance in the queue, as C6 says.
  * C15 A force release does nothing if the fence is not the one named. Otherwise every hold is removed, the next waiter is
  *     granted, and the holders' processes are told in the stream.
  * C16 A queue of `maxWaiters` takes no more: `full`.
  * C17 `inspect` changes nothing and returns the holds, and the waiters in order, each with the process that asked for it; of
  *     very many the first ones.
  * C18 A failed call rejects with a `LockStoreError`; `not-applied` only if that is certain.
- * C19 With `modes`, readers share a key and a writer has it alone (without, every hold is a writer's). There is one queue
- *     for both: a reader behind a writer waits, and readers in a row are granted together. Of a very long row one call may
- *     grant a part; it tells the process of the next reader to ask, and nobody else comes in meanwhile. Each hold has a
- *     lease of its own; an owner may have any number of holds, of either mode.
- * C20 The owner of a write hold is granted a read hold at once. An owner that is the only reader is granted a write hold at
- *     once. An owner that reads beside others and asks to write is in `conflict`, with or without `queue`: it would wait
- *     for itself. When its last write hold is gone and it still reads, the readers that wait next are granted.
- * C21 All holds of a key are renewed, and told, under its last fence, and readers that join others share theirs. The fence
- *     rises when the key was free, and when a writer joins holds that are all readers': no other owner ever wrote under
- *     the fence of a writer. Read holds from before may still be renewed with the fence that they got.
- * C22 A grant says how many other holds its owner has on the key.
+ * C19 Each hold has a limit: a writer's is 1, a reader has none, that of a permit is the number of permits. An owner is granted
+ *     a hold if every other hold is of its family; or if the owners that hold then are at most the least limit of all holds.
+ *     Holders of the family do not count, nor does one with a descendant among the other holders. (Without `modes`, every
+ *     hold is a writer's.) There is one queue for all: a reader behind a writer waits, and readers in a row are granted
+ *     together. Of a very long row one call may grant a part; it tells the process of the next reader to ask, and nobody else
+ *     comes in meanwhile. Each hold has a lease of its own; an owner may have any number of holds, of any mode.
+ * C20 An owner whose family reads beside others, and that asks to write, is in `conflict`, with or without `queue`: it would
+ *     wait for its own family. The same holds for any hold whose limit is less than that of all others. When the hold with
+ *     the least limit is gone, the waiters that are admitted now are granted.
+ * C21 All holds of a key are told under its last fence. A reader that joins others shares it, and so does an owner whose family
+ *     holds with no greater limit. Otherwise the fence rises: no other owner ever wrote under the fence of a writer. A hold
+ *     is renewed with the fence that it got, or a later one of the key.
+ * C22 A grant says how many other holds its family has on the key.
  * C23 With `list`, pages name every lock that was held or waited for during the whole listing, and none that never was.
  * C24 With `minFence`, a new fence is at least the one named, and later fences are greater. A repeat raises the fence of a
  *     hold that is alone on its key to just that. At re-entry it has no effect.
@@ -58,18 +64,11 @@ import type { HoldMode } from './types.ts';
  * C28 A reply without a grant says how many wait before the call: for a queued hold id those before it, else all.
  * C29 With `transfer`, a hold passes to another hold id, of another owner and process, in one step: nobody is granted the key
  *     in between. The new hold has the lease that is asked for, and a fence as if the old hold had been released before. The
- *     old hold id is remembered as released. A repeat returns the grant of the new hold id. If the old hold id has no hold,
+ *     old hold id is remembered as released. If the new owner is an ancestor of the old one, the fence stays. A repeat returns the grant of the new hold id. If the old hold id has no hold,
  *     or the new one was released before, it is `lost`. If it is a write hold beside others, or a read hold beside a write
  *     hold, all of one owner, or a permit beside another hold of its owner, it is `shared`. Both change nothing.
- * C30 With `permits`, a hold of the mode `permit` is granted while fewer owners hold the key than the request has permits. Its
- *     owner is granted any number of holds, and takes no further permit. Each hold has a lease of its own. A release that
- *     leaves a permit free makes the next live waiter a holder, as C7 says. Waiters in a row are granted together, as far as
- *     there are permits.
- * C31 The fence of a key with permits rises with each owner that is granted. All holds are renewed, and told, under the last
- *     one, and may still be renewed with the one that they got.
- * C32 All holds and waiters of a key have the same number of permits, or none have any. An acquire that differs is a
- *     `mismatch`: it is neither granted nor queued. A key that nobody holds or waits for takes either kind. `inspect` says
- *     how many permits there are.
+ * C30 With `permits`, a hold has the mode `permit` and a number of permits. A release that leaves a permit free makes the next
+ *     live waiter a holder, as C7 says. `inspect` says how many permits there are.
  *
  * A hold request carries all that is known of it.
  */
@@ -247,7 +246,7 @@ export type AcquireReply = AcquireReplyBase &
     | {
         readonly status: 'granted';
         readonly grant: StoreGrant;
-        /** How many other holds its owner has on the key. */
+        /** How many other holds its family has on the key. */
         readonly otherHolds: number;
       }
     | {
@@ -261,7 +260,7 @@ export type AcquireReply = AcquireReplyBase &
         /** Whether the call named a `newest` that is not in the queue. */
         readonly isNewestLost?: boolean | undefined;
       }
-    /** `conflict`: the owner reads beside others, and can't wait for itself. */
+    /** `conflict`: its family reads beside others, and it can't wait for that. */
     | { readonly status: 'refused' | 'full' | 'conflict'; readonly leaseRemainingMs: number; readonly position: number }
     /** The key is held or waited for with this number of permits, or with none. */
     | { readonly status: 'mismatch'; readonly permits: number | undefined }

@@ -49,6 +49,7 @@ export class CasRecord {
     const { lastFence, holds, queue, processes, gone } = isOver ? nothing : content;
     const named = ({ request }: { readonly request: object }) => ({ ...request, id }) as HoldRequest;
     this.lock = MemoryLock.of({
+      fence: lastFence,
       holds: holds.map((hold) => ({ ...hold, request: named(hold) })),
       queue: queue.map((waiter) => ({ ...waiter, request: named(waiter) })),
       processes,

@@ -7,11 +7,12 @@ import { describeHandOff } from './clauses/hand-off.ts';
 import { describeListing } from './clauses/listing.ts';
 import { describeLiveness } from './clauses/liveness.ts';
 import { describeModes } from './clauses/modes.ts';
+import { describeNesting } from './clauses/nesting.ts';
 import { describeNode } from './clauses/node.ts';
 import { describeOneOwner } from './clauses/one-owner.ts';
 import { describePermits } from './clauses/permits/counting.ts';
 import { describePermitFences } from './clauses/permits/fences.ts';
-import { describeMismatches } from './clauses/permits/mismatches.ts';
+import { describeMixing } from './clauses/permits/mixing.ts';
 import { describePermitQueue } from './clauses/permits/queueing.ts';
 import { describePolling } from './clauses/polling.ts';
 import { describePriority } from './clauses/priority.ts';
@@ -73,9 +74,10 @@ export function describeStoreContract(runner: TestRunner, name: string, harness:
       describePermits(contract);
       describePermitQueue(contract);
       describePermitFences(contract);
-      describeMismatches(contract);
+      if (!harness.lacks?.includes('nesting')) describeMixing(contract);
     }
     describeOneOwner(contract);
+    if (!harness.lacks?.includes('nesting')) describeNesting(contract);
     describePriority(contract);
     describeListing(contract);
     if (!harness.lacks?.includes('transfer')) describeTransfer(contract);

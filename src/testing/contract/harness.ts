@@ -8,7 +8,7 @@ export interface StoreHarness {
   /** Lets at least `ms` milliseconds of the store's time pass. */
   elapse(ms: number): Promise<void>;
   /** What the store declares that it lacks. The clauses that need it do not apply; what holds instead is tested. */
-  readonly lacks?: readonly (keyof StoreCapabilities | 'list')[];
+  readonly lacks?: readonly (keyof StoreCapabilities | 'list' | 'nesting')[];
   /** The ways in which the store can lose all of its data; none for a store whose data outlives everything. */
   readonly losses: readonly StoreLoss[];
   /** The ways in which a call can fail; none for a store whose calls can't. */

@@ -35,6 +35,7 @@ describe('behind Sentinel', () => {
           return store;
         },
         elapse: (ms) => elapseOnRedis(ms, () => group.call(primary, 'TIME')),
+        lacks: ['nesting'],
         losses: [
           {
             name: 'FLUSHALL',

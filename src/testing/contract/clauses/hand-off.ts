@@ -146,7 +146,8 @@ export function describeHandOff({ harness, stage, describe, it, itQueues, expect
       const mine = [await process.line('owner').wait(), await process.line('owner').wait()] as const;
       const other = await process.line().wait();
       await holder.release();
-      expect((await mine[0].release()).claims).toMatchObject([{ holdId: mine[1].holdId }]);
+      await mine[0].release();
+      expect(await stage.order()).toEqual({ holds: [mine[1].holdId], waiters: [other.holdId] });
       expect((await mine[1].release()).claims).toMatchObject([{ holdId: other.holdId }]);
     });
 

@@ -34,7 +34,7 @@ describe('on a cluster', () => {
         },
         // All the servers have one clock.
         elapse: (ms) => elapseOnRedis(ms, () => cluster.call(cluster.servers[0]!, 'TIME')),
-        lacks: ['reachability'],
+        lacks: ['reachability', 'nesting'],
         losses: [
           {
             name: 'FLUSHALL on every primary',

@@ -1,9 +1,9 @@
 import { longMs } from '../../harness.ts';
 import type { Contract } from '../../stage.ts';
 
-/** C31: the fence of a key with permits. */
+/** C21: the fence of a key with permits. */
 export function describePermitFences({ stage, describe, it, expect }: Contract): void {
-  describe('C31 The fence of a key with permits', () => {
+  describe('C21 The fence of a key with permits', () => {
     it('rises with each owner that is granted, and not at re-entry', async () => {
       const process = stage.deafProcess();
       const first = await process.permit(3, 'owner').hold();
