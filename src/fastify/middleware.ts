@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
-import { traceContext as connectContext, runGuard } from '../http/connect.ts';
+import { openContext, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { isRightCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
@@ -49,7 +49,7 @@ export interface GuardOptions<R = KeyRequest> extends CommonGuardOptions {
  * for bad options.
  */
 export function traceContext(options?: TraceContextOptions): Plugin {
-  const trace = connectContext(options);
+  const trace = openContext(options);
   return plugin((app, _, done) => {
     for (const name of ['lock', 'locks'] as const) {
       // Two of them on one instance share their scopes.
@@ -57,7 +57,9 @@ export function traceContext(options?: TraceContextOptions): Plugin {
     }
     watchHandlers(app);
     app.addHook('onRequest', function traceContext(request, reply, next) {
-      trace(request.raw, reply.raw, next as (error?: unknown) => void);
+      // As @fastify/websocket says it: a request for a WebSocket, whose route has its socket.
+      const isTakenOver = (): boolean => (request as { readonly ws?: unknown }).ws === true && reply.sent;
+      trace(request.raw, reply.raw, next as (error?: unknown) => void, { awaitsMiddleware: false, isTakenOver });
     });
     done();
   });

@@ -9,6 +9,7 @@ import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import { isRightCall, isWatchable } from './misuse.ts';
 import { clearBodyHeaders, leaveError } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
+import type { WorkOptions } from './response/work-state.ts';
 import {
   isOver,
   runInRequest,
@@ -33,23 +34,31 @@ export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (erro
  * A WebSocket has no response, so a call for its handshake goes on without a scope: lock in `runInTrace` there.
  */
 export function traceContext(options?: TraceContextOptions): Middleware {
+  const trace = openContext(options);
+  return function traceContext(req, res, next) {
+    trace(req, res, next, { awaitsMiddleware: false });
+  };
+}
+
+/** As `traceContext`, for a framework that knows more of the work on a request. */
+export function openContext(
+  options: TraceContextOptions | undefined,
+): (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void, work: WorkOptions) => void {
   const tracing = new Tracing(options);
   // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
   const trace = expressMiddleware({ requestIdFactory: traceIdOf });
-  return function traceContext(req, res, next) {
+  return (req, res, next, work) => {
     if (!isRightCall('connect', req, res, res, next)) return;
     if (!isWatchable(res)) {
       next();
       return;
     }
-    const request = opened(tracing, req, res, next);
+    const request = opened(tracing, req, res, next, work);
     if (request === undefined) return;
     const { traceId } = request.scope;
     runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
   };
 }
-
-const watchOptions = { awaitsMiddleware: false };
 
 /** Plain Node has no error handler around its listeners: an error that is thrown there ends the process. */
 function opened(
@@ -57,9 +66,10 @@ function opened(
   req: IncomingMessage,
   res: ServerResponse,
   next: (error: unknown) => void,
+  work: WorkOptions,
 ): TracedRequest | undefined {
   try {
-    return tracing.open(req, res, watchOptions);
+    return tracing.open(req, res, work);
   } catch (error) {
     next(failureOf(error));
     return undefined;

@@ -13,6 +13,11 @@ export interface WorkOptions {
   readonly awaitsMiddleware: boolean;
   /** Whether the application ends the response itself, without the framework (`ctx.respond = false`). */
   readonly isDetached?: () => boolean;
+  /**
+   * Whether another protocol, such as WebSocket, has taken the connection over from the response, which no code will end. Then
+   * the close of the connection is the end of the work.
+   */
+  readonly isTakenOver?: () => boolean;
 }
 
 /**
@@ -44,7 +49,7 @@ export class WorkState {
 
   /** The response is closed. That changes nothing if the server's code had ended it before. */
   close(): void {
-    if (this.#phase === 'open') this.#moveTo('closed');
+    if (this.#phase === 'open') this.#moveTo(this.#options.isTakenOver?.() === true ? 'ended' : 'closed');
   }
 
   /** Middleware begins; one call of `leave` must follow. */
