@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { koaMiddleware } from 'cls-rtracer';
 import type { RouteOf } from '../core/model/key.ts';
+import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import type { ResponseWatch } from './response/response-watch.ts';
-import { runTraced, type TraceContextOptions, Tracing, tracedRequest, traceIdOf } from './traced-request.ts';
+import { runTraced, type TraceContextOptions, Tracing, tracedRequest } from './traced-request.ts';
 
 /**
  * What `traceContext` does in a framework whose middleware awaits what comes after it. `isDetached` says whether the
@@ -13,12 +13,10 @@ export function awaitedContext(
   options: TraceContextOptions | undefined,
 ): (req: IncomingMessage, res: ServerResponse, next: () => Promise<void>, isDetached: () => boolean) => Promise<void> {
   const tracing = new Tracing(options);
-  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
-  const trace = koaMiddleware({ requestIdFactory: ({ req }) => traceIdOf(req) });
   return (req, res, next, isDetached) => {
     const request = tracing.open(req, res, { awaitsMiddleware: true, isDetached });
-    const context = { req, res, request: { req } } as unknown as Parameters<typeof trace>[0];
-    return runTraced(request, () => within(request.watch, () => trace(context, next)));
+    bindListeners(req, res);
+    return runTraced(request, () => within(request.watch, next));
   };
 }
 

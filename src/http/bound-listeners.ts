@@ -17,64 +17,110 @@ type Listener = (...args: unknown[]) => void;
 /** Has the `listener` property that Node uses, too: the function that it wraps, so that `listeners()` and `off()` find it. */
 type Bound = Listener & { listener?: Listener };
 type Event = string | symbol;
-type Add = (this: EventEmitter, event: Event, listener: Listener) => unknown;
+type Add = { (this: EventEmitter, event: Event, listener: Listener): unknown; [slot]?: true };
 type Methods = Record<(typeof methods)[number], Add>;
+/** A listener that was given to a tool as the bound function. */
+type Added = { readonly event: Event; readonly listener: Listener; readonly run: Bound };
 type RequestOf = (emitter: object) => IncomingMessage | undefined;
 
 const methods = ['on', 'addListener', 'prependListener', 'once', 'prependOnceListener'] as const;
+const removers = ['off', 'removeListener'] as const;
 
-/** On a prototype: the patched methods. Another installed copy of this package finds it as well, and then patches nothing. */
+/**
+ * On a patched prototype, request or response, and on each of its patched methods. Another installed copy of this package finds
+ * it as well, and then patches nothing.
+ */
 const slot: unique symbol = Symbol.for('reenlock.listeners');
-type Patched = Methods & { [slot]?: WeakSet<Add> };
+type Patched = Methods & { [slot]?: true };
 
 /**
  * Makes listeners of a request and its response run in the context of the request: in its scope, and with its id in
- * cls-rtracer. To do so it patches the methods of the framework's prototypes once, for all traced requests. Returns whether
- * both are patched: false if the framework has no prototypes, or other code has put a method over theirs. Node's own
- * prototypes are never changed. May be called again: another copy of the framework may have set its own prototypes.
+ * cls-rtracer. A listener also keeps the other values of the async context in which it was added. It can be removed as if it
+ * were not bound, also if it was added by `once`: with cls-rtracer's own middleware, it could not.
  *
- * cls-rtracer's middleware has the same effect, but puts five functions on each request and on each response, which is half
- * of the work that an Express application of few layers does for a request. Another difference: here a listener also keeps
- * the other values of the async context in which it was added.
+ * If the framework has prototypes, their methods are patched once, for all traced requests. Otherwise, or if other code has put
+ * a method over theirs, the request or response itself is patched. Node's own prototypes are never changed.
  */
-export function patchListeners(req: IncomingMessage, res: ServerResponse): boolean {
-  if (isPatched(req) && isPatched(res)) return true;
-  patchEmitter(req, IncomingMessage.prototype, (emitter) => emitter as IncomingMessage);
-  patchEmitter(res, ServerResponse.prototype, (emitter) => (emitter as ServerResponse).req);
-  return isPatched(req) && isPatched(res);
+export function bindListeners(req: IncomingMessage, res: ServerResponse): void {
+  patchPrototypes(req, res);
+  for (const emitter of [req, res]) {
+    if (isPatched(emitter)) continue;
+    // A tool that has replaced the methods of this emitter.
+    const isForeign = Object.hasOwn(emitter, 'removeListener');
+    patch(emitter, () => req, isForeign && !Object.hasOwn(emitter, slot) ? putRemovers(emitter) : undefined);
+  }
+}
+
+/**
+ * Patches the prototypes alone. May be called again: another copy of the framework may have set its own prototypes on the
+ * request and the response.
+ */
+export function patchPrototypes(req: IncomingMessage, res: ServerResponse): void {
+  const [ofRequest, ofResponse] = [IncomingMessage.prototype, ServerResponse.prototype];
+  if (!isPatched(req)) patch(frameworkPrototype(req, ofRequest), (emitter) => emitter as IncomingMessage);
+  if (!isPatched(res)) patch(frameworkPrototype(res, ofResponse), (emitter) => (emitter as ServerResponse).req);
 }
 
 function isPatched(emitter: object): boolean {
-  const patched = (emitter as Patched)[slot];
-  return patched !== undefined && methods.every((name) => patched.has((emitter as Methods)[name]));
+  return methods.every((name) => {
+    const method: Add | undefined = (emitter as Methods)[name];
+    // A simulated response may have none.
+    return method === undefined || method[slot] === true;
+  });
 }
 
-function patchEmitter(emitter: object, nodes: object, requestOf: RequestOf): void {
-  const shared = frameworkPrototype(emitter, nodes) as Patched | undefined;
-  if (shared === undefined || shared[slot] !== undefined) return;
-  Object.defineProperty(shared, slot, { value: new WeakSet() });
-  const { on, prependListener } = shared;
-  put(shared, ['on', 'addListener', 'prependListener'], requestOf);
-  put(shared, ['once'], requestOf, on);
-  put(shared, ['prependOnceListener'], requestOf, prependListener);
+function patch(target: object | undefined, requestOf: RequestOf, added?: Added[]): void {
+  // Other code may have put a method over ours: to bind a listener twice would hide it from those who remove it.
+  if (target === undefined || Object.hasOwn(target, slot)) return;
+  const patched = target as Patched;
+  const { on, prependListener } = patched;
+  Object.defineProperty(target, slot, { value: true });
+  put(patched, ['on', 'addListener', 'prependListener'], requestOf, added);
+  put(patched, ['once'], requestOf, added, on);
+  put(patched, ['prependOnceListener'], requestOf, added, prependListener);
 }
 
 /**
  * A listener that is to be called once is added by `ordinary`. Node's `once` would wrap the bound function again, and then
  * could not find the original listener in order to remove it.
  */
-function put(shared: Patched, names: readonly (keyof Methods)[], requestOf: RequestOf, ordinary?: Add): void {
+function put(
+  target: Methods,
+  names: readonly (keyof Methods)[],
+  requestOf: RequestOf,
+  added: Added[] | undefined,
+  ordinary?: Add,
+): void {
   for (const name of names) {
-    const original = shared[name];
+    const original: Add | undefined = target[name];
+    if (original === undefined) continue;
     const add: Add = function (this, event, listener) {
       const run = bound(requestOf(this), this, listener);
       if (run === undefined) return original.call(this, event, listener);
-      if (ordinary === undefined) return original.call(this, event, run);
-      return ordinary.call(this, event, onlyOnce(this, event, run));
+      const first = ordinary === undefined ? run : onlyOnce(this, event, run);
+      added?.push({ event, listener, run: first });
+      return (ordinary ?? original).call(this, event, first);
     };
-    shared[slot]?.add(add);
-    shared[name] = add;
+    add[slot] = true;
+    target[name] = add;
   }
+}
+
+/**
+ * Removes bound listeners through a tool that has replaced these methods on the emitter, as OpenTelemetry does: it knows
+ * listeners by what it was given, which is the bound function. Returns the list of what was added.
+ */
+function putRemovers(emitter: EventEmitter): Added[] {
+  const added: Added[] = [];
+  for (const name of removers) {
+    const original = emitter[name] as Add;
+    emitter[name] = function (this: EventEmitter, event: Event, listener: Listener) {
+      const index = added.findLastIndex((each) => each.event === event && [each.listener, each.run].includes(listener));
+      const [known] = index < 0 ? [] : added.splice(index, 1);
+      return original.call(this, event, known?.run ?? listener);
+    } as typeof emitter.off;
+  }
+  return added;
 }
 
 /** Undefined if the work is over: such a listener belongs to no request, like those that Node adds to read the rest of a body. */

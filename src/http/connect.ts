@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { expressMiddleware, runWithId } from 'cls-rtracer';
 import { safely } from '../core/base/safely.ts';
 import { isLockError, type LockError } from '../core/model/errors.ts';
 import type { RouteOf } from '../core/model/key.ts';
 import { problemOf } from '../core/model/problem.ts';
-import { patchListeners } from './bound-listeners.ts';
+import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
 import { isRightCall, isWatchable } from './misuse.ts';
 import { clearBodyHeaders, leaveError } from './problem.ts';
@@ -17,7 +16,6 @@ import {
   type TraceContextOptions,
   type TracedRequest,
   Tracing,
-  traceIdOf,
 } from './traced-request.ts';
 
 /**
@@ -45,8 +43,6 @@ export function openContext(
   options: TraceContextOptions | undefined,
 ): (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void, work: WorkOptions) => void {
   const tracing = new Tracing(options);
-  // Runs cls-rtracer's context inside our own: its id is the trace id, and listeners on the request run in both.
-  const trace = expressMiddleware({ requestIdFactory: traceIdOf });
   return (req, res, next, work) => {
     if (!isRightCall('connect', req, res, res, next)) return;
     if (!isWatchable(res)) {
@@ -55,8 +51,8 @@ export function openContext(
     }
     const request = opened(tracing, req, res, next, work);
     if (request === undefined) return;
-    const { traceId } = request.scope;
-    runTraced(request, () => (patchListeners(req, res) ? runWithId(next, traceId) : trace(req, res, next)));
+    bindListeners(req, res);
+    runTraced(request, next);
   };
 }
 

@@ -183,14 +183,9 @@ export function isOver(req: IncomingMessage): boolean {
   return tracedRequest(req)?.watch.isOver === true;
 }
 
-/** The trace id of a request that `traceContext` has seen. */
-export function traceIdOf(req: IncomingMessage): string | undefined {
-  return tracedRequest(req)?.scope.traceId;
-}
-
-/** Runs the next middleware in the scope of a request. */
+/** Runs the next middleware in the scope of a request, with its id in cls-rtracer. */
 export function runTraced<T>({ scope }: TracedRequest, next: () => T): T {
-  return runInScope(scope, next);
+  return runInScope(scope, () => runWithId(next, scope.traceId));
 }
 
 /** Runs a guard in the scope of its request, with its id in cls-rtracer. The async context may be that of another request. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { asMicrotask } from '../../core/base/clock.ts';
 import { guarded, safely } from '../../core/base/safely.ts';
-import { patchListeners } from '../bound-listeners.ts';
+import { patchPrototypes } from '../bound-listeners.ts';
 import { ignoreSocket, type SocketListener, watchSocket } from './connection-watch.ts';
 import { type EndListener, wrapResponse } from './response-wrappers.ts';
 import { type WorkOptions, WorkState } from './work-state.ts';
@@ -176,7 +176,7 @@ export class ResponseWatch implements SocketListener, EndListener {
   #onCloseUnended(req: IncomingMessage, res: ServerResponse): void {
     // Another copy of the framework may have replaced the prototypes, so that the watch has missed the end.
     wrapResponse(res, this);
-    patchListeners(req, res);
+    patchPrototypes(req, res);
     const wasEnded = res.writableEnded === true || hasStreamEnded(req);
     if (wasEnded || this.#isDestroyedHere || this.#isPiped()) this.#work.end();
     else this.#work.close();
