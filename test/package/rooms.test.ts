@@ -11,6 +11,7 @@ const type = (from: string): string => `import type { A } from '${from}';\nexpor
 const faults: readonly (readonly [what: string, file: string, source: string, rule: string])[] = [
   ['a circle of type imports', 'src/core/base/circle-a.ts', type('./circle-b.ts'), 'no-circle'],
   ['an upward import', 'src/core/wait/upward.ts', type('../scope/scope.ts'), 'arrows-of-core-wait'],
+  ['the search for deadlocks in a wait', 'src/core/wait/d.ts', type('../deadlock/deadlock.ts'), 'arrows-of-core-wait'],
   ['an import of the room beside it', 'src/core/wait/beside.ts', type('../lease/grant.ts'), 'arrows-of-core-wait'],
   ['a store in the core', 'src/core/lock/store.ts', value('../../stores/redis.ts'), 'arrows-of-core-lock'],
   ['a request in the core', 'src/core/lock/http.ts', value('../../http/guard.ts'), 'arrows-of-core-lock'],

@@ -7,6 +7,7 @@ import type { StoreAccess } from '../client/access.ts';
 import { HoldTimes } from '../client/hold-times.ts';
 import { Releases } from '../client/releases.ts';
 import { StoreClient } from '../client/store-client.ts';
+import { Deadlocks } from '../deadlock/deadlock.ts';
 import { GrantRegistry } from '../lease/grant-registry.ts';
 import { MemoryStore } from '../memory/memory-store.ts';
 import { LockConfigError } from '../model/errors.ts';
@@ -26,6 +27,7 @@ import type {
   PingResult,
 } from '../model/types.ts';
 import { checkOptions, describe, milliseconds } from '../model/validate.ts';
+import type { Observe } from '../wait/observer.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
 import { pingStore } from './ping.ts';
@@ -170,11 +172,18 @@ class ProcessLocks implements Locks {
     };
     this.#releases = new Releases(access);
     const grants = new GrantRegistry(access, this.#releases);
-    const acquires = new PendingAcquires(access, this.#releases, {
-      onTaken: (holdId) => grants.loseById(holdId),
-      onConvoy: (id) => grants.renewClaims(id),
+    const holders = {
+      onTaken: (holdId: string) => grants.loseById(holdId),
+      onConvoy: (id: string) => grants.renewClaims(id),
       onSubscribed: () => grants.verify(),
-    });
+    };
+    const findDeadlocks: Observe = (refuse) => new Deadlocks(access, refuse);
+    const acquires = new PendingAcquires(
+      access,
+      this.#releases,
+      holders,
+      store.capabilities.edges ? findDeadlocks : undefined,
+    );
     const runtime: Runtime = { ...access, locks: this, acquires, grants };
     // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });

@@ -10,9 +10,9 @@ import { Subscription } from '../client/subscription.ts';
 import { hasCode, type LockStoreError, LocksClosedError, LockTimeoutError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import type { AcquireReply, StoreMessage } from '../model/store.ts';
-import { Deadlocks } from './deadlock.ts';
 import { holderOf } from './holders.ts';
 import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
+import type { Observe, WaitObserver } from './observer.ts';
 import { Offers } from './offers.ts';
 import { PollStrategy } from './polls.ts';
 import { notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
@@ -29,7 +29,7 @@ export class PendingAcquires {
   readonly #releases: Releases;
   readonly #holders: HolderListener;
   readonly #strategy: WaitStrategy;
-  readonly #deadlocks: Deadlocks;
+  readonly #observer: WaitObserver | undefined;
   readonly #subscription: Subscription;
   /** Acquires that have not come to an end. */
   readonly inFlight: InFlight = new InFlight();
@@ -44,7 +44,7 @@ export class PendingAcquires {
   /** Whether new acquires are refused. */
   isClosed = false;
 
-  constructor(access: StoreAccess, releases: Releases, holders: HolderListener) {
+  constructor(access: StoreAccess, releases: Releases, holders: HolderListener, observe?: Observe) {
     const { clock, client } = access;
     this.#access = access;
     this.#releases = releases;
@@ -54,14 +54,14 @@ export class PendingAcquires {
     const listener: StrategyListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
-      onRequeued: (waiter) => this.#deadlocks.onRequeued(waiter),
-      onPolled: (queue) => this.#deadlocks.onPolled(queue),
+      onRequeued: (waiter) => this.#observer?.onRequeued(waiter),
+      onPolled: (queue) => this.#observer?.onPolled(queue),
     };
     this.#strategy = client.capabilities.queue
       ? new PollStrategy(access, listener, this.#turns)
       : new RetryStrategy(access, listener);
     this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => this.#strategy.onDue(due));
-    this.#deadlocks = new Deadlocks(access, listener.onFailed);
+    this.#observer = observe?.(listener.onFailed);
     this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
       hasPending: () => this.inFlight.count > this.#waiters.size,
       onGranted: listener.onGranted,
@@ -216,7 +216,7 @@ export class PendingAcquires {
     this.#offers.offerEarly(waiter);
     // A job that was told to stop still gets a free key, and its grant may have been on its way.
     if (cancellation.waitError !== undefined) this.#fail(waiter, cancellation.waitError);
-    this.#deadlocks.onWaiting(waiter);
+    this.#observer?.onWaiting(waiter);
   }
 
   /** Ends the wait in time, and keeps the process alive meanwhile, also in an endless wait. Cleared when the waiter is gone. */
@@ -260,7 +260,7 @@ export class PendingAcquires {
       waiter.timer?.cancel();
       waiter.task.cancellation.unlisten();
       this.#waiters.delete(waiter.task.request.holdId);
-      this.#deadlocks.forget(waiter);
+      this.#observer?.onOver(waiter);
       this.#queues.leave(waiter.queue, waiter);
     }
     this.inFlight.end();

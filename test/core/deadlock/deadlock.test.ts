@@ -1,10 +1,11 @@
+import { Deadlocks } from '../../../src/core/deadlock/deadlock.ts';
 import { DeadlockError, type Hold, lock, runInTrace } from '../../../src/core/index.ts';
 import { runtimeOf } from '../../../src/core/runtime/locks.ts';
-import { Deadlocks } from '../../../src/core/wait/deadlock.ts';
-import { Waiter } from '../../../src/core/wait/local-queue.ts';
-import type { AcquireTask } from '../../../src/core/wait/task.ts';
 import type { StoreOperation } from '../../support/stores/fake-store.ts';
 import { coreTests, type Job, type Outcome, outcomeOf, type Setup } from '../../support/stores/set-up.ts';
+
+type Waiter = Parameters<Deadlocks['onWaiting']>[0];
+type Task = Waiter['task'];
 
 const setUp = coreTests();
 const edgeCalls: readonly StoreOperation[] = ['setEdge', 'clearEdge', 'edgesOf', 'wait'];
@@ -559,17 +560,16 @@ describe('who can be in no ring pays nothing', () => {
       mode: 'write',
       priority: 0,
     } as const;
-    const task: Partial<AcquireTask> = {
+    const task = {
       key: 'key',
       request,
       work: { traceId: 'own', blockedOwners: ['own'] },
       startedAt: clock.now(),
     };
-    const waiter = new Waiter(task as AcquireTask, true);
-    waiter.state = 'waiting';
+    const waiter = { task: task as Partial<Task> as Task, state: 'waiting' } as Partial<Waiter> as Waiter;
     deadlocks.onWaiting(waiter);
     await clock.settle();
-    for (let n = 0; n < 3; n++) deadlocks.forget(waiter);
+    for (let n = 0; n < 3; n++) deadlocks.onOver(waiter);
     expect(store.count('clearEdge')).toBe(1);
   });
 

@@ -2,8 +2,9 @@ import { elapsedMs, type Instant } from '../base/clock.ts';
 import type { StoreAccess } from '../client/access.ts';
 import { DeadlockError } from '../model/errors.ts';
 import type { EdgeStore, WaitEdge, WaitReply } from '../model/store.ts';
+import type { Waiter, WaitQueue } from '../wait/local-queue.ts';
+import type { Refuse, WaitObserver } from '../wait/observer.ts';
 import { findCycle, type KnownWait, readWaits, stands } from './cycle.ts';
-import type { Waiter, WaitQueue } from './local-queue.ts';
 
 /** A wait of this process, as the store was told of it. */
 interface PublishedWait {
@@ -51,15 +52,16 @@ const recheckEvery = 8;
  * search reads only who holds the key; sometimes, in place of that, what one of the holders waits for, in turn: that may have
  * been published very late. While the store fails, nothing is found.
  */
-export class Deadlocks {
+export class Deadlocks implements WaitObserver {
   readonly #access: StoreAccess;
-  readonly #onVictim: (waiter: Waiter, error: DeadlockError) => void;
+  readonly #refuse: Refuse;
   readonly #published = new Map<Waiter, PublishedWait>();
   readonly #searches = new WeakMap<WaitQueue, KeySearch>();
 
-  constructor(access: StoreAccess, onVictim: (waiter: Waiter, error: DeadlockError) => void) {
+  /** The store of `access` has edges. */
+  constructor(access: StoreAccess, refuse: Refuse) {
     this.#access = access;
-    this.#onVictim = onVictim;
+    this.#refuse = refuse;
   }
 
   /**
@@ -67,15 +69,13 @@ export class Deadlocks {
    * waits for any of several owners: that is no edge.
    */
   onWaiting(waiter: Waiter): void {
-    if (waiter.state !== 'waiting' || !this.#access.client.capabilities.edges) return;
-    if (waiter.task.request.mode === 'permit') return;
+    if (waiter.state !== 'waiting' || waiter.task.request.mode === 'permit') return;
     const owners = waiter.task.work.blockedOwners;
     if (owners.length > 0) this.#publish(waiter, owners);
   }
 
   /** Publishes what is to be published by now, and searches. */
   onPolled(queue: WaitQueue): void {
-    if (!this.#access.client.capabilities.edges) return;
     const search = this.#searches.get(queue);
     if (search !== undefined) search.isReported = false;
     for (const waiter of queue.waiters) this.onWaiting(waiter);
@@ -88,8 +88,8 @@ export class Deadlocks {
     if (published !== undefined) published.confirmed = [];
   }
 
-  /** The wait is over: its edge is removed. */
-  forget(waiter: Waiter): void {
+  /** Removes the edge of the wait. */
+  onOver(waiter: Waiter): void {
     const published = this.#published.get(waiter);
     if (published === undefined) return;
     this.#published.delete(waiter);
@@ -189,7 +189,7 @@ export class Deadlocks {
     // Read again once all of it was read: what is the same in both was there at the same time.
     if (found === undefined || !(await stands(this.#edges, found)) || waiter.state !== 'waiting') return;
     const cycle = found.map((link) => ({ traceId: link.edge.traceId, key: link.edge.key }));
-    this.#onVictim(waiter, new DeadlockError({ key: waiter.task.key, category: waiter.task.category, cycle }));
+    this.#refuse(waiter, new DeadlockError({ key: waiter.task.key, category: waiter.task.category, cycle }));
   }
 
   #confirmedOf(waiter: Waiter): readonly string[] {

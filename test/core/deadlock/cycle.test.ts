@@ -1,5 +1,5 @@
+import { findCycle, type Link, readWaits, stands } from '../../../src/core/deadlock/cycle.ts';
 import type { EdgeStore, WaitEdge, WaitReply } from '../../../src/core/model/store.ts';
-import { findCycle, type Link, readWaits, stands } from '../../../src/core/wait/cycle.ts';
 
 /** `a` waits for k1 since 3, and holds k0; `b` waits for k0 since 2, and holds k1. */
 const edges = { a: edge('a', 'k1'), b: edge('b', 'k0') };
