@@ -2,10 +2,10 @@ import type { Context, ExtendableContext, Next } from 'koa';
 import { type Hold, isLockError, type LockError, type LockKeys } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
-import { exposeHolds } from '../http/exposed-holds.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import { checkCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'koa' {

@@ -3,9 +3,9 @@ import { type CallHandler, type ExecutionContext, type Type, UseInterceptors } f
 import { isObservable, type Observable, of } from 'rxjs';
 import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
 import { passGuard } from '../http/awaited.ts';
-import { type Exposing, exposeHolds } from '../http/exposed-holds.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
 import { HandlerWork } from '../http/handler-work.ts';
+import { type Exposing, exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, tracedRequest } from '../http/traced-request.ts';
 import { watchHandler, watchHandlers } from './handler-watch.ts';
 import { rawOf } from './raw.ts';

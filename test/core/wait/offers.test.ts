@@ -1,4 +1,4 @@
-import { EarlyGrants } from '../../../src/core/wait/early-grants.ts';
+import { EarlyGrants } from '../../../src/core/wait/offers.ts';
 import { ManualClock } from '../../support/clock/manual-clock.ts';
 
 const grant = (holdId: string) => ({ holdId, fence: 1, endMs: 0, isClaim: true });
