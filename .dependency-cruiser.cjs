@@ -52,7 +52,7 @@ const faces = {
   'core/wait': ['local-queue', 'observer', 'pending-acquires', 'task'],
   'core/deadlock': ['deadlock'],
   'core/runtime': ['inspect', 'locks', 'runtime'],
-  'core/lock': ['acquire', 'batch', 'lock', 'locked'],
+  'core/lock': ['acquire', 'batch', 'hold', 'lock', 'locked'],
   'stores/cas': ['cas-store', 'postgres-cas', 'redis-cas'],
   'stores/postgres': ['postgres-store', 'pool', 'statements'],
   'stores/quorum': ['quorum-store'],

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { warnOnce } from '../core/base/process-state.ts';
 import { acquire } from '../core/lock/acquire.ts';
 import { Batch } from '../core/lock/batch.ts';
+import type { ScopedHold } from '../core/lock/hold.ts';
 import {
   hasCode,
   isLockError,
@@ -26,7 +27,6 @@ import { acquireRules, checkAcquireOptions } from '../core/model/options.ts';
 import type { AcquireOptions } from '../core/model/types.ts';
 import { boolean, callable, checkOptions, describe, oneOf, wholeNumber } from '../core/model/validate.ts';
 import { cancellationError } from '../core/scope/cancellation.ts';
-import type { ScopedHold } from '../core/scope/hold.ts';
 import type { Scope } from '../core/scope/scope.ts';
 import { checkFactoryCall } from './misuse.ts';
 import type { ResponseWatch } from './response/response-watch.ts';

@@ -4,13 +4,9 @@ import { InFlight } from '../base/in-flight.ts';
 import { inBackground } from '../base/safely.ts';
 import { Turns, turnsPerRound } from '../base/turns.ts';
 import type { StoreAccess } from '../client/access.ts';
-import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
 import type { Releases, ReleaseTarget } from '../client/releases.ts';
-import type { NamedLock } from '../client/store-client.ts';
-import { hasCode, LockConfigError, LockLostError } from '../model/errors.ts';
-import { eventOf } from '../model/events.ts';
+import { LockLostError } from '../model/errors.ts';
 import { assertGrantable } from '../model/options.ts';
-import type { HoldRequest } from '../model/store.ts';
 import type { Grant } from './grant.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -170,49 +166,13 @@ export class GrantRegistry {
   }
 
   /**
-   * Passes a grant on to another hold id, for `leaseMs`. Rejects with `LockLostError`, with `LockStoreError`, and with
-   * `LockConfigError` if its owner has other holds on the key; the grant is released then, and nothing stays held.
+   * Takes out a grant that is to pass to another hold id: from here on it is neither renewed nor lost. Until the returned
+   * function is called, it still counts as held.
    */
-  async detach(grant: Grant, to: HoldRequest, leaseMs: number): Promise<void> {
-    const { client, clock, events } = this.#access;
+  withdraw(grant: Grant): () => void {
     grant.close();
     this.#watchdog.unwatch(grant);
-    try {
-      const terms = { leaseMs, tombstoneMs: this.#releases.tombstoneMs(grant.longestMs) };
-      const { status } = await client.transfer(grant, grant.request, to, terms);
-      if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
-      const heldMs = wholeMs(clock.now(), grant.grantedAt);
-      events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
-    } catch (error) {
-      const { key, category } = grant;
-      this.#releases.releaseInBackground({ key, category, request: to, leaseMs });
-      this.release(grant);
-      throw error;
-    } finally {
-      this.#held.end();
-    }
-  }
-
-  /**
-   * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
-   * `LockStoreError`; if the store may have done it, the new hold is released.
-   */
-  async resume(lock: NamedLock, from: HoldRequest, to: HoldRequest, leaseMs: number): Promise<Granted | undefined> {
-    const { client, clock } = this.#access;
-    const sent = clock.now();
-    const terms = { leaseMs, tombstoneMs: this.#releases.tombstoneMs(0) };
-    try {
-      const reply = await client.transfer(lock, from, to, terms, sent);
-      if (reply.status !== 'granted') return undefined;
-      const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
-      if (granted !== undefined) return granted;
-      throw grantedTooLate(lock);
-    } catch (error) {
-      const { key, category } = lock;
-      const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
-      if (!isCertain) this.#releases.releaseInBackground({ key, category, request: to, leaseMs });
-      throw error;
-    }
+    return () => this.#held.end();
   }
 
   /** Resolves when nothing is held any more. */
@@ -260,14 +220,8 @@ function targetOf({ key, category, request, longestMs }: Grant): ReleaseTarget {
   return { key, category, request, leaseMs: longestMs };
 }
 
-function heldElsewhere(grant: Grant): LockConfigError {
-  return new LockConfigError(
-    'Expected the only hold of its owner on the key to be detached, got one beside a hold of another request, job or service of the same trace: release that one before',
-    grant,
-  );
-}
-
-function lostAtRelease(grant: Grant): LockLostError {
+/** The error for a grant that the store did not have any more when it was to be released. */
+export function lostAtRelease(grant: Grant): LockLostError {
   const message = 'The lock was lost: when it was released, the key had changed hands';
   return new LockLostError(message, grant);
 }

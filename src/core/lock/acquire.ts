@@ -11,12 +11,12 @@ import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
 import type { AcquireOptions, HoldMode, OwnerKind } from '../model/types.ts';
 import type { Locks } from '../runtime/locks.ts';
 import { cancellationError, ScopeCancellation } from '../scope/cancellation.ts';
-import { firstHold, type ScopedHold } from '../scope/hold.ts';
-import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from '../scope/reentry.ts';
 import type { Scope } from '../scope/scope.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
+import { firstHold, type ScopedHold } from './hold.ts';
 import { tellFailed, tellGranted } from './outcome.ts';
+import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
 export type Caller = 'code' | 'guard';

@@ -4,7 +4,7 @@ import { hasCode, LockLostError, LockStoreError } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { BatchHold } from '../model/types.ts';
 import { checkValue, promised } from '../model/validate.ts';
-import type { ScopedHold } from '../scope/hold.ts';
+import type { ScopedHold } from './hold.ts';
 
 /** The holds of one scope on several keys, as one. Its methods work when destructured. */
 export class ScopedBatch implements BatchHold {

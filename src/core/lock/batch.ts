@@ -5,9 +5,9 @@ import { inBackground } from '../base/safely.ts';
 import { hasCode, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import type { AcquireOptions } from '../model/types.ts';
-import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { type AcquireDetails, acquire, type Caller, tryAcquire } from './acquire.ts';
+import type { ScopedHold } from './hold.ts';
 
 /** The last store calls of a batch may take so long beyond its time: it may have come to its last keys just in time. */
 const lastCallMs = 100;

@@ -16,11 +16,11 @@ import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope } from '../scope/current-scope.ts';
-import type { ScopedHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { acquire, tryAcquire } from './acquire.ts';
 import { Batch } from './batch.ts';
 import { ScopedBatch } from './batch-hold.ts';
+import type { ScopedHold } from './hold.ts';
 import { releaseAllKept, releaseKept, runHeld } from './run.ts';
 import { whenFree, whenFreeRules } from './when-free.ts';
 

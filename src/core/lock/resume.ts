@@ -1,4 +1,5 @@
-import { HoldTokenError, LocksClosedError } from '../model/errors.ts';
+import { type Granted, grantedByReply, grantedTooLate } from '../client/granted.ts';
+import { HoldTokenError, hasCode, LocksClosedError } from '../model/errors.ts';
 import { eventOf } from '../model/events.ts';
 import { type DetachedHold, readToken } from '../model/hold-token.ts';
 import type { LockName } from '../model/key.ts';
@@ -6,10 +7,11 @@ import { acquireRules, acquireSettings, assertGrantable, assertTransferable } fr
 import type { HoldRequest } from '../model/store.ts';
 import type { AcquireOptions, Hold } from '../model/types.ts';
 import { checkOptions, type Rules } from '../model/validate.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { cancellationError } from '../scope/cancellation.ts';
-import { firstHold } from '../scope/hold.ts';
 import type { Scope } from '../scope/scope.ts';
 import { requestOf } from './acquire.ts';
+import { firstHold } from './hold.ts';
 import { ownScope } from './lock.ts';
 
 /** How a resumed hold behaves. The defaults are those of the `Locks`; mode and permits are those of the detached hold. */
@@ -36,7 +38,7 @@ export async function resumeHold(token: string, options?: ResumeOptions): Promis
 }
 
 async function resume(scope: Scope, { name, request: from }: DetachedHold, options: ResumeOptions): Promise<Hold> {
-  const { client, acquires, grants, events, settings: defaults } = scope.runtime;
+  const { client, acquires, events, settings: defaults } = scope.runtime;
   assertTransferable(client.capabilities, name);
   const settings = acquireSettings(defaults, { ...options, ...termsOf(from) });
   assertGrantable(settings.leaseMs, client.capabilities);
@@ -44,7 +46,7 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
   const request = requestOf(scope, name, settings);
   acquires.inFlight.begin();
   try {
-    const granted = await grants.resume(name, from, request, settings.leaseMs);
+    const granted = await transfer(scope.runtime, name, from, request, settings.leaseMs);
     if (granted === undefined) throw new HoldTokenError(name);
     const hold = firstHold(scope, { name, request, settings }, granted);
     events.emit('resumed', { ...eventOf(hold.grant), fence: hold.grant.fence });
@@ -58,6 +60,32 @@ async function resume(scope: Scope, { name, request: from }: DetachedHold, optio
     return hold;
   } finally {
     acquires.inFlight.end();
+  }
+}
+
+/**
+ * Passes a detached hold on to a hold of this process. Returns undefined if there is no such hold. Rejects with
+ * `LockStoreError`; if the store may have done it, the new hold is released.
+ */
+async function transfer(
+  { client, clock, releases }: Runtime,
+  { key, category }: LockName,
+  from: HoldRequest,
+  to: HoldRequest,
+  leaseMs: number,
+): Promise<Granted | undefined> {
+  const lock = { key, category };
+  const sent = clock.now();
+  try {
+    const reply = await client.transfer(lock, from, to, { leaseMs, tombstoneMs: releases.tombstoneMs(0) }, sent);
+    if (reply.status !== 'granted') return undefined;
+    const granted = grantedByReply(reply, sent, clock.now(), leaseMs);
+    if (granted !== undefined) return granted;
+    throw grantedTooLate(lock);
+  } catch (error) {
+    const isCertain = hasCode(error, 'ERR_LOCK_STORE') && error.outcome === 'not-applied';
+    if (!isCertain) releases.releaseInBackground({ ...lock, request: to, leaseMs });
+    throw error;
   }
 }
 

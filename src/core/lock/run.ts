@@ -1,7 +1,7 @@
 import { isPromise, type MaybePromise, settle } from '../base/maybe-promise.ts';
 import { hasCode, LockLostError } from '../model/errors.ts';
-import type { ScopedHold } from '../scope/hold.ts';
 import { type ScopedBatch, worstOf } from './batch-hold.ts';
+import type { ScopedHold } from './hold.ts';
 
 /**
  * Runs a routine with what was acquired, and releases it. If the routine succeeds, `releaseAfter` releases, and rejects if a

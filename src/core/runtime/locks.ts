@@ -146,7 +146,6 @@ const runtimeSlot: unique symbol = Symbol.for('reenlock.runtime');
 class ProcessLocks implements Locks {
   readonly settings: LocksSettings;
   declare readonly [runtimeSlot]: Runtime;
-  readonly #releases: Releases;
   /** After its close it hears of no more faults. */
   readonly #stopFaults: () => void;
   #closing: Promise<void> | undefined;
@@ -170,8 +169,8 @@ class ProcessLocks implements Locks {
       holdTimes: new HoldTimes(),
       process: processName(settings.instance, clock.randomId()),
     };
-    this.#releases = new Releases(access);
-    const grants = new GrantRegistry(access, this.#releases);
+    const releases = new Releases(access);
+    const grants = new GrantRegistry(access, releases);
     const holders = {
       onTaken: (holdId: string) => grants.loseById(holdId),
       onConvoy: (id: string) => grants.renewClaims(id),
@@ -180,11 +179,11 @@ class ProcessLocks implements Locks {
     const findDeadlocks: Observe = (refuse) => new Deadlocks(access, refuse);
     const acquires = new PendingAcquires(
       access,
-      this.#releases,
+      releases,
       holders,
       store.capabilities.edges ? findDeadlocks : undefined,
     );
-    const runtime: Runtime = { ...access, locks: this, acquires, grants };
+    const runtime: Runtime = { ...access, locks: this, acquires, grants, releases };
     // Not enumerable: copies of a `Locks`, and what prints it, have no process name and no connection.
     Object.defineProperty(this, runtimeSlot, { value: runtime });
   }
@@ -225,7 +224,7 @@ class ProcessLocks implements Locks {
   }
 
   async #close(drainMs: number): Promise<void> {
-    const { acquires, grants, client, clock } = this[runtimeSlot];
+    const { acquires, grants, releases, client, clock } = this[runtimeSlot];
     const { storeTimeoutMs } = this.settings;
     // It stays the configured one: a job that begins now is refused, and not let in by a `Locks` in memory.
     processState().created.delete(this);
@@ -234,7 +233,7 @@ class ProcessLocks implements Locks {
     for (const grant of grants.all) grants.lose(grant, 'The lock was lost: the server has shut down');
     // An acquire that was sent before may be granted yet, and must be released.
     await within(clock, storeTimeoutMs, acquires.inFlight.idle());
-    await within(clock, storeTimeoutMs, this.#releases.idle());
+    await within(clock, storeTimeoutMs, releases.idle());
     await within(clock, storeTimeoutMs, acquires.end());
     grants.close();
     client.close();

@@ -1,4 +1,5 @@
 import type { StoreAccess } from '../client/access.ts';
+import type { Releases } from '../client/releases.ts';
 import type { GrantRegistry } from '../lease/grant-registry.ts';
 import type { PendingAcquires } from '../wait/pending-acquires.ts';
 
@@ -8,4 +9,5 @@ export interface Runtime extends StoreAccess {
   readonly locks: object;
   readonly acquires: PendingAcquires;
   readonly grants: GrantRegistry;
+  readonly releases: Releases;
 }

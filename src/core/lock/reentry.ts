@@ -3,8 +3,8 @@ import { LockConfigError, LockLimitError, type LockLostError } from '../model/er
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, otherPermits } from '../model/options.ts';
 import type { OwnerKind } from '../model/types.ts';
+import type { Scope } from '../scope/scope.ts';
 import { ScopedHold } from './hold.ts';
-import type { Scope } from './scope.ts';
 
 /** Adds a hold to a grant that the scope has: no store call. Throws if the key was re-entered too often. */
 export function reenter(scope: Scope, grant: Grant, settings: AcquireSettings): ScopedHold {

@@ -2,13 +2,13 @@ import { Deferred } from '../base/deferred.ts';
 import { inspectAsJson } from '../base/shown.ts';
 import type { Granted } from '../client/granted.ts';
 import { Grant, type GrantSource } from '../lease/grant.ts';
-import { LockConfigError, LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
-import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
+import { LockLostError, LockNotHeldError, LockScopeError } from '../model/errors.ts';
 import { assertGrantable, assertTransferable } from '../model/options.ts';
 import type { DetachOptions, HoldMode } from '../model/types.ts';
 import { checkOptions, checkValue, milliseconds, promised, type Rule } from '../model/validate.ts';
-import { type OwnedHold, type Scope, scopeIsOver } from './scope.ts';
-import { ScopedController } from './scoped-controller.ts';
+import { type OwnedHold, type Scope, scopeIsOver } from '../scope/scope.ts';
+import { ScopedController } from '../scope/scoped-controller.ts';
+import { assertAlone, detach } from './detach.ts';
 
 const duration = milliseconds(1);
 const detachRules = { leaseMs: milliseconds(10) };
@@ -171,24 +171,16 @@ export class ScopedHold implements OwnedHold {
   async #detach(options: DetachOptions): Promise<string> {
     const { leaseMs } = checkOptions(options, detachRules, 'detach', 'leaseMs');
     const { grant } = this;
-    const { clock, client, grants } = this.#scope.runtime;
-    assertTransferable(client.capabilities, grant);
-    assertGrantable(leaseMs, client.capabilities);
+    const { runtime } = this.#scope;
+    assertTransferable(runtime.client.capabilities, grant);
+    assertGrantable(leaseMs, runtime.client.capabilities);
     this.#assertHeld(0);
-    if (grant.holdCount > 1) {
-      throw new LockConfigError(
-        `Expected the only hold of its scope on the key to be detached, got one of ${grant.holdCount}: release the others before`,
-        grant,
-      );
-    }
-    const token = createToken(grant, grant.request, clock.randomId());
-    const { request } = readToken(token) as DetachedHold;
+    assertAlone(grant);
     this.#released = new Deferred<void>(true);
     this.#scope.forget(this);
     grant.removeHold(this.#renew);
     try {
-      await grants.detach(grant, request, leaseMs);
-      return token;
+      return await detach(runtime, grant, leaseMs);
     } finally {
       this.#released.resolve();
     }

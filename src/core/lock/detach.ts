@@ -1,0 +1,50 @@
+import { wholeMs } from '../base/clock.ts';
+import type { Grant } from '../lease/grant.ts';
+import { lostAtRelease } from '../lease/grant-registry.ts';
+import { LockConfigError } from '../model/errors.ts';
+import { eventOf } from '../model/events.ts';
+import { createToken, type DetachedHold, readToken } from '../model/hold-token.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+
+/** Throws `LockConfigError` if the scope has other holds on the key. */
+export function assertAlone(grant: Grant): void {
+  if (grant.holdCount === 1) return;
+  throw new LockConfigError(
+    `Expected the only hold of its scope on the key to be detached, got one of ${grant.holdCount}: release the others before`,
+    grant,
+  );
+}
+
+/**
+ * Passes a grant that has no hold any more on to a hold id that belongs to no process, for `leaseMs`. Returns its token.
+ * Rejects with `LockLostError`, with `LockStoreError`, and with `LockConfigError` if its owner has other holds on the key;
+ * the grant is released then, and nothing stays held.
+ */
+export async function detach(runtime: Runtime, grant: Grant, leaseMs: number): Promise<string> {
+  const { client, clock, events, grants, releases } = runtime;
+  const token = createToken(grant, grant.request, clock.randomId());
+  const { request } = readToken(token) as DetachedHold;
+  const withdrawn = grants.withdraw(grant);
+  try {
+    const terms = { leaseMs, tombstoneMs: releases.tombstoneMs(grant.longestMs) };
+    const { status } = await client.transfer(grant, grant.request, request, terms);
+    if (status !== 'granted') throw status === 'lost' ? lostAtRelease(grant) : heldElsewhere(grant);
+    const heldMs = wholeMs(clock.now(), grant.grantedAt);
+    events.emit('detached', { ...eventOf(grant), fence: grant.fence, heldMs, leaseMs });
+    return token;
+  } catch (error) {
+    const { key, category } = grant;
+    releases.releaseInBackground({ key, category, request, leaseMs });
+    grants.release(grant);
+    throw error;
+  } finally {
+    withdrawn();
+  }
+}
+
+function heldElsewhere(grant: Grant): LockConfigError {
+  return new LockConfigError(
+    'Expected the only hold of its owner on the key to be detached, got one beside a hold of another request, job or service of the same trace: release that one before',
+    grant,
+  );
+}
