@@ -12,6 +12,7 @@ const seams: readonly (readonly [path: string, reason: string])[] = [
   ['core/scope/current-scope.ts', 'what runs in that scope'],
   ['core/lock/acquire.ts', 'an acquire by a scope that is named'],
   ['http/guard.ts', 'a guard without a framework'],
+  ['cli/store.ts', 'the store that the command opens'],
   ['nest/error-filter.ts', 'the filter of `LocksModule`, in an application without the module'],
   ['testing/contract/harness.ts', 'the contract of stores, with the runner that it is given'],
   ['testing/contract/stage.ts', 'the processes and waiters that the contract plays with'],
