@@ -42,6 +42,4 @@ export interface AcquireMessage {
  * re-entry is not traced. The store call runs in the stores that are bound to `start`, and by `runStoreCall`, so that spans of
  * the Redis client become children of a subscriber's span. Without subscribers it costs nothing.
  */
-export const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel<unknown, AcquireMessage>(
-  'reenlock:acquire',
-);
+export const acquireChannel: TracingChannel<AcquireMessage, AcquireMessage> = tracingChannel('reenlock:acquire');
