@@ -89,11 +89,12 @@ export function isRightCall(
 }
 
 /**
- * Whether a response can be watched. Engine.IO calls middleware for each WebSocket with an object that has the methods for
- * headers, and no events; so do simulated responses.
+ * Whether a response can be watched. Engine.IO calls middleware for each WebSocket with an object that has some of the methods
+ * for headers, and in older versions no events; simulated responses may lack them, too.
  */
 export function isWatchable(res: ServerResponse): boolean {
-  return isFunction((res as Partial<ServerResponse>).on);
+  const { on, hasHeader } = res as Partial<ServerResponse>;
+  return isFunction(on) && isFunction(hasHeader);
 }
 
 /**

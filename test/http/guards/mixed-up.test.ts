@@ -176,17 +176,17 @@ describe.each(['traceContext', 'lockOn'] as const)('%s for a WebSocket', (name) 
   );
 });
 
-/** As Engine.IO passes it to middleware for the handshake of a WebSocket: methods for headers, and no events. */
-function handshake(): ServerResponse {
+/** As Engine.IO passes it to middleware for the handshake of a WebSocket: some methods for headers, and events or not. */
+function handshake(hasEvents: boolean): ServerResponse {
   const headers = new Map<string, unknown>();
-  return {
+  return Object.assign(hasEvents ? new EventEmitter() : {}, {
     setHeader: (name: string, value: unknown) => void headers.set(name.toLowerCase(), value),
     getHeader: (name: string) => headers.get(name.toLowerCase()),
     removeHeader: (name: string) => void headers.delete(name.toLowerCase()),
     write() {},
     writeHead() {},
     end() {},
-  } as unknown as ServerResponse;
+  }) as unknown as ServerResponse;
 }
 
 describe.each([
@@ -194,16 +194,22 @@ describe.each([
   ['reenlock/node', ofNode],
 ] as const)('%s for the handshake of Engine.IO', (_, { traceContext, lockOn }) => {
   const req = Object.assign(new IncomingMessage(new Socket()), { headers: { 'x-trace-id': 'a' } });
-  const call = (middleware: typeof ofNode.lockOn extends (...args: never[]) => infer M ? M : never): Promise<unknown> =>
-    new Promise((resolve) => middleware(req, handshake(), resolve));
+  const call = (hasEvents: boolean, middleware: ReturnType<typeof ofNode.lockOn>): Promise<unknown> =>
+    new Promise((resolve) => middleware(req, handshake(hasEvents), resolve));
 
-  it('`traceContext` lets the handshake of a WebSocket pass, without a scope', async () => {
-    expect(await call(traceContext({ locks }))).toBeUndefined();
-  });
+  it.each([true, false])(
+    '`traceContext` lets the handshake of a WebSocket pass, without a scope (with events: %s)',
+    async (hasEvents) => {
+      expect(await call(hasEvents, traceContext({ locks }))).toBeUndefined();
+    },
+  );
 
-  it('`lockOn` refuses the handshake of a WebSocket with an error for `next`', async () => {
-    expect(await call(lockOn('k'))).toBeInstanceOf(LockScopeError);
-  });
+  it.each([true, false])(
+    '`lockOn` refuses the handshake of a WebSocket with an error for `next` (with events: %s)',
+    async (hasEvents) => {
+      expect(await call(hasEvents, lockOn('k'))).toBeInstanceOf(LockScopeError);
+    },
+  );
 
   it('`traceContext` passes an error of its options to `next`, because plain Node would end the process', async () => {
     const trust = (): boolean => {
