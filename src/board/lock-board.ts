@@ -16,7 +16,7 @@ import {
   streamReply,
 } from './board-reply.ts';
 import { Feed } from './feed.ts';
-import { checkSameOrigin, RequestRefusal, readJson } from './request-checks.ts';
+import { checkNotCrossSite, checkSameOrigin, RequestRefusal, readJson } from './request-checks.ts';
 import type { BoardUser } from './viewer.ts';
 
 /** What `lockBoard` takes. `R` is the framework's request or context. */
@@ -93,6 +93,7 @@ export class LockBoard<R> {
   async #reply(path: string, call: BoardCall, request: R, response: OpenResponse): Promise<BoardReply | undefined> {
     try {
       if (path === releasePath) checkSameOrigin(call.req);
+      if (path === streamPath || path === lockPath) checkNotCrossSite(call.req);
       const user = await this.#userOf(request);
       if (!response.isOpen) return undefined;
       if (user === undefined) return problemReply(403, 'You may not see this board');

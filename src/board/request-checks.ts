@@ -23,6 +23,18 @@ export function checkSameOrigin({ headers }: IncomingMessage): void {
   if (!isOwn) throw new RequestRefusal(403, 'Only the page of the board may do this');
 }
 
+/**
+ * Throws a `RequestRefusal` for a GET that a page of another site makes a browser send: each would take the place of a viewer.
+ * What a user types into the browser, and what is no browser, may look.
+ */
+export function checkNotCrossSite({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site'];
+  const isCrossSite = site === undefined ? headers.origin !== undefined && !isOwnOrigin(headers) : !ownSites.has(site);
+  if (isCrossSite) throw new RequestRefusal(403, 'Only the page of the board may do this');
+}
+
+const ownSites = new Set<unknown>(['same-origin', 'none']);
+
 function isOwnOrigin({ origin, host, ':authority': authority }: IncomingMessage['headers']): boolean {
   const own = host ?? authority;
   return own !== undefined && URL.canParse(origin ?? '') && new URL(origin as string).host === own;

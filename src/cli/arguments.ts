@@ -13,24 +13,27 @@ export interface BoardArguments {
 /** The command was called wrongly. */
 export class UsageError extends Error {}
 
-export const usage = `Usage: reenlock board <url> [options]
+export const usage = `Usage: reenlock board [<url>] [options]
 
 Shows who holds and who waits for which lock, on a page that only this machine can open.
 
-  <url>              redis://, rediss:// or postgres:// and the rest of the address of the store's server
+  <url>              redis://, rediss:// or postgres:// and the rest of the address of the store's server.
+                     Default: the environment variable REENLOCK_URL. Use it for an
+                     address with a password: the list of processes shows arguments
   --allow-release    lets the page force-release locks; by default it only shows them
   --port <number>    listens on this port; by default on a free one
   --prefix <text>    the option \`prefix\` that the application gives its RedisStore
   --help             shows this
 `;
 
-/** Reads the arguments of the command. Throws a `UsageError`. */
-export function readArguments(args: readonly string[]): BoardArguments | 'help' {
+/** Reads the arguments of the command, and the address from the environment if they have none. Throws a `UsageError`. */
+export function readArguments(args: readonly string[], environment: NodeJS.ProcessEnv): BoardArguments | 'help' {
   const { values, positionals } = parsed(args);
   if (values.help) return 'help';
-  const [command, address, ...more] = positionals;
+  const [command, address = environment.REENLOCK_URL, ...more] = positionals;
   if (command !== 'board') throw new UsageError(`Expected the command \`board\`, got ${shown(command)}`);
-  if (address === undefined) throw new UsageError('Expected the URL of a store, got none');
+  if (address === undefined)
+    throw new UsageError('Expected the URL of a store, as an argument or in REENLOCK_URL, got none');
   if (more.length > 0) throw new UsageError(`Expected one URL, got ${more.length + 1}`);
   return {
     url: urlOf(address),

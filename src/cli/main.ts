@@ -5,7 +5,7 @@ import { runBoard } from './board.ts';
 /** The command `reenlock`. Exit codes: 0 after SIGINT or SIGTERM, 1 if it failed, 2 if it was called wrongly. */
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const asked = readArguments(args);
+    const asked = readArguments(args, process.env);
     if (asked === 'help') process.stdout.write(usage);
     else await runBoard(asked);
   } catch (error) {

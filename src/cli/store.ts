@@ -18,19 +18,21 @@ export function openStore({ url, prefix }: BoardArguments): OpenStore {
   return url.protocol.startsWith('redis') ? openRedis(url, prefix) : openPostgres(url);
 }
 
-type RedisClient = RedisStoreOptions['client'] & {
-  connect(): Promise<void>;
-  disconnect(): void;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-};
+/** A client of any library, that makes its first connection once: the command says at once that it fails. Later ones are made again. */
+interface OpenClient {
+  readonly client: RedisStoreOptions['client'] & {
+    connect(): Promise<unknown>;
+    on(event: 'error', listener: (error: Error) => void): unknown;
+  };
+  close(): void;
+}
 
 function openRedis(url: URL, prefix: string | undefined): OpenStore {
-  const { Redis } = installed<{ Redis: new (url: string, options: object) => RedisClient }>('ioredis');
+  const [name, library] = installed(['ioredis', 'redis', 'iovalkey']);
   let isConnected = false;
-  // The first connection is made once: the command says at once that it fails. Later ones are made again.
-  const retryStrategy = (): number | null => (isConnected ? reconnectMs : null);
-  const client = new Redis(url.href, { lazyConnect: true, retryStrategy });
-  // Calls report their failures; but `connect` only says that the connection is closed.
+  const open = name === 'redis' ? openNodeRedis : openIoredis;
+  const { client, close } = open(library, url, () => (isConnected ? reconnectMs : undefined));
+  // Calls report their failures; but `connect` of ioredis only says that the connection is closed.
   let reason: Error | undefined;
   client.on('error', (error) => {
     reason = error;
@@ -43,8 +45,22 @@ function openRedis(url: URL, prefix: string | undefined): OpenStore {
       });
       isConnected = true;
     },
-    close: async () => client.disconnect(),
+    close: async () => close(),
   };
+}
+
+function openIoredis(library: object, url: URL, pauseMs: () => number | undefined): OpenClient {
+  type Client = OpenClient['client'] & { disconnect(): void };
+  const { Redis } = library as { Redis: new (url: string, options: object) => Client };
+  const client = new Redis(url.href, { lazyConnect: true, retryStrategy: () => pauseMs() ?? null });
+  return { client, close: () => client.disconnect() };
+}
+
+function openNodeRedis(library: object, url: URL, pauseMs: () => number | undefined): OpenClient {
+  type Client = OpenClient['client'] & { destroy(): void; readonly isOpen: boolean };
+  const { createClient } = library as { createClient: (options: object) => Client };
+  const client = createClient({ url: url.href, socket: { reconnectStrategy: () => pauseMs() ?? false } });
+  return { client, close: () => client.isOpen && client.destroy() };
 }
 
 type PostgresPool = PostgresStoreOptions['pool'] & {
@@ -54,7 +70,7 @@ type PostgresPool = PostgresStoreOptions['pool'] & {
 };
 
 function openPostgres(url: URL): OpenStore {
-  const { Pool } = installed<{ Pool: new (options: object) => PostgresPool }>('pg');
+  const { Pool } = installed(['pg'])[1] as { Pool: new (options: object) => PostgresPool };
   const pool = new Pool({ connectionString: url.href });
   // Calls report their failures.
   pool.on('error', () => {});
@@ -68,14 +84,16 @@ function openPostgres(url: URL): OpenStore {
 
 const reconnectMs = 1_000;
 
-/** The library that the application in the working directory uses, or that is installed beside this package. */
-function installed<T>(name: string): T {
+/** The first of these libraries that the application in the working directory uses, or else that is installed beside this package. */
+function installed(names: readonly string[]): readonly [name: string, library: object] {
   for (const place of [join(process.cwd(), 'package.json'), __filename]) {
-    try {
-      return createRequire(place)(name) as T;
-    } catch (error) {
-      if ((error as { code?: string }).code !== 'MODULE_NOT_FOUND') throw error;
+    for (const name of names) {
+      try {
+        return [name, createRequire(place)(name) as object];
+      } catch (error) {
+        if ((error as { code?: string }).code !== 'MODULE_NOT_FOUND') throw error;
+      }
     }
   }
-  throw new Error(`Expected \`${name}\` to be installed, got none: npm install ${name}`);
+  throw new Error(`Expected \`${names.join('` or `')}\` to be installed, got none: npm install ${names[0]}`);
 }

@@ -96,6 +96,28 @@ describe.each(boardHosts)('The stream of the board ($name)', ({ listener }) => {
     });
   });
 
+  it.each<[string, Record<string, string>, number]>([
+    ['of the page itself', { 'Sec-Fetch-Site': 'same-origin' }, 200],
+    ['that a user typed', { 'Sec-Fetch-Site': 'none' }, 200],
+    ['of what is no browser', {}, 200],
+    ['of another site', { 'Sec-Fetch-Site': 'cross-site' }, 403],
+    ['of another origin of the site', { 'Sec-Fetch-Site': 'same-site' }, 403],
+    ['of another origin, in a browser that only sends that', { Origin: 'https://evil.example' }, 403],
+  ])(
+    'A request %s for the stream or the details of a lock gets through unless another site has sent it',
+    async (_, headers, status) => {
+      let asked = 0;
+      const authorize = () => {
+        asked += 1;
+        return ann();
+      };
+      board = await BoardServer.start(listener({ locks, authorize }));
+      expect((await board.stream('/ops/locks/stream', headers)).response.statusCode).toBe(status);
+      expect((await request(board.server).get('/ops/locks/lock?id=k').set(headers)).status).toBe(status);
+      expect(asked).toBe(status === 200 ? 2 : 0);
+    },
+  );
+
   it('The stream ends when its `Locks` closes, so that the server can close', async () => {
     board = await BoardServer.start(listener({ locks, authorize: ann }));
     const stream = await board.stream();

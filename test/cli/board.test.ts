@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -43,11 +43,12 @@ afterAll(async () => {
 });
 
 /** The command, as `npx reenlock` starts it. */
-function start(...args: string[]): ChildProcess {
+function start(env: Record<string, string>, ...args: string[]): ChildProcess {
   const folder = join(consumer.folder, 'node_modules/reenlock');
   const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { bin: { reenlock: string } };
   const child = spawn(process.execPath, [join(folder, bin.reenlock), ...args], {
     cwd: consumer.folder,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.push(child);
@@ -56,7 +57,7 @@ function start(...args: string[]): ChildProcess {
 
 /** Runs it to its end. */
 async function run(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = start(...args);
+  const child = start({}, ...args);
   let [stdout, stderr] = ['', ''];
   child.stdout?.on('data', (chunk) => (stdout += chunk));
   child.stderr?.on('data', (chunk) => (stderr += chunk));
@@ -66,9 +67,13 @@ async function run(...args: string[]): Promise<{ code: number | null; stdout: st
 
 /** Starts the board; resolves with the address that it prints. */
 async function startBoard(...args: string[]): Promise<{ child: ChildProcess; address: URL }> {
-  const child = start('board', ...args);
+  const child = start({}, 'board', ...args);
+  return { child, address: await addressOf(child) };
+}
+
+async function addressOf(child: ChildProcess): Promise<URL> {
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    if (line.startsWith('http://')) return { child, address: new URL(line) };
+    if (line.startsWith('http://')) return new URL(line);
   }
   throw new Error('The command ended without an address');
 }
@@ -162,7 +167,7 @@ describe('reenlock board', () => {
 
   it.each<[string, string[], number, RegExp]>([
     ['no command', [], 2, /Expected the command `board`, got none\n\nUsage: /],
-    ['no URL', ['board'], 2, /Expected the URL of a store, got none/],
+    ['no URL', ['board'], 2, /Expected the URL of a store, as an argument or in REENLOCK_URL, got none/],
     ['a wrong URL', ['board', 'http://x:secret@y'], 2, /Expected a URL as redis:.*got one that begins with http:/],
     ['an unknown option', ['board', 'redis://x', '--fast'], 2, /Unknown option '--fast'/],
     ['a bad port', ['board', 'redis://x', '--port', 'many'], 2, /Expected `--port` to be a number .* got `many`/],
@@ -198,19 +203,54 @@ describe('reenlock board', () => {
     ]);
   });
 
-  it('It says which client to install if there is none', async () => {
-    const link = join(consumer.folder, 'node_modules/ioredis');
-    expect(existsSync(link)).toBe(true);
-    const other = createConsumer(packPackage());
-    rmSync(join(other.folder, 'node_modules/ioredis'));
-    const bin = join(other.folder, 'node_modules/reenlock/dist/cli/main.js');
-    const child = spawn(process.execPath, [bin, 'board', redis.url], { cwd: other.folder, stdio: 'pipe' });
+  /** In a folder where only these clients of Redis are installed. */
+  function beside(clients: readonly string[], ...args: string[]): { child: ChildProcess; remove(): void } {
+    const { folder, remove } = createConsumer(packPackage());
+    for (const name of ['ioredis', 'redis', 'iovalkey']) {
+      if (!clients.includes(name)) rmSync(join(folder, 'node_modules', name), { force: true });
+    }
+    const bin = join(folder, 'node_modules/reenlock/dist/cli/main.js');
+    const child = spawn(process.execPath, [bin, 'board', ...args], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
     running.push(child);
+    return { child, remove };
+  }
+
+  it('It says which client to install if there is none', async () => {
+    const { child, remove } = beside([], redis.url);
     let stderr = '';
-    child.stderr.on('data', (chunk) => (stderr += chunk));
+    child.stderr?.on('data', (chunk) => (stderr += chunk));
     await once(child, 'close');
-    other.remove();
-    expect(stderr).toBe('reenlock: Expected `ioredis` to be installed, got none: npm install ioredis\n');
+    remove();
+    expect(stderr).toBe(
+      'reenlock: Expected `ioredis` or `redis` or `iovalkey` to be installed, got none: npm install ioredis\n',
+    );
+  });
+
+  it.each(['redis', 'iovalkey'])('It works where only %s is installed', async (client) => {
+    const { child, remove } = beside([client], redis.url, '--allow-release');
+    const address = await addressOf(child);
+    await whileHeld(async (locks) => {
+      expect(await forceRelease(address, await openBoard(address), locks)).toBe(200);
+    });
+    child.kill('SIGINT');
+    expect(await once(child, 'close')).toEqual([0, null]);
+    remove();
+  });
+
+  it('It says what is wrong where only redis is installed, and no password', async () => {
+    const { child, remove } = beside(['redis'], 'redis://u:secret@127.0.0.1:1');
+    let stderr = '';
+    child.stderr?.on('data', (chunk) => (stderr += chunk));
+    expect(await once(child, 'close')).toEqual([1, null]);
+    remove();
+    expect(stderr).toBe('reenlock: Expected a server at redis://127.0.0.1:1, got ECONNREFUSED\n');
+  });
+
+  it('It takes the address from REENLOCK_URL, so that the list of processes does not show a password', async () => {
+    const child = start({ REENLOCK_URL: redis.url }, 'board');
+    expect(child.spawnargs.join()).not.toContain('redis://');
+    const address = await addressOf(child);
+    expect((await fetch(new URL('/', address), { headers: { cookie: await openBoard(address) } })).status).toBe(200);
   });
 
   it('The board shows and releases the locks of a PostgreSQL database', async () => {
