@@ -106,3 +106,8 @@ export type {
   WaitEdge,
   WaitReply,
 } from './model/store.ts';
+
+// What other subpaths have: it says where. The types do not have it.
+
+/** @internal */
+export { CasStore, lockOn, PostgresStore, QuorumStore, RedisStore, traceContext } from './elsewhere.ts';

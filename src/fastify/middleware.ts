@@ -5,7 +5,7 @@ import { type Hold, isLockError, type LockError, type LockKeys } from '../core/i
 import { problemOf } from '../core/model/problem.ts';
 import { openContext, runGuard } from '../http/connect.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
-import { isRightCall } from '../http/misuse.ts';
+import { checkProblemCall, isRightCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import type { TraceContextOptions } from '../http/traced-request.ts';
 import { checkHandler, watchHandlers } from './handler-timeout.ts';
@@ -85,6 +85,7 @@ export function lockOn<R = KeyRequest>(key: string | KeyFunction<R>, options?: G
 
 /** A `handler` that responds with an RFC 9457 problem document. As the application's error handler, it passes other errors on. */
 export function sendProblem(error: Error, _request: FastifyRequest, reply: FastifyReply): void {
+  checkProblemCall(reply, 'app.setErrorHandler(sendProblem)');
   if (reply.raw.headersSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);
   leaveError(error, reply.raw);

@@ -4,7 +4,7 @@ import { type Hold, isLockError, type LockError, type LockKeys } from '../core/i
 import { tooOld } from '../core/model/peer-version.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
-import { checkCall } from '../http/misuse.ts';
+import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
@@ -101,6 +101,7 @@ function routeOf({ req }: Context): string | undefined {
 
 /** A `handler` that responds with an RFC 9457 problem document. As the application's `onError`, it throws other errors again. */
 export function sendProblem(error: Error, c: Context): Response {
+  checkProblemCall(c, 'app.onError(sendProblem)');
   const { outgoing } = c.env as { outgoing: ServerResponse };
   if (outgoing.headersSent || !isLockError(error)) throw error;
   leaveError(error, outgoing);

@@ -5,7 +5,7 @@ import type { RouteOf } from '../core/model/key.ts';
 import { problemOf } from '../core/model/problem.ts';
 import { bindListeners } from './bound-listeners.ts';
 import { type Entered, failureOf, type RequestGuard } from './guard.ts';
-import { isRightCall, isWatchable } from './misuse.ts';
+import { checkProblemCall, isRightCall, isWatchable } from './misuse.ts';
 import { clearBodyHeaders, leaveError } from './problem.ts';
 import { exposeOnRequest, keepOnRequest } from './request-holds.ts';
 import type { WorkOptions } from './response/work-state.ts';
@@ -119,6 +119,7 @@ export function sendProblem(
   res: ServerResponse,
   next: (error?: unknown) => void,
 ): void {
+  checkProblemCall(res, 'app.use(sendProblem)');
   if (res.headersSent || !isLockError(error)) {
     next(error);
     return;

@@ -112,6 +112,14 @@ export function checkFactoryCall(call: string, first: unknown): void {
   );
 }
 
+/** Throws `LockConfigError` if `sendProblem` was called by code that has no response, to get a handler or as middleware. */
+export function checkProblemCall(response: unknown, usage: string): void {
+  if (isObject(response)) return;
+  throw new LockConfigError(
+    `Expected \`sendProblem\` to be called with an error and its response, got ${describe(response)} as the response. Did you mean \`${usage}\`, without a call?`,
+  );
+}
+
 function callerOf(first: unknown, second: unknown): Framework | undefined {
   if (!isObject(first)) return undefined;
   // A hook of Fastify gets its request and reply, a plugin its instance. Its request is not Node's: it has that in `raw`.

@@ -3,7 +3,7 @@ import { type Hold, isLockError, type LockError, type LockKeys } from '../core/i
 import { problemOf } from '../core/model/problem.ts';
 import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
-import { checkCall } from '../http/misuse.ts';
+import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { exposeHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
@@ -81,6 +81,7 @@ function routeOf(ctx: ExtendableContext): string | undefined {
 
 /** A `handler` that responds with an RFC 9457 problem document. It throws other errors again. */
 export function sendProblem(error: LockError, ctx: ExtendableContext): void {
+  checkProblemCall(ctx, 'lockOn(key, { handler: sendProblem })');
   // If a response has begun, Koa would append the document to it.
   if (ctx.headerSent || !isLockError(error)) throw error;
   const { status, headers, body } = problemOf(error);

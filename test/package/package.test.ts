@@ -24,9 +24,10 @@ describe('the surface of the package', () => {
     [
       'reenlock',
       core,
-      `DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
-       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore configureLocks createLocks
-       currentTrace getLock isLockError lock resumeHold runInTrace traceHeaders`,
+      // Some only say where they are.
+      `CasStore DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
+       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore PostgresStore QuorumStore RedisStore
+       configureLocks createLocks currentTrace getLock isLockError lock lockOn resumeHold runInTrace traceContext traceHeaders`,
     ],
     ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
     ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],

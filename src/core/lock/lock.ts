@@ -11,7 +11,7 @@ import type {
   TryOptions,
   WhenFreeOptions,
 } from '../model/types.ts';
-import { callable, checkOptions, checkValue } from '../model/validate.ts';
+import { callable, checkOptions, checkValue, type Rule } from '../model/validate.ts';
 import { forceReleaseLock, inspectLock } from '../runtime/inspect.ts';
 import { defaultLocks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -37,7 +37,8 @@ export function getLock(key: LockKey, options?: AcquireOptions): Lock {
     key: name.key,
     acquire: (ofCall) => asRejection(() => resolveOpen(acquireNow(...target(ofCall, 'acquire')))),
     tryAcquire: (ofCall) => asRejection(() => tryNow(...target(checkedTry(ofCall), 'tryAcquire'))),
-    run: (routine, ofCall) => asRejection(() => runNow(checkedRoutine(routine, 'run'), ...target(ofCall, 'run'))),
+    run: (routine, ofCall) =>
+      asRejection(() => runNow(checkedRoutine(routine, 'run', ofCall), ...target(ofCall, 'run'))),
     whenFree: (ofCall) => asRejection(() => whenFreeNow(...target(checkedWhenFree(ofCall), 'whenFree'))),
     release: () => asRejection(() => releaseNewest(name)),
     isLocked: async () => (await inspectLock(currentRuntime(), name)).holds.length > 0,
@@ -60,11 +61,12 @@ export const lock: LockFunctions = {
   },
   tryAcquire: (key, options) => asRejection(() => tryNow(...targetOf(key, checkedTry(options), 'tryAcquire'))),
   run: (key, routine, options) =>
-    asRejection(() => runNow(checkedRoutine(routine, 'run'), ...targetOf(key, options, 'run'))),
+    asRejection(() => runNow(checkedRoutine(routine, 'run', options), ...targetOf(key, options, 'run'))),
   whenFree: (key, options) => asRejection(() => whenFreeNow(...targetOf(key, checkedWhenFree(options), 'whenFree'))),
   release: (key, options) => asRejection(() => releaseNewest(targetOf(key, options, 'release')[0])),
   acquireAll: (keys, options) => acquireAllNow(keys, options, 'acquireAll'),
-  runAll: (keys, routine, options) => asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll'), options)),
+  runAll: (keys, routine, options) =>
+    asRejection(() => runAllNow(keys, checkedRoutine(routine, 'runAll', options), options)),
 };
 
 type Target = [LockName, AcquireOptions];
@@ -90,11 +92,14 @@ function checkedWhenFree(options: WhenFreeOptions | undefined): WhenFreeOptions 
   return options === undefined ? undefined : checkOptions(options, whenFreeRules, 'whenFree');
 }
 
-/** Checked before the key is acquired. */
-function checkedRoutine<R>(routine: R, where: string): R {
-  checkValue(`the routine of ${where}`, routine, callable);
+/** Checked before the key is acquired. Other libraries have the routine last. */
+function checkedRoutine<R>(routine: R, where: string, options: unknown): R {
+  const isLast = typeof options === 'function';
+  checkValue(`the routine of ${where}`, routine, isLast ? callableBeforeOptions : callable);
   return routine;
 }
+
+const callableBeforeOptions: Rule = { ...callable, expected: 'a function, and the options to come after it' };
 
 /** Turns what `call` returns or throws into a promise, without the extra promise of an async function. */
 function asRejection<T>(call: () => MaybePromise<T>): Promise<T> {

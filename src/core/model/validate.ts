@@ -1,5 +1,6 @@
 import { maxTimerMs } from '../base/clock.ts';
 import { isPromise } from '../base/maybe-promise.ts';
+import { otherName, valueOfOption } from './did-you-mean.ts';
 import { LockConfigError } from './errors.ts';
 
 /** The rule of one option: the words for the message, and the test. */
@@ -91,11 +92,12 @@ export function checkOptions<T extends object, N extends keyof T & string = neve
   ...needed: readonly N[]
 ): Partial<T> & Pick<T, N> {
   const checked: Record<string, unknown> = {};
-  for (const [name, value] of options === undefined ? [] : givenIn(options, where)) {
+  const meant = (): string => valueOfOption(options, rules as Readonly<Record<string, Rule>>, where, needed);
+  for (const [name, value] of options === undefined ? [] : givenIn(options, where, meant)) {
     if (value === undefined) continue;
     if (!Object.hasOwn(rules, name)) {
       const names = Object.keys(rules).map((known) => `\`${known}\``);
-      const got = `\`${name}\`${ofClass(options as T)}`;
+      const got = `\`${name}\`${ofClass(options as T)}${meant() || otherName(name, rules, where)}`;
       throw new LockConfigError(`Expected the options of ${where} to be among ${names.join(', ')}, got ${got}`);
     }
     checkValue(`\`${name}\``, value, (rules as Record<string, Rule>)[name] as Rule);
@@ -105,15 +107,15 @@ export function checkOptions<T extends object, N extends keyof T & string = neve
   return checked as Partial<T> & Pick<T, N>;
 }
 
-function givenIn(options: object, where: string): [name: string, value: unknown][] {
+function givenIn(options: object, where: string, meant: () => string): [name: string, value: unknown][] {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}`);
+    throw new LockConfigError(`Expected the options of ${where} to be an object, got ${describe(options)}${meant()}`);
   }
   const given = Object.entries(options);
   // A promise, a signal, a map or an object of getters: its content would be ignored in silence.
   if (given.length === 0 && !isPlain(options)) {
     throw new LockConfigError(
-      `Expected the options of ${where} to be an object's own properties, got an object that has none`,
+      `Expected the options of ${where} to be an object's own properties, got an object that has none${meant()}`,
     );
   }
   return given;

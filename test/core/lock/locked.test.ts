@@ -468,7 +468,7 @@ describe('@Locked, when the class is defined', () => {
     [{ waitMs: -1 }, /^Expected `waitMs` to be a whole number of milliseconds/],
     [{ category: '' }, /^Expected `category` to be a string of 1 to 256 characters/],
     [{ owner: 'nobody' }, /^Expected `owner` to be 'trace'/],
-    [{ timeout: 5 }, /^Expected the options of Locked to be among .*, got `timeout`$/],
+    [{ timeout: 5 }, /^Expected the options of Locked to be among .*, got `timeout`. Did you mean `waitMs`\?$/],
     [{ leaseMs: 2_000, maxHoldMs: 1_000 }, /^Expected `leaseMs` to be `maxHoldMs` \(1000\) at most/],
     ['orders', /^Expected the options of Locked to be an object/],
   ])('@Locked refuses the options %j', (options, message) => {

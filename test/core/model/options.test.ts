@@ -110,7 +110,9 @@ describe('createLocks', () => {
   });
 
   it('createLocks names the class of what was given in place of options', () => {
-    expect(() => build(new MemoryStore())).toThrow(/got `\w+` of an object of class MemoryStore$/);
+    expect(() => build(new MemoryStore())).toThrow(
+      /got `\w+` of an object of class MemoryStore\. Did you mean `createLocks\(\{ store \}\)`\?$/,
+    );
     expect(() => build(Object.create({ of: 'no class' }, { waitMS: { value: 1, enumerable: true } }))).toThrow(
       /got `waitMS`$/,
     );

@@ -10,7 +10,7 @@ export interface ConnectionEvents {
 
 /** The connection of a client. It listens to the client only while somebody waits for the connection. */
 export class ClientLink implements Link {
-  error: Error | undefined;
+  #error: Error | undefined;
   readonly #client: ConnectionEvents;
   readonly #state: () => 'up' | 'down' | 'ended';
   readonly #connect: () => void;
@@ -23,6 +23,11 @@ export class ClientLink implements Link {
     this.#connect = connect;
   }
 
+  get error(): Error | undefined {
+    if (this.#error !== undefined || !this.isEnded) return this.#error;
+    return new Error('The client is closed, or was never opened: call `await client.connect()` before the first lock');
+  }
+
   get isUp(): boolean {
     return this.#state() === 'up';
   }
@@ -33,7 +38,7 @@ export class ClientLink implements Link {
 
   onceUp(listener: () => void): () => void {
     if (this.#listeners.size === 0) {
-      this.error = undefined;
+      this.#error = undefined;
       this.#client.on('ready', this.#onReady);
       this.#client.on('error', this.#onError);
     }
@@ -53,7 +58,7 @@ export class ClientLink implements Link {
   });
 
   readonly #onError = guarded((error: Error) => {
-    this.error = hideCommand(error);
+    this.#error = hideCommand(error);
   });
 
   #unlisten(): void {

@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import { isPromise } from '../../../core/base/maybe-promise.ts';
 import { describe, type Rule } from '../../../core/model/validate.ts';
 import type { RedisDriver } from './driver.ts';
 import { IoredisClusterDriver } from './ioredis/cluster-driver.ts';
@@ -44,17 +45,27 @@ interface NodeRedisClusterLike {
 export const redisClient: Rule = {
   expected:
     'a client of ioredis 5 or newer or of iovalkey, or of node-redis 5.8 or newer by `createClient`, `createSentinel` or `createCluster`',
-  got: (value) => {
-    const old = oldLibrary(value);
-    if (old !== undefined) return `one of ${old}: npm install ${old.split(' ')[0]}@latest`;
-    const type = Object(value).constructor;
-    // node-redis makes a nameless class of its own for each set of modules.
-    const name: unknown = type?.name === 'Class' ? Object.getPrototypeOf(type).name : type?.name;
-    const isClient = typeof value === 'object' && typeof name === 'string' && !/^(Object|Array)?$/.test(name);
-    return isClient ? `a \`${name}\`, which is not supported` : describe(value);
-  },
+  got: describeClient,
   accepts: (value) => [isIoredis, isNodeRedis, isNodeRedisSentinel, isNodeRedisCluster].some((is) => is(value)),
 };
+
+/** Says what a value is that is no client of these, and what to do. */
+function describeClient(value: unknown): string {
+  if (Array.isArray(value)) return 'an array: for locks on several servers take a `QuorumStore`, with a store for each';
+  if (isPromise(value)) return 'a promise: await it first';
+  if (typeof value === 'string') return `${describe(value)}: create a client with it first`;
+  const old = oldLibrary(value);
+  if (old !== undefined) return `one of ${old}: npm install ${old.split(' ')[0]}@latest`;
+  const client = Object(value) as { createScript?: unknown; opts?: unknown };
+  if (typeof client.createScript === 'function' && typeof client.opts === 'object') {
+    return 'a client of @upstash/redis, which sends single requests over HTTP: connect ioredis to the `rediss://` address of the database';
+  }
+  const type = Object(value).constructor;
+  // node-redis makes a nameless class of its own for each set of modules.
+  const name: unknown = type?.name === 'Class' ? Object.getPrototypeOf(type).name : type?.name;
+  const isClient = typeof value === 'object' && typeof name === 'string' && !/^(Object|Array)?$/.test(name);
+  return isClient ? `a \`${name}\`, which is not supported` : describe(value);
+}
 
 /** All stores on a client share its driver: it decides when the calls on their common connection are written. */
 const drivers = new WeakMap<object, RedisDriver>();

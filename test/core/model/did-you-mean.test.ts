@@ -1,0 +1,92 @@
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+import * as core from 'reenlock';
+import { createLocks, getLock, LockConfigError, lock, runInTrace } from 'reenlock';
+import { PostgresStore } from 'reenlock/postgres';
+import { QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+
+watchLeaks();
+
+describe('Options that have another name', () => {
+  const locks = createLocks();
+  afterAll(() => locks.close());
+
+  it.each([
+    { name: 'ttl', meant: 'leaseMs' },
+    { name: 'timeout', meant: 'waitMs' },
+    { name: 'retryCount', meant: 'waitMs' },
+    { name: 'automaticExtensionThreshold', meant: 'renew' },
+  ])('The option $name is refused in favour of $meant, by createLocks and by an acquire', async ({ name, meant }) => {
+    const words = `got \`${name}\`. Did you mean \`${meant}\`?`;
+    expect(() => createLocks({ [name]: 5 })).toThrow(words);
+    expect(() => getLock('key', { [name]: 5 })).toThrow(words);
+    await expect(runInTrace(() => lock.acquire('key', { [name]: 5 }), { locks })).rejects.toThrow(words);
+  });
+
+  it('An option is proposed only where there is one of that name, and nothing for a name that nobody uses', () => {
+    const refused = (options: object) => {
+      expect(() => createLocks({ store: new QuorumStore(options as never) })).toThrow(/got `\w+`$/);
+    };
+    refused({ ttl: 5 });
+    refused({ toString: 5 });
+    expect(() => createLocks({ toString: 5 } as object)).toThrow(/got `toString`$/);
+  });
+
+  it.each([
+    { name: 'client', meant: 'createLocks({ store: new RedisStore({ client }) })' },
+    { name: 'prefix', meant: "createLocks({ store: new RedisStore({ client, prefix: '…' }) })" },
+    { name: 'pool', meant: 'createLocks({ store: new PostgresStore({ pool }) })' },
+  ])('createLocks says of $name which store has that option', ({ name, meant }) => {
+    expect(() => createLocks({ [name]: {} })).toThrow(`got \`${name}\`. Did you mean \`${meant}\`?`);
+  });
+});
+
+describe('The value of an option in place of the options', () => {
+  const client = new Redis({ lazyConnect: true });
+  const pool = new Pool();
+
+  it.each<[string, () => unknown]>([
+    ['new RedisStore({ client })', () => new RedisStore(client as never)],
+    ['new RedisCas({ client })', () => new RedisCas(client as never)],
+    ['new QuorumStore({ stores })', () => new QuorumStore([1, 2, 3].map(() => new RedisStore({ client })) as never)],
+    ['createLocks({ store })', () => createLocks(new RedisStore({ client }) as never)],
+    ['new PostgresStore({ pool })', () => new PostgresStore(pool as never)],
+  ])('The message proposes `%s`', (meant, build) => {
+    expect(build).toThrow(LockConfigError);
+    expect(build).toThrow(`. Did you mean \`${meant}\`?`);
+  });
+});
+
+describe('The routine of a lock', () => {
+  const locks = createLocks();
+  afterAll(() => locks.close());
+  const routine = (): void => {};
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['lock.run', () => lock.run('key', { leaseMs: 5_000 } as never, routine as never)],
+    ['lock.runAll', () => lock.runAll(['key'], 5_000 as never, routine as never)],
+    ['getLock().run', () => getLock('key').run({ leaseMs: 5_000 } as never, routine as never)],
+  ])('A routine behind the options of %s, as in other libraries, is refused with the right order', async (_, call) => {
+    await expect(runInTrace(call, { locks })).rejects.toThrow(
+      /to be a function, and the options to come after it, got /,
+    );
+  });
+});
+
+describe('A name that another subpath has', () => {
+  it.each([
+    ['RedisStore', 'reenlock/redis'],
+    ['QuorumStore', 'reenlock/redis'],
+    ['CasStore', 'reenlock/redis'],
+    ['PostgresStore', 'reenlock/postgres'],
+    ['traceContext', 'reenlock/express'],
+    ['lockOn', 'reenlock/express'],
+  ])('%s of `reenlock` says that it is in %s', (name, subpath) => {
+    const misplaced = (core as unknown as Record<string, new (options: object) => unknown>)[name];
+    expect(() => new misplaced!({})).toThrow(LockConfigError);
+    expect(() => Reflect.apply(misplaced!, undefined, [])).toThrow(
+      `Expected \`${name}\` to be imported from \`${subpath}\``,
+    );
+  });
+});
