@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { SourceMap, type SourceMapPayload } from 'node:module';
+import { dirname, join } from 'node:path';
 import * as core from 'reenlock';
 import * as express from 'reenlock/express';
 import * as fastify from 'reenlock/fastify';
@@ -72,7 +73,7 @@ describe('the surface of the package', () => {
   });
 
   it('The package has nothing else in it than the build and the documents', () => {
-    expect(manifest.files).toEqual(['dist', 'docs', 'CHANGELOG.md', 'SECURITY.md']);
+    expect(manifest.files).toEqual(['dist', 'src/**/*.ts', 'docs', 'CHANGELOG.md', 'SECURITY.md']);
   });
 
   it('The package tells bundlers that importing it has no effect, and it has none that others could see', () => {
@@ -120,9 +121,10 @@ describe('the published package', () => {
     ];
     const rooms = readdirSync(join(root, 'src')).map((folder) => `dist/${folder}/`);
     const built = packed.files.filter(
-      (file) => rooms.some((room) => file.startsWith(room)) && /\.(js|d\.ts)$/.test(file),
+      (file) => rooms.some((room) => file.startsWith(room)) && /\.(js|d\.ts)(\.map)?$/.test(file),
     );
-    expect([...packed.files].sort()).toEqual([...documents, ...built].sort());
+    const sources = packed.files.filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
+    expect([...packed.files].sort()).toEqual([...documents, ...built, ...sources].sort());
     expect(built.filter((file) => file.endsWith('.js'))).toEqual(
       expect.arrayContaining(
         ['core/index', 'stores/redis', 'stores/postgres', 'express/index', 'koa/index'].map((f) => `dist/${f}.js`),
@@ -133,9 +135,9 @@ describe('the published package', () => {
   it('The published package has the size that the README names, within 5 %', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8');
     const [, download = '', onDisk = ''] =
-      /The download is (\d+) kB\. On disk the package takes ([\d.]+) MB/.exec(readme) ?? [];
+      /The download is ([\d.]+) MB\. On disk the package takes ([\d.]+) MB/.exec(readme) ?? [];
     const unpacked = packed.files.reduce((bytes, file) => bytes + statSync(join(packed.unpacked, file)).size, 0);
-    const sizes = [statSync(packed.tarball).size / (Number(download) * 1e3), unpacked / (Number(onDisk) * 1e6)];
+    const sizes = [statSync(packed.tarball).size / (Number(download) * 1e6), unpacked / (Number(onDisk) * 1e6)];
     for (const ofNamed of sizes) expect(Math.abs(ofNamed - 1)).toBeLessThan(0.05);
   });
 
@@ -144,6 +146,32 @@ describe('the published package', () => {
       packed.files.filter((file) => file.endsWith(ending)).map((file) => file.slice(0, -ending.length));
     expect(names('.d.ts').sort()).toEqual(names('.js').sort());
   });
+
+  it('Each module and its types have a map to a source that is in the package', () => {
+    const mapped = packed.files.filter((file) => /\.(js|d\.ts)$/.test(file));
+    for (const file of mapped) {
+      const { sources } = readMap(file);
+      const paths = sources.map((source) => join(dirname(file), source));
+      expect([file, paths]).toEqual([file, [file.replace(/^dist/, 'src').replace(/(\.d\.ts|\.js)$/, '.ts')]]);
+      expect(packed.files).toEqual(expect.arrayContaining(paths));
+    }
+  });
+
+  it.each([
+    ['lockOn', 'dist/express/middleware.d.ts', 'export function lockOn'],
+    ['createLocks', 'dist/core/runtime/locks.d.ts', 'export function createLocks'],
+  ])('"Go to definition" on %s ends at its source', (name, file, line) => {
+    const types = readFileSync(join(packed.unpacked, file), 'utf8').split('\n');
+    const at = types.findIndex((each) => each.includes(`function ${name}`));
+    const entry = new SourceMap(readMap(file)).findEntry(at, types[at]!.indexOf(name));
+    if (!('originalSource' in entry)) throw new Error(`Expected ${file} to map ${name}`);
+    const source = readFileSync(join(packed.unpacked, dirname(file), entry.originalSource), 'utf8');
+    expect(source.split('\n')[entry.originalLine]).toContain(line);
+  });
+
+  function readMap(file: string): SourceMapPayload {
+    return JSON.parse(readFileSync(join(packed.unpacked, `${file}.map`), 'utf8')) as SourceMapPayload;
+  }
 
   it('The published package passes publint', () => {
     expect(runBinary('publint', ['run', packed.tarball, '--strict'])).toContain('All good!');

@@ -41,7 +41,7 @@ export function packPackage(): Packed {
     mkdirSync(cache, { recursive: true });
     const staged = mkdtempSync(join(cache, 'staged-'));
     try {
-      for (const file of documents) cpSync(join(root, file), join(staged, file), { recursive: true });
+      for (const file of sources) cpSync(join(root, file), join(staged, file), { recursive: true });
       pack(staged);
       forgetOthers();
       renameSync(staged, folder);
@@ -86,7 +86,8 @@ export function runBinary(name: string, args: readonly string[], cwd: string = r
 }
 
 function pack(folder: string): void {
-  runBinary('tsc', ['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
+  // Beside its sources, to which the maps lead.
+  runBinary('tsc', ['-p', join(folder, 'tsconfig.build.json')]);
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json'], { cwd: folder, encoding: 'utf8' });
   const [{ filename, files }] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }];
   renameSync(join(folder, filename), join(folder, 'package.tgz'));
