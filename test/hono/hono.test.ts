@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -32,6 +33,18 @@ async function url(): Promise<string> {
 const isHeld = async (): Promise<boolean> => (await store.inspect('k')).holds.length > 0;
 
 describe('Hono', () => {
+  it('A web stream whose `pull` is bound to its handler re-enters the request’s lock when it is read', async () => {
+    app.get('/', lockOn('k'), (c) => {
+      const pull = async (controller: ReadableStreamDefaultController): Promise<void> => {
+        const fence = await lock.run('k', (hold) => hold.fence);
+        controller.enqueue(new TextEncoder().encode(String(fence === c.var.lock?.fence)));
+        controller.close();
+      };
+      return c.body(new ReadableStream({ pull: AsyncResource.bind(pull) }, { highWaterMark: 0 }));
+    });
+    expect(await (await fetch(await url())).text()).toBe('true');
+  });
+
   it('The default error handler answers lock errors of guards and of handlers with their status and headers', async () => {
     app.get(
       '/guard',
