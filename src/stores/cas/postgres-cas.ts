@@ -17,7 +17,7 @@ export interface PostgresCasOptions {
 
 const defaultTable = 'reenlock_locks';
 /** A statement without a reply after this time has failed, and its connection is closed. */
-const timeoutMs = 5_000;
+const timeoutMs = 2_000;
 
 /**
  * Returns the SQL that creates the table. It may run again. The name is in lower case, and may begin with a schema, which is

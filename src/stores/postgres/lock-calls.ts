@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../core/base/clock.ts';
 import { inBackground } from '../../core/base/safely.ts';
 import type { LockStoreError } from '../../core/model/errors.ts';
 import type { Reply } from './replies.ts';
@@ -19,22 +20,38 @@ interface PendingOperation {
 
 /** How many operations one statement may contain. */
 const maxBatch = 64;
+/** After this time without a reply, a statement no longer holds up the next one: its connection may be broken. */
+const lateMs = 500;
+/** How many statements of one lock may be on their way at once. */
+const maxStatements = 3;
+
+/** The calls of one lock. */
+interface Line {
+  /** The operations of the next statement. */
+  readonly pending: PendingOperation[];
+  /** How many statements are on their way, and how many of them are late. */
+  onTheirWay: number;
+  late: number;
+}
 
 /**
- * Sends the operations on locks. At any time at most one statement for each lock is on its way: the next statement takes the
- * operations that were asked for meanwhile, in their order. So a lock with many waiters uses one connection of the pool, and
- * the server does their work in one transaction.
+ * Sends the operations on locks. At any time one statement for each lock is on its way, or waits for a connection: the next
+ * statement takes the operations that were asked for meanwhile, in their order. So a lock with many waiters uses one
+ * connection of the pool, and the server does their work in one transaction. A statement that is late is overtaken: the
+ * operations are safe in any order, since each names its hold id.
  */
 export class LockCalls {
   readonly #statements: PostgresStatements;
+  readonly #clock: Clock;
   readonly #sql: string;
   readonly #onReply: () => void;
-  /** By lock: the operations of the next statement. Has an entry as long as a statement is on its way. */
-  readonly #pending = new Map<string, PendingOperation[]>();
+  /** By lock. Has an entry as long as a statement is on its way. */
+  readonly #lines = new Map<string, Line>();
 
   /** `onReply` is called after each statement that succeeded. */
-  constructor(statements: PostgresStatements, schema: string, onReply: () => void) {
+  constructor(statements: PostgresStatements, clock: Clock, schema: string, onReply: () => void) {
     this.#statements = statements;
+    this.#clock = clock;
     this.#sql = `SELECT ${schema}.run($1, $2, $3)::text`;
     this.#onReply = onReply;
   }
@@ -42,42 +59,55 @@ export class LockCalls {
   /** Rejects with a `LockStoreError`. */
   run(id: string, operation: Operation): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      const pending = { operation, resolve, reject };
-      const queue = this.#pending.get(id);
-      if (queue !== undefined) {
-        queue.push(pending);
-        return;
-      }
-      const first = [pending];
-      this.#pending.set(id, first);
-      inBackground(this.#work(id, first));
+      const line = this.#lines.get(id) ?? { pending: [], onTheirWay: 0, late: 0 };
+      this.#lines.set(id, line);
+      line.pending.push({ operation, resolve, reject });
+      this.#next(id, line);
     });
   }
 
-  /** Sends statements until no operation is pending. */
-  async #work(id: string, queue: PendingOperation[]): Promise<void> {
-    while (queue.length > 0) {
-      let batch: readonly PendingOperation[] = queue;
-      const statement: Statement = {
-        text: this.#sql,
-        get operation(): string {
-          return [...new Set(batch.map(({ operation }) => operation.op))].join(' and ');
-        },
-        values: () => {
-          batch = queue.splice(0, maxBatch);
-          return [format, id, JSON.stringify(batch.map(({ operation }) => operation))];
-        },
-      };
-      try {
-        const [reply] = await this.#statements.run(statement);
-        const replies = JSON.parse(String(reply)) as Reply[];
-        for (const [index, { resolve }] of batch.entries()) resolve(replies[index] as Reply);
-        this.#onReply();
-      } catch (error) {
-        // Without a connection no batch was taken, so each operation that is pending has failed.
-        for (const { reject } of batch === queue ? queue.splice(0) : batch) reject(error as LockStoreError);
-      }
+  /** Sends the next statement, if there are operations and it is its turn. */
+  #next(id: string, line: Line): void {
+    if (line.pending.length > 0 && line.onTheirWay === line.late && line.onTheirWay < maxStatements) {
+      inBackground(this.#send(id, line));
+    } else if (line.onTheirWay === 0) {
+      this.#lines.delete(id);
     }
-    this.#pending.delete(id);
+  }
+
+  async #send(id: string, line: Line): Promise<void> {
+    let batch: readonly PendingOperation[] = line.pending;
+    let isLate = false;
+    let timer: Timer | undefined;
+    const statement: Statement = {
+      text: this.#sql,
+      get operation(): string {
+        return [...new Set(batch.map(({ operation }) => operation.op))].join(' and ');
+      },
+      values: () => {
+        batch = line.pending.splice(0, maxBatch);
+        // Started when there is a connection, cleared by the reply.
+        timer = this.#clock.after(lateMs, () => {
+          isLate = true;
+          line.late += 1;
+          this.#next(id, line);
+        });
+        return [format, id, JSON.stringify(batch.map(({ operation }) => operation))];
+      },
+    };
+    line.onTheirWay += 1;
+    try {
+      const [reply] = await this.#statements.run(statement);
+      const replies = JSON.parse(String(reply)) as Reply[];
+      for (const [index, { resolve }] of batch.entries()) resolve(replies[index] as Reply);
+      this.#onReply();
+    } catch (error) {
+      // Without a connection no batch was taken, so each operation that is pending has failed.
+      for (const { reject } of batch === line.pending ? line.pending.splice(0) : batch) reject(error as LockStoreError);
+    }
+    timer?.cancel();
+    line.onTheirWay -= 1;
+    if (isLate) line.late -= 1;
+    this.#next(id, line);
   }
 }

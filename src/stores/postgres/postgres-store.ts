@@ -62,7 +62,10 @@ export interface PostgresStoreOptions {
    * connect to the same database without PgBouncer. With `false` no such connection is opened, and waiters only poll.
    */
   readonly listen?: string | object | false | undefined;
-  /** How long a statement may take, in milliseconds. Then it has failed, and its connection is closed. Default 5 000. */
+  /**
+   * How long a statement may take, in milliseconds. Then it has failed, and its connection is closed. Default 2 000, as
+   * `storeTimeoutMs` of the `Locks` is.
+   */
   readonly timeoutMs?: number | undefined;
   /**
    * How long the last fence of a key is remembered after its last use, in milliseconds, and at most 600 000 longer: as long as
@@ -90,13 +93,13 @@ export class PostgresStore implements LockStore {
 
   constructor(options: PostgresStoreOptions) {
     const given = checkOptions(options, rules, 'PostgresStore', 'pool');
-    const { pool, schema = defaultSchema, listen, timeoutMs = 5_000, recordTtlMs = 3_600_000 } = given;
+    const { pool, schema = defaultSchema, listen, timeoutMs = 2_000, recordTtlMs = 3_600_000 } = given;
     const clock: Clock = systemClock;
     this.#pool = pool;
     this.#schema = schema;
     this.#statements = new PostgresStatements(pool, clock, timeoutMs);
     const sweeper = new Sweeper(this.#statements, schema, clock, recordTtlMs);
-    this.#calls = new LockCalls(this.#statements, schema, () => sweeper.afterCall());
+    this.#calls = new LockCalls(this.#statements, clock, schema, () => sweeper.afterCall());
     this.edges = new PostgresEdges(this.#statements, schema);
     const host = {
       connect: listen === false ? undefined : () => createListener(pool, listen),

@@ -112,6 +112,29 @@ describe('PostgreSQL faults', () => {
     },
   );
 
+  it('A connection that hangs does not keep the lock of its key from being renewed', async () => {
+    const proxy = await PostgresProxy.start(stage.server.port);
+    const locks = locksOn(proxy.url, { leaseMs: 3_000, storeTimeoutMs: 2_000 }, 5_000);
+    const isHeld = await runInTrace(
+      async () => {
+        const hold = await lock.acquire(key);
+        const { endMs } = (await stage.store.inspect(key)).holds[0]!;
+        const hangs = proxy.loseReply('"acquire"', 'hang');
+        const refused = runInTrace(() => lock.tryAcquire(key), { locks, traceId: 'other' }).catch(() => undefined);
+        await hangs;
+        // Until it is renewed or lost.
+        await until(async () => (await stage.store.inspect(key)).holds[0]?.endMs !== endMs);
+        await refused;
+        return hold.isHeld();
+      },
+      { locks, traceId: 'holder' },
+    );
+    await Promise.all(created.splice(0).map((each) => each.close({ drainMs: 0 })));
+    await stage.end();
+    await proxy.stop();
+    expect(isHeld).toBe(true);
+  });
+
   it('A release whose reply is lost is tried again, and takes nothing from the next holder', async () => {
     const proxy = await PostgresProxy.start(stage.server.port);
     const [one, two] = [locksOn(proxy.url), locksOn(stage.server.url)];

@@ -14,7 +14,7 @@ describe('Calls on locks', () => {
     const clock = new ManualClock();
     const pool = new FakePool();
     const onSent = jest.fn();
-    const calls = new LockCalls(new PostgresStatements(pool, clock, 5_000), 'reenlock', onSent);
+    const calls = new LockCalls(new PostgresStatements(pool, clock, 5_000), clock, 'reenlock', onSent);
     const ask = (id: string, fence: number, op: Operation['op'] = 'renew') => outcomeOf(calls.run(id, { op, fence }));
     return { clock, pool, onSent, ask };
   };
@@ -106,6 +106,40 @@ describe('Calls on locks', () => {
     expect(pool.sent.map(fencesOf)).toEqual([[4]]);
     answer(pool.sent[0]!);
     await last.settled;
+  });
+
+  it('Calls overtake a statement that has no reply after half a second, and a third one that has none', async () => {
+    const { clock, pool, ask } = setUp();
+    const outcomes = [ask('a', 1)];
+    await clock.settle();
+    outcomes.push(ask('a', 2));
+    await clock.advance(499);
+    expect(pool.sent.map(fencesOf)).toEqual([[1]]);
+    await clock.advance(1);
+    outcomes.push(ask('a', 3));
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[1], [2]]);
+    await clock.advance(500);
+    outcomes.push(ask('a', 4));
+    await clock.advance(3_000);
+    expect(pool.sent.map(fencesOf)).toEqual([[1], [2], [3]]);
+    for (const sent of pool.sent.slice(0, 3)) answer(sent);
+    await clock.settle();
+    expect(pool.sent.map(fencesOf)).toEqual([[1], [2], [3], [4]]);
+    answer(pool.sent[3]!);
+    await Promise.all(outcomes.map(({ settled }) => settled));
+    expect(outcomes.map(({ value }) => value)).toEqual([1, 2, 3, 4].map((fence) => ['renewed', fence]));
+    expect(clock.timerCount).toBe(0);
+  });
+
+  it('Calls do not overtake a statement that waits for a connection', async () => {
+    const { clock, pool, ask } = setUp();
+    pool.isOpen = false;
+    ask('a', 1);
+    await clock.advance(2_000);
+    ask('a', 2);
+    await clock.settle();
+    expect(pool.waiting).toHaveLength(1);
   });
 
   it('Calls leave nothing of a lock in memory when they are over', async () => {

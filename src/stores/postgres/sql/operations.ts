@@ -245,7 +245,7 @@ END $$;
 
 -- run: execute operations on one lock. Returns their replies.
 CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
-LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
+LANGUAGE plpgsql {definer} SET lock_timeout = '1500ms' AS $$
 DECLARE l {schema}.locks; before {schema}.locks; op jsonb := ops->0; done record; reply jsonb; replies jsonb := '[]';
 BEGIN
   -- A stricter level would not see what was written while it waited for the row of the lock.

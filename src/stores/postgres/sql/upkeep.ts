@@ -3,7 +3,7 @@ export const upkeep = `
 -- set_edge: store an edge for ttl_ms, or remove it if that is 0.
 CREATE OR REPLACE FUNCTION {schema}.set_edge(
   known_format integer, the_owner text, the_hold text, the_edge text, ttl_ms bigint
-) RETURNS boolean LANGUAGE plpgsql {definer} SET lock_timeout = '4s' AS $$
+) RETURNS boolean LANGUAGE plpgsql {definer} SET lock_timeout = '1500ms' AS $$
 BEGIN
   PERFORM check_caller(known_format);
   IF ttl_ms = 0 THEN
