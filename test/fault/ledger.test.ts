@@ -36,7 +36,7 @@ describe('A balance that is read, changed and written under a lock', () => {
     fencing: Fencing,
     spoil: (all: readonly Client[], random: () => number) => Promise<unknown>,
   ): Promise<Outcome> {
-    const all = await lab.clients(3, { leaseMs, pollMs: 50, storeTimeoutMs: 300 });
+    const all = await lab.clients(3, { leaseMs, pollMs: 100, storeTimeoutMs: 300 });
     const access = { holdMs: 10, ledger: { url, fencing } };
     const work = all.map((client, n) => client.work(['balance'], 2, workMs, seed + n, access));
     const random = seeded(seed);

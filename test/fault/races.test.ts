@@ -17,7 +17,7 @@ describe('Simultaneous events', () => {
   afterEach(() => lab.stop());
 
   it('A release that races a renewal ends the hold, once, and the renewal does not bring it back', async () => {
-    const all = await lab.clients(2, { leaseMs: 90, pollMs: 50 });
+    const all = await lab.clients(2, { leaseMs: 100, pollMs: 100 });
     // A renewal is due every 30 ms: some are on their way when the release begins.
     const workMs = isLong ? 20_000 : 1_500;
     const work = () => all.map((client, n) => client.work([key, 'order:43'], 2, workMs, seed + n, { holdMs: 70 }));

@@ -210,7 +210,7 @@ describe('The history of a script with a seeded bug', () => {
         () => performance.now(),
         (entry) => entries.push(entry),
       );
-      const settings = { store: recorder.watched(store), pollMs: 50 };
+      const settings = { store: recorder.watched(store), pollMs: 100 };
       recorder.follow(buildLocks(settings, systemClock));
       return recorder;
     });

@@ -111,7 +111,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
 
   it('after failure: retry or give up, the caller decides', async () => {
     const [one, two] = [server.adapter(), server.adapter()].map((adapter) =>
-      createLocks({ store: new CasStore({ adapter }), pollMs: 20 }),
+      createLocks({ store: new CasStore({ adapter }), pollMs: 100 }),
     ) as [ReturnType<typeof createLocks>, ReturnType<typeof createLocks>];
     await runInTrace(
       async () => {
@@ -136,7 +136,7 @@ describe.each(Object.entries(casServers))('a SETNX/GETSET lock, on %s', (_, star
 
   it('requests of several processes are served in order, one at a time', async () => {
     const processes = [1, 2, 3].map(() =>
-      createLocks({ store: new CasStore({ adapter: server.adapter() }), pollMs: 20 }),
+      createLocks({ store: new CasStore({ adapter: server.adapter() }), pollMs: 100 }),
     );
     const order: number[] = [];
     let inside = 0;

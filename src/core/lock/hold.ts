@@ -10,8 +10,8 @@ import { type OwnedHold, type Scope, scopeIsOver } from '../scope/scope.ts';
 import { ScopedController } from '../scope/scoped-controller.ts';
 import { assertAlone, detach } from './detach.ts';
 
-const duration = milliseconds(1);
-const detachRules = { leaseMs: milliseconds(10) };
+const duration = milliseconds();
+const detachRules = { leaseMs: milliseconds() };
 
 /** Fractions, and more than any lease has, are allowed: they only ask. */
 const remaining: Rule = {

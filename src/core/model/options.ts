@@ -10,6 +10,7 @@ import {
   checkOptions,
   milliseconds,
   millisecondsOrInfinity,
+  millisecondsOrZero,
   narrowed,
   objectWith,
   oneOf,
@@ -118,7 +119,7 @@ const headerName = narrowed(
 export const traceRules: Rules<TraceOptions> = {
   trust,
   headerName,
-  abortGraceMs: milliseconds(0),
+  abortGraceMs: millisecondsOrZero,
 };
 
 const signal = narrowed(
@@ -130,9 +131,9 @@ const signal = narrowed(
 /** Shared with guards. */
 export const acquireRules: Rules<AcquireOptions> = {
   waitMs: millisecondsOrInfinity,
-  leaseMs: milliseconds(10),
+  leaseMs: milliseconds(),
   renew: boolean,
-  maxHoldMs: milliseconds(10),
+  maxHoldMs: milliseconds(),
   signal,
   category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
   owner: oneOf('trace', 'request', 'hold'),
@@ -159,10 +160,10 @@ const locksRules: Rules<LocksOptions> = {
   maxHoldMs: acquireRules.maxHoldMs,
   owner: acquireRules.owner,
   store,
-  claimMs: milliseconds(10),
-  pollMs: milliseconds(10),
-  storeTimeoutMs: milliseconds(10),
-  drainMs: milliseconds(0),
+  claimMs: milliseconds(),
+  pollMs: milliseconds(),
+  storeTimeoutMs: milliseconds(),
+  drainMs: millisecondsOrZero,
   maxWaitersPerKey: wholeNumber(1),
   maxWaiters: wholeNumber(1),
   maxReentry: wholeNumber(1, maxTimerMs),

@@ -8,22 +8,39 @@ export interface Rule {
   readonly expected: string;
   /** Describes the wrong value for the message, if it may be a secret. */
   readonly got?: (value: unknown) => string;
+  /** What was probably meant by the wrong value. */
+  readonly hint?: (value: unknown) => string | undefined;
   accepts(value: unknown): boolean;
 }
 
 /** A rule for each option that may be given. */
 export type Rules<T> = { readonly [K in keyof Required<T>]: Rule };
 
+/** The least that a duration may be by default: a smaller number was probably meant as seconds. */
+const leastMs = 100;
+
 /** A whole number of milliseconds, `min` to 2^31-1. */
-export function milliseconds(min: number): Rule {
-  return wholeNumber(min, maxTimerMs, 'milliseconds');
+export function milliseconds(min: number = leastMs): Rule {
+  return { ...wholeNumber(min, maxTimerMs, 'milliseconds'), hint: inSeconds };
 }
+
+/** As `milliseconds`, or zero. */
+export const millisecondsOrZero: Rule = {
+  expected: `${milliseconds().expected}, or 0`,
+  accepts: (value) => value === 0 || milliseconds().accepts(value),
+  hint: inSeconds,
+};
 
 /** A whole number of milliseconds, or `Infinity`. */
 export const millisecondsOrInfinity: Rule = {
   expected: `a whole number of milliseconds, 0 to ${maxTimerMs}, or Infinity`,
   accepts: (value) => value === Number.POSITIVE_INFINITY || milliseconds(0).accepts(value),
 };
+
+function inSeconds(value: unknown): string | undefined {
+  const isSmall = Number.isInteger(value) && (value as number) > 0 && (value as number) < leastMs;
+  return isSmall ? `did you mean seconds? Write \`${value}_000\`` : undefined;
+}
 
 /** A whole number within bounds. */
 export function wholeNumber(min: number, max: number = maxTimerMs, unit?: string): Rule {
@@ -78,7 +95,8 @@ export function narrowed(rule: Rule, passes: (value: unknown) => boolean): Rule 
 export function checkValue(name: string, value: unknown, rule: Rule): void {
   if (rule.accepts(value)) return;
   const got = value === undefined ? describe(value) : (rule.got ?? describe)(value);
-  throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}`);
+  const hint = rule.hint?.(value);
+  throw new LockConfigError(`Expected ${name} to be ${rule.expected}, got ${got}${hint ? `: ${hint}` : ''}`);
 }
 
 /**

@@ -26,7 +26,7 @@ import type {
   PingOptions,
   PingResult,
 } from '../model/types.ts';
-import { checkOptions, describe, milliseconds } from '../model/validate.ts';
+import { checkOptions, describe, millisecondsOrZero } from '../model/validate.ts';
 import type { Observe } from '../wait/observer.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
@@ -209,7 +209,7 @@ class ProcessLocks implements Locks {
 
   readonly close = (options?: { readonly drainMs?: number | undefined }): Promise<void> => {
     try {
-      const { drainMs } = checkOptions(options, { drainMs: milliseconds(0) }, 'close');
+      const { drainMs } = checkOptions(options, { drainMs: millisecondsOrZero }, 'close');
       this.#closing ??= this.#close(drainMs ?? this.settings.drainMs);
       return this.#closing;
     } catch (error) {

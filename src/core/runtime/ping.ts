@@ -5,7 +5,7 @@ import type { PingOptions, PingResult } from '../model/types.ts';
 import { checkOptions, milliseconds, type Rules } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
 
-const rules: Rules<PingOptions> = { timeoutMs: milliseconds(1) };
+const rules: Rules<PingOptions> = { timeoutMs: milliseconds() };
 
 /** Asks the store once: a read of a lock that nobody can acquire. Rejects with `LockConfigError` for bad options. */
 export async function pingStore({ client, clock, acquires }: Runtime, options?: PingOptions): Promise<PingResult> {

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { within } from '../../core/base/clock.ts';
 import { LockConfigError } from '../../core/model/errors.ts';
-import { checkOptions, describe, milliseconds, objectWith } from '../../core/model/validate.ts';
+import { checkOptions, describe, millisecondsOrZero, objectWith } from '../../core/model/validate.ts';
 import { type Locks, runtimeOf } from '../../core/runtime/locks.ts';
 import { endIdleConnections, withBusySocketsProtected } from './idle-connections.ts';
 
@@ -14,7 +14,7 @@ export interface CloseServerOptions {
 /** After the drain: how long a handler that lost its lock has to respond, and a connection to send one more request. */
 const lastMs = 1_000;
 
-const rules = { drainMs: milliseconds(0) };
+const rules = { drainMs: millisecondsOrZero };
 const closable = objectWith('a server of `node:http` or `node:https`', 'closeIdleConnections', 'closeAllConnections');
 
 /**

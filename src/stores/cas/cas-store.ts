@@ -121,6 +121,6 @@ export class CasStore implements LockStore {
 const rules = {
   adapter: objectWith('a CasAdapter', 'read', 'create', 'replace', 'remove'),
   prefix: text(/^[^{}\s]*$/, 'a string without braces and white space'),
-  deadlineMs: milliseconds(10),
+  deadlineMs: milliseconds(),
   recordTtlMs: milliseconds(60_000),
 };

@@ -209,7 +209,7 @@ const rules = {
   pool: pgPool('connect', 'query', 'Client'),
   schema: schemaName,
   listen: listening,
-  timeoutMs: milliseconds(1),
+  timeoutMs: milliseconds(),
   recordTtlMs: milliseconds(60_000),
 };
 

@@ -125,6 +125,6 @@ const nodes: Rule = {
 
 const rules: Rules<QuorumStoreOptions> = {
   stores: nodes,
-  nodeTimeoutMs: milliseconds(1),
-  maxLeaseMs: milliseconds(10),
+  nodeTimeoutMs: milliseconds(),
+  maxLeaseMs: milliseconds(),
 };

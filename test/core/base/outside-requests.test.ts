@@ -97,7 +97,7 @@ describe('What one request has started for all', () => {
   it('Polls are no work of a trace', async () => {
     const store = new MemoryStore();
     const acquire = jest.spyOn(store, 'acquire');
-    const locks = create({ store, pollMs: 20 });
+    const locks = create({ store, pollMs: 100 });
     await runInTrace(
       async () => {
         await lock.acquire('key');
@@ -134,7 +134,7 @@ describe('What one request has started for all', () => {
   it('A call that timed out is no work of a trace', async () => {
     const store = new MemoryStore();
     jest.spyOn(store, 'acquire').mockImplementation(() => new Promise(() => undefined));
-    const locks = create({ store, storeTimeoutMs: 30 });
+    const locks = create({ store, storeTimeoutMs: 100 });
     const owners: unknown[] = [];
     locks.on('storeError', ({ operation }) => void (operation === 'acquire' && owners.push(owner())));
     const tries = ['first', 'second'].map((traceId) =>

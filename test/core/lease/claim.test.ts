@@ -120,7 +120,7 @@ describe('A claim', () => {
 
   it('A claim is not renewed much earlier because of inner holds, however long its lease will be', async () => {
     const setup = setUpLast({ claimMs: 600 });
-    await setup.job().in(() => lock.acquire('short', { leaseMs: 60 }));
+    await setup.job().in(() => lock.acquire('short', { leaseMs: 100 }));
     const hold = await handOver(setup, { leaseMs: 30_000 });
     const startMs = setup.clock.now().monoMs;
     const renewals: number[] = [];

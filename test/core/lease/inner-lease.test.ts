@@ -9,8 +9,8 @@ describe('The lease of an inner hold', () => {
     const { in: inJob } = job();
     const outer = await inJob(() => lock.acquire('key', { leaseMs: 20_000 }));
     const before = outer.remainingMs();
-    const inner = await inJob(() => lock.acquire('key', { leaseMs: 50 }));
-    await inner.extend(10);
+    const inner = await inJob(() => lock.acquire('key', { leaseMs: 100 }));
+    await inner.extend(100);
     expect(outer.remainingMs()).toBe(before);
     await inner.release();
     expect(outer.remainingMs()).toBe(before);

@@ -20,7 +20,7 @@ describe('A hold whose lease was extended', () => {
   it('An extended hold is released when the store comes back, even if its first lease is long over', async () => {
     const clock = new ManualClock();
     const store = new BrokenStore({ clock });
-    const locks = buildLocks({ store, leaseMs: 20, storeTimeoutMs: 20 }, clock);
+    const locks = buildLocks({ store, leaseMs: 100, storeTimeoutMs: 100 }, clock);
     await runInTrace(
       async () => {
         const hold = await lock.acquire('key', { renew: false });
@@ -46,7 +46,7 @@ describe('A hold whose lease was extended', () => {
       void renew(request, terms);
       return new Promise(() => {});
     };
-    const locks = buildLocks({ store, leaseMs: 20, storeTimeoutMs: 20 }, clock);
+    const locks = buildLocks({ store, leaseMs: 100, storeTimeoutMs: 100 }, clock);
     await runInTrace(
       async () => {
         const hold = await lock.acquire('key', { renew: false });

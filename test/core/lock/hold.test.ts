@@ -94,7 +94,7 @@ describe('A hold', () => {
     const refused = hold.extend(leaseMs as number);
     await expect(refused).rejects.toThrow(LockConfigError);
     await expect(refused).rejects.toThrow(
-      /^Expected `leaseMs` to be a whole number of milliseconds, 1 to 2147483647, got `.*` \(\w+\)$/,
+      /^Expected `leaseMs` to be a whole number of milliseconds, 100 to 2147483647, got `.*` \(\w+\)$/,
     );
     expect(store.count('renew')).toBe(0);
   });

@@ -27,8 +27,8 @@ interface Numeric {
 
 const acquireNumbers: Readonly<Record<string, Numeric>> = {
   waitMs: { min: 0, max, also: [Number.POSITIVE_INFINITY] },
-  leaseMs: { min: 10, max, beside: { maxHoldMs: max } },
-  maxHoldMs: { min: 10, max, beside: { leaseMs: 10 } },
+  leaseMs: { min: 100, max, beside: { maxHoldMs: max } },
+  maxHoldMs: { min: 100, max, beside: { leaseMs: 100 } },
   priority: { min: -100, max: 100 },
   permits: { min: 1, max: 1000 },
 };
@@ -37,11 +37,11 @@ const { waitMs: _waitMs, ...tryNumbers } = acquireNumbers;
 const { priority: _, permits: _permits, ...shared } = acquireNumbers;
 const locksNumbers: Readonly<Record<string, Numeric>> = {
   ...shared,
-  claimMs: { min: 10, max },
-  pollMs: { min: 10, max },
-  storeTimeoutMs: { min: 10, max },
-  drainMs: { min: 0, max },
-  abortGraceMs: { min: 0, max },
+  claimMs: { min: 100, max },
+  pollMs: { min: 100, max },
+  storeTimeoutMs: { min: 100, max },
+  drainMs: { min: 100, max, also: [0] },
+  abortGraceMs: { min: 100, max, also: [0] },
   maxWaitersPerKey: { min: 1, max },
   maxWaiters: { min: 1, max },
   maxReentry: { min: 1, max },
@@ -72,17 +72,21 @@ const places: readonly (readonly [string, Readonly<Record<string, Numeric>>, Use
   ['lock.run', acquireNumbers, (options) => lock.run('k', () => {}, options)],
   ['lock.release', acquireNumbers, (options) => lock.run('k', () => lock.release('k', options))],
   ['Locked', acquireNumbers, (options) => Locked('k', options as AcquireOptions)],
-  ['hold.extend', { leaseMs: { min: 1, max } }, (options) => extended((options as { leaseMs: number }).leaseMs)],
+  ['hold.extend', { leaseMs: { min: 100, max } }, (options) => extended((options as { leaseMs: number }).leaseMs)],
   ['list', { limit: { min: 1, max: 1_000 } }, (options) => build({}).list(options)],
   [
     'forceRelease',
     { fence: { min: 1, max: Number.MAX_SAFE_INTEGER } },
     (options) => build({}).forceRelease('k', options),
   ],
-  ['close', { drainMs: { min: 0, max } }, (options) => build({}).close(options)],
+  ['close', { drainMs: { min: 100, max, also: [0] } }, (options) => build({}).close(options)],
   ...Object.entries({ express, koa }).flatMap(([name, { lockOn, traceContext }]) => [
     [`lockOn of ${name}`, { ...acquireNumbers, statusCode: { min: 400, max: 599 } }, lockGuard(lockOn)] as const,
-    [`traceContext of ${name}`, { abortGraceMs: { min: 0, max } }, (options: object) => traceContext(options)] as const,
+    [
+      `traceContext of ${name}`,
+      { abortGraceMs: { min: 100, max, also: [0] } },
+      (options: object) => traceContext(options),
+    ] as const,
   ]),
 ];
 

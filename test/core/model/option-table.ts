@@ -24,19 +24,19 @@ const anyNumberFrom = (min: number, unit = ' of milliseconds') => `a whole numbe
 
 /** Each option of `createLocks`: what it must be, and which of the odd values it takes all the same. */
 export const locksTable: readonly (readonly [keyof LocksOptions, string, readonly unknown[]])[] = [
-  ['leaseMs', anyNumberFrom(10), []],
+  ['leaseMs', anyNumberFrom(100), []],
   ['waitMs', 'a whole number of milliseconds, 0 to 2147483647, or Infinity', [0, Number.POSITIVE_INFINITY]],
-  ['maxHoldMs', anyNumberFrom(10), []],
+  ['maxHoldMs', anyNumberFrom(100), []],
   ['renew', 'true or false', [true]],
   ['owner', "'trace' or 'request' or 'hold'", []],
-  ['claimMs', anyNumberFrom(10), []],
-  ['pollMs', anyNumberFrom(10), []],
-  ['storeTimeoutMs', anyNumberFrom(10), []],
-  ['drainMs', anyNumberFrom(0), [0]],
+  ['claimMs', anyNumberFrom(100), []],
+  ['pollMs', anyNumberFrom(100), []],
+  ['storeTimeoutMs', anyNumberFrom(100), []],
+  ['drainMs', `${anyNumberFrom(100)}, or 0`, [0]],
   ['maxWaitersPerKey', anyNumberFrom(1, ''), []],
   ['maxWaiters', anyNumberFrom(1, ''), []],
   ['maxReentry', anyNumberFrom(1, ''), []],
-  ['abortGraceMs', anyNumberFrom(0), [0]],
+  ['abortGraceMs', `${anyNumberFrom(100)}, or 0`, [0]],
   ['headerName', 'a header name', ['5']],
 ];
 

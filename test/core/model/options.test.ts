@@ -68,13 +68,22 @@ describe('createLocks', () => {
     ['trust', () => true],
     ['headerName', 'x-request-id'],
     ['store', new MemoryStore()],
-    ['leaseMs', 10],
+    ['leaseMs', 100],
+    ['drainMs', 0],
+    ['waitMs', 5],
     ['leaseMs', 300_000],
     ['maxHoldMs', 2 ** 31 - 1],
     ['renew', false],
   ])('createLocks accepts %s: %s', (name, value) => {
     expect(build({ [name]: value }).settings).toMatchObject({ [name]: value });
   });
+
+  it.each(['leaseMs', 'maxHoldMs', 'claimMs', 'pollMs', 'storeTimeoutMs', 'drainMs', 'abortGraceMs'])(
+    'createLocks asks whether seconds were meant by `%s: 30`',
+    (name) => {
+      expect(() => build({ [name]: 30 })).toThrow(/, got `30` \(number\): did you mean seconds\? Write `30_000`$/);
+    },
+  );
 
   it.each([null, 'options', 5, [], () => {}])('createLocks refuses %p in place of options', (options) => {
     expect(() => build(options)).toThrow(/^Expected the options of createLocks to be an object, got /);

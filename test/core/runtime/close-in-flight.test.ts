@@ -34,7 +34,7 @@ describe('Closing while an acquire is on its way', () => {
   });
 
   it('close settles an acquire even if the store never answers', async () => {
-    const locks = createLocks({ store: new SlowStore(), storeTimeoutMs: 20 });
+    const locks = createLocks({ store: new SlowStore(), storeTimeoutMs: 100 });
     const refused = runInTrace(() => lock.tryAcquire('key'), { locks }).catch((error: { code: string }) => error.code);
     await locks.close();
     expect(await refused).toBe('ERR_LOCK_STORE');

@@ -1,7 +1,7 @@
 import { createLocks, isLockError, lock, runInTrace } from 'reenlock';
 
 // A process in which nothing but the locks could keep it alive. It says what came of its waits, if it lives to see that.
-const locks = createLocks({ drainMs: 50 });
+const locks = createLocks({ drainMs: 100 });
 // Holds are lost in two of the scenes: without a listener, a warning would say so.
 locks.on('lost', () => {});
 const codeOf = (error: unknown): string => (isLockError(error) ? error.code : String(error));

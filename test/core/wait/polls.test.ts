@@ -54,7 +54,7 @@ describe('The polls of a key', () => {
 
   it.each([
     [{}, 5_000],
-    [{ pollMs: 100, storeTimeoutMs: 50 }, 350],
+    [{ pollMs: 100, storeTimeoutMs: 150 }, 450],
   ])('Polls keep the process live for three of them and the deadline of a call: %p', async (options, livenessMs) => {
     const setup = setUp(options);
     await taken(setup.sibling());

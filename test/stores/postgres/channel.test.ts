@@ -245,7 +245,7 @@ describe('The channel of PostgresStore', () => {
   it('The channel gives up on a server that does not answer, and leaves nothing', async () => {
     const proxy = await PostgresProxy.start(stage.server.port);
     proxy.halfOpen();
-    const store = stage.storeOf({ listen: proxy.url, timeoutMs: 50 });
+    const store = stage.storeOf({ listen: proxy.url, timeoutMs: 100 });
     const outcome = store.subscribe(name(), () => {});
     await expect(outcome).rejects.toBeInstanceOf(LockStoreError);
     await expect(outcome).rejects.toMatchObject({ outcome: 'not-applied' });

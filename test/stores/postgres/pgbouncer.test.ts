@@ -45,7 +45,7 @@ describe('PostgresStore behind PgBouncer', () => {
     const stores = [1, 2].map(() => stage.storeOf({ pool }));
     // What asks before that is known is passed over until it polls.
     const ends = await Promise.all(stores.map((store) => store.subscribe(name(), () => {})));
-    const all = stores.map((store) => createLocks({ store, pollMs: 50 }));
+    const all = stores.map((store) => createLocks({ store, pollMs: 100 }));
     const order: number[] = [];
     const jobs: Promise<void>[] = [];
     await runInTrace(

@@ -32,7 +32,7 @@ function worldOf({ store }: RedisStage): World {
   return {
     clock: systemClock,
     store,
-    options: { pollMs: 20, storeTimeoutMs: 250 },
+    options: { pollMs: 100, storeTimeoutMs: 250 },
     hasLateCalls: false,
     pass: (ms) => sleep(Math.min(ms, 10)),
     calm: async (isCalm) => {
