@@ -27,7 +27,7 @@ export interface Packed {
   readonly unpacked: string;
 }
 
-const cache = join(root, 'node_modules/.cache/reenlock-packed');
+export const cache: string = join(root, 'node_modules/.cache/reenlock-packed');
 const documents = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'docs'];
 const sources = [...documents, 'src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { helpPage } from './help-page.ts';
 
 /**
  * What all installed copies of this package share in a process: two async contexts would be two owners of one request.
@@ -55,5 +56,5 @@ export function warnOnce(code: string, message: string, subject = ''): void {
   const subjects = warned.get(code) ?? new Set();
   if (subjects.has(subject) || subjects.size >= maxWarningsPerCode) return;
   warned.set(code, subjects.add(subject));
-  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See docs/reference/errors.md, "${code}".` });
+  process.emitWarning(message, { type: 'ReenlockWarning', code, detail: `See ${helpPage(code)}` });
 }

@@ -1,4 +1,5 @@
 import type { CallSite } from '../base/call-site.ts';
+import { helpPage } from '../base/help-page.ts';
 import { type LockHolder, ShownHolder } from './lock-holder.ts';
 import { problemOf } from './problem.ts';
 
@@ -98,9 +99,9 @@ export class LockError extends Error {
     return shown;
   }
 
-  /** The page that says what the error means and what to do, and its heading; a path in the package's own folder. */
+  /** Where to read what the error means and what to do: a URL, or a path in the installed package. */
   get help(): string {
-    return `docs/reference/errors.md#${this.code.toLowerCase()}`;
+    return helpPage(this.code);
   }
 
   /**

@@ -21,7 +21,7 @@ describe('A lock that was lost before the end of its job', () => {
     expect(warnings()).toEqual([
       {
         code: 'LOCK_LOST',
-        detail: 'See docs/reference/errors.md, "LOCK_LOST".',
+        detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_lost',
         message: expect.stringMatching(
           /^The lock was lost: its lease ended before it could be renewed\. Nobody was told: listen with `locks\.on\('lost', …\)`/,
         ),

@@ -79,7 +79,7 @@ describeStyles('failOpen', (framework) => {
       {
         code: 'LOCK_FAILED_OPEN',
         message: expect.stringContaining('failOpen'),
-        detail: 'See docs/reference/errors.md, "LOCK_FAILED_OPEN".',
+        detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_failed_open',
       },
     ]);
   });

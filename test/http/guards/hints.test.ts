@@ -26,7 +26,7 @@ describeStyles('a guard hints at mistakes:', (framework) => {
       expect(warnings()).toEqual(
         ['/orders/:id', '/orders/:id/items'].map((route) => ({
           code: 'LOCK_KEY_SEGMENT',
-          detail: 'See docs/reference/errors.md, "LOCK_KEY_SEGMENT".',
+          detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_key_segment',
           message: expect.stringContaining(`got \`order:*:undefined\` on the route \`GET ${route}\``),
         })),
       );

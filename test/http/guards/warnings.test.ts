@@ -28,7 +28,13 @@ async function serve(file: string, options?: ScriptOptions): Promise<{ statuses:
 function once(code: string, message: RegExp) {
   return {
     statuses: [200, 200],
-    warnings: [{ code, message: expect.stringMatching(message), detail: `See docs/reference/errors.md, "${code}".` }],
+    warnings: [
+      {
+        code,
+        message: expect.stringMatching(message),
+        detail: `See node_modules/reenlock/docs/reference/errors.md#${code.toLowerCase()}`,
+      },
+    ],
   };
 }
 

@@ -50,7 +50,7 @@ describeStyles('in production', (framework) => {
       expect(warn).toHaveBeenCalledWith(expect.stringContaining("`trust` is 'all'"), {
         type: 'ReenlockWarning',
         code: 'LOCK_TRUST_ALL',
-        detail: 'See docs/reference/errors.md, "LOCK_TRUST_ALL".',
+        detail: 'See node_modules/reenlock/docs/reference/errors.md#lock_trust_all',
       });
     },
   );
