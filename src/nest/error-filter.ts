@@ -1,21 +1,32 @@
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
+import { type Observable, throwError } from 'rxjs';
 import { LockError } from '../core/index.ts';
 import { problemOf } from '../core/model/problem.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
 import { rawOf } from './raw.ts';
 
 /**
- * Responds to lock errors with RFC 9457 problem documents. Nest's own filter would drop `Retry-After`, and log each refusal
+ * Responds to lock errors with RFC 9457 problem documents, also to messages of microservices and gateways. Nest's own filter would drop `Retry-After`, and log each refusal
  * as an error of the server. This one logs what is an error of the server: what clients may not read.
  */
 export class LockErrorFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger('LocksModule');
 
-  catch(error: LockError, host: ArgumentsHost): void {
-    // GraphQL and microservices have responses of their own.
-    if (host.getType() !== 'http') throw error;
+  catch(error: LockError, host: ArgumentsHost): Observable<never> | undefined {
+    const type: string = host.getType();
+    // GraphQL has a form of its own for errors.
+    if (type !== 'http' && type !== 'rpc' && type !== 'ws') throw error;
     if (!error.expose) this.#logger.error(error);
+    if (type === 'http') this.#respond(error, host);
+    // The reply to a message; an error that is thrown here would leave its sender without one.
+    if (type === 'rpc') return throwError(() => messageOf(error));
+    // As Nest's own filter of gateways.
+    if (type === 'ws') host.switchToWs().getClient<Emitting>().emit('exception', messageOf(error));
+    return undefined;
+  }
+
+  #respond(error: LockError, host: ArgumentsHost): void {
     const response: unknown = host.getArgByIndex(1);
     const res = rawOf<ServerResponse>(response);
     if (res.headersSent) {
@@ -37,6 +48,16 @@ export class LockErrorFilter implements ExceptionFilter<LockError> {
   }
 }
 Catch(LockError)(LockErrorFilter);
+
+interface Emitting {
+  emit(event: string, data: object): unknown;
+}
+
+/** A problem document for what is no HTTP request. Nest's clients look for a `message`. */
+function messageOf(error: LockError): object {
+  const problem = JSON.parse(problemOf(error).body) as { readonly detail: string };
+  return { ...problem, message: problem.detail };
+}
 
 /** What the platforms' responses have in common. */
 interface Reply {

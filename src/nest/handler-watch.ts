@@ -1,14 +1,19 @@
 import type { HandlerWork } from '../http/handler-work.ts';
-
-type Method = (this: unknown, ...args: unknown[]) => unknown;
+import { wrapMethod } from './wrapped-method.ts';
 
 /**
  * Makes the work on a request last until its handler has settled. An interceptor alone does not see that: a timeout unsubscribes
  * from the handler's result, and responds, while the handler's promise works on.
  */
 export function watchHandler(method: PropertyDescriptor, work: HandlerWork): void {
-  const handler: unknown = method.value;
-  if (typeof handler === 'function') method.value = watched(handler as Method, work);
+  wrapMethod(
+    method,
+    (handler) =>
+      function watched(this: unknown, ...args: unknown[]): unknown {
+        // The pipes before it may take longer than the limit that has responded: then it does not run.
+        return work.run(() => Reflect.apply(handler, this, args));
+      },
+  );
 }
 
 /** Watches the handlers of a controller's routes, also of those that it inherits. */
@@ -21,21 +26,6 @@ export function watchHandlers(controller: object, work: HandlerWork): void {
       Object.defineProperty(controller, name, method);
     }
   }
-}
-
-function watched(handler: Method, work: HandlerWork): Method {
-  function watched(this: unknown, ...args: unknown[]): unknown {
-    // The pipes before it may take longer than the limit that has responded: then it does not run.
-    return work.run(() => Reflect.apply(handler, this, args));
-  }
-  // Nest, and decorators above, find the handler's metadata and name on it.
-  for (const key of Reflect.getMetadataKeys(handler)) {
-    Reflect.defineMetadata(key, Reflect.getMetadata(key, handler), watched);
-  }
-  for (const name of ['name', 'length'] as const) {
-    Object.defineProperty(watched, name, { value: handler[name], configurable: true });
-  }
-  return watched;
 }
 
 /** Nest's decorators of routes leave the path on the method. */

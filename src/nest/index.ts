@@ -6,3 +6,4 @@ export { type Middleware, traceContext } from '../http/connect.ts';
 export type { TraceContextOptions } from '../http/traced-request.ts';
 export { type GuardOptions, type KeyFunction, type KeyRequest, type LockedRequest, LockOn } from './lock-on.ts';
 export { LOCKS, LocksModule, type LocksModuleAsyncOptions, type LocksModuleOptions } from './locks-module.ts';
+export { RunInTrace } from './run-in-trace.ts';

@@ -72,7 +72,7 @@ async function enter<R>(
   const type: string = context.getType();
   if (type !== 'http') {
     throw new LockConfigError(
-      `Expected \`@LockOn\` to guard an HTTP route, got a call of the type '${type}': lock in the method with \`lock.run\`, outside of an HTTP request in \`runInTrace\``,
+      `Expected \`@LockOn\` to guard an HTTP route, got a call of the type '${type}': lock in the method with \`lock.run\`, and outside of an HTTP request decorate it with \`@RunInTrace\``,
     );
   }
   const [request, response] = context.getArgs<[R & Exposing & Routed, ServerResponse]>();

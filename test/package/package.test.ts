@@ -37,7 +37,7 @@ describe('the surface of the package', () => {
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/fastify', fastify, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/hono', hono, 'closeServer lockBoard lockOn sendProblem traceContext'],
-    ['reenlock/nest', nest, 'LOCKS LockOn LocksModule lockBoard traceContext'],
+    ['reenlock/nest', nest, 'LOCKS LockOn LocksModule RunInTrace lockBoard traceContext'],
     ['reenlock/testing', testing, 'configureTestLocks createTestLocks'],
     ['reenlock/testing/contract', contract, 'describeStoreContract'],
     ['reenlock/prometheus', prometheus, 'collectLockMetrics'],
