@@ -26,9 +26,10 @@ const rooms = {
   http: [...words, 'core/runtime', 'core/scope', 'core/lock'],
   'stores/redis': words,
   'stores/postgres': words,
-  'stores/quorum': words,
+  'stores/retrying': words,
+  'stores/quorum': [...words, 'stores/retrying'],
   'stores/cas': [...words, 'core/machine', 'stores/postgres', 'stores/redis'],
-  stores: ['core/model', 'stores/redis', 'stores/postgres', 'stores/quorum', 'stores/cas'],
+  stores: ['core/model', 'stores/redis', 'stores/postgres', 'stores/quorum', 'stores/retrying', 'stores/cas'],
   metrics: ['core', ...words],
   testing: ['core', ...words, 'core/memory', 'core/runtime', 'core/scope', 'core/lock'],
   // Floor 3: what operators look at.
@@ -56,6 +57,7 @@ const faces = {
   'stores/cas': ['cas-store', 'postgres-cas', 'redis-cas'],
   'stores/postgres': ['postgres-store', 'pool', 'statements'],
   'stores/quorum': ['quorum-store'],
+  'stores/retrying': ['retrying-store'],
   'stores/redis': [
     ...['redis-store', 'connection-pool', 'errors', 'server-info'],
     ...['drivers/driver', 'drivers/driver-of', 'drivers/hide-command'],

@@ -18,3 +18,7 @@ export type { PostgresClient, PostgresPool, PostgresPoolClient, PostgresResult }
 
 export { type NodeOutcome, QuorumFailure } from './quorum/errors.ts';
 export { QuorumStore, type QuorumStoreOptions } from './quorum/quorum-store.ts';
+
+// For a store of one's own that has no queue.
+
+export { RetryingStore } from './retrying/retrying-store.ts';

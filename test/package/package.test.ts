@@ -30,7 +30,11 @@ describe('the surface of the package', () => {
        LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore PostgresStore QuorumStore RedisStore
        configureLocks createLocks currentTrace getLock isLockError lock lockOn resumeHold runInTrace traceContext traceHeaders`,
     ],
-    ['reenlock/redis', redis, 'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore postgresCasTable'],
+    [
+      'reenlock/redis',
+      redis,
+      'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore RetryingStore postgresCasTable',
+    ],
     ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],
     ['reenlock/node', node, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],

@@ -144,7 +144,8 @@ export const acquireRules: Rules<AcquireOptions> = {
 
 const storeMethods = ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'];
 
-const store = narrowed(
+/** What can keep locks. */
+export const lockStore: Rule = narrowed(
   objectWith('a lock store with its methods and `capabilities`, such as a `RedisStore`', ...storeMethods),
   (value) => {
     const { capabilities } = value as Partial<LockStore>;
@@ -159,7 +160,7 @@ const locksRules: Rules<LocksOptions> = {
   renew: acquireRules.renew,
   maxHoldMs: acquireRules.maxHoldMs,
   owner: acquireRules.owner,
-  store,
+  store: lockStore,
   claimMs: milliseconds(),
   pollMs: milliseconds(),
   storeTimeoutMs: milliseconds(),

@@ -10,7 +10,8 @@ import type { HoldMode } from './types.ts';
  * C2  While the lease of a hold lasts, the key is granted only to that owner and its descendants; but see C19.
  * C3  An owner with a family on the key overtakes the queue: it is granted at once, as far as C19 admits it.
  * C4  Every operation is idempotent by hold id: a repeated acquire returns the grant that it got, and adds nothing.
- * C5  If the key is not free, an acquire with `queue` is queued; without `queue` it is refused and leaves nothing.
+ * C5  If the key is not free, an acquire with `queue` is queued; without `queue` it is refused and leaves nothing. A
+ *     store without the capability `queue` has a queue for each process, to which only this clause applies.
  * C6  First in, first out among live waiters of one priority. A newcomer never overtakes them, not by an acquire without
  *     `queue` either. Each degree of priority counts like ten seconds of waiting: no waiter is overtaken by one that comes
  *     later than that. A waiter that has a family on the key stands before all that have none, or whose deepest holder is
@@ -104,7 +105,7 @@ export interface LockStore {
 
 /** What a store has or lacks; no code asks which store it is. */
 export interface StoreCapabilities {
-  /** Whether waiters are queued in order. Without it an acquire is granted or refused at once, and tried again. */
+  /** Whether the waiters of all processes stand in one queue. Without it, each process has a queue of its own. */
   readonly queue: boolean;
   /** Whether a release makes the next waiter the holder. */
   readonly handOff: boolean;

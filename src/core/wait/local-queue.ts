@@ -65,7 +65,6 @@ export class WaitQueue {
   #timer: Timer | undefined;
   /** The pause that was begun last. */
   #pauseMs = 0;
-  #isWoken = false;
 
   constructor(
     clock: Clock,
@@ -167,25 +166,10 @@ export class WaitQueue {
   /** Starts the timer of the next poll: after a new pause, or after what is left of one. */
   pollLater(leftMs?: number): void {
     if (leftMs === undefined) this.#pauseMs = this.#pause(this);
-    this.#startTimer(leftMs ?? this.#pauseMs);
-  }
-
-  /** Starts it for a poll after `ms`, unless one is due for the same reason. */
-  pollSoon(ms: number): void {
-    if (this.#isWoken) return;
-    this.#startTimer(ms);
-    this.#isWoken = true;
-  }
-
-  #startTimer(ms: number): void {
     this.#timer?.cancel();
-    this.#isWoken = false;
     if (this.#waiters.size === 0) return;
-    const onDue = (): void => {
-      this.#isWoken = false;
-      this.#onDue(this);
-    };
-    this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
+    const ms = leftMs ?? this.#pauseMs;
+    this.#timer = outsideRequests(() => this.#clock.after(ms, () => this.#onDue(this)));
   }
 }
 

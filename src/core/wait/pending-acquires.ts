@@ -13,10 +13,8 @@ import type { AcquireReply, StoreMessage } from '../model/store.ts';
 import { type NotFree, Waiter, type WaitQueue, WaitQueues } from './local-queue.ts';
 import type { Observe, WaitObserver } from './observer.ts';
 import { Offers } from './offers.ts';
-import { PollStrategy } from './polls.ts';
+import { type PollListener, Polls } from './polls.ts';
 import { holderOf, notSent, refusal, retryAfterRefusal, tooManyWaiters, typicalMs } from './refusals.ts';
-import { RetryStrategy } from './retries.ts';
-import type { StrategyListener, WaitStrategy } from './strategy.ts';
 import type { AcquireTask } from './task.ts';
 
 /**
@@ -27,7 +25,7 @@ export class PendingAcquires {
   readonly #access: StoreAccess;
   readonly #releases: Releases;
   readonly #holders: HolderListener;
-  readonly #strategy: WaitStrategy;
+  readonly #polls: Polls;
   readonly #observer: WaitObserver | undefined;
   readonly #subscription: Subscription;
   /** Acquires that have not come to an end. */
@@ -50,21 +48,19 @@ export class PendingAcquires {
     this.#holders = holders;
     const onMessage = (message: StoreMessage): void => this.#onMessage(message);
     this.#subscription = new Subscription(access, onMessage, () => holders.onSubscribed());
-    const listener: StrategyListener = {
+    const listener: PollListener = {
       onGranted: (waiter, granted) => this.#grant(waiter, granted),
       onFailed: (waiter, error) => this.#fail(waiter, error),
       onRequeued: (waiter) => this.#observer?.onRequeued(waiter),
       onPolled: (queue) => this.#observer?.onPolled(queue),
     };
-    this.#strategy = client.capabilities.queue
-      ? new PollStrategy(access, listener, this.#turns)
-      : new RetryStrategy(access, listener);
-    this.#queues = new WaitQueues(clock, this.#strategy.pause, (due) => this.#strategy.onDue(due));
+    this.#polls = new Polls(access, listener, this.#turns);
+    this.#queues = new WaitQueues(clock, this.#polls.pause, (due) => this.#polls.onDue(due));
     this.#observer = observe?.(listener.onFailed);
     this.#offers = new Offers(access, releases, this.#waiters, this.#turns, {
       hasPending: () => this.inFlight.count > this.#waiters.size,
       onGranted: listener.onGranted,
-      onDoubt: (waiter, queue) => inBackground(this.#strategy.ask(queue, waiter)),
+      onDoubt: (waiter, queue) => inBackground(this.#polls.ask(queue, waiter)),
     });
     client.onClaims = (id, sent, reply) => {
       const queue = this.#queues.get(id);
@@ -108,9 +104,8 @@ export class PendingAcquires {
     else if (message.kind === 'next') inBackground(this.#askFor(message.holdId));
     else if (message.kind === 'resubscribed') {
       this.#subscription.onResubscribed();
-      for (const queue of this.#queues.all) inBackground(this.#strategy.poll(queue));
+      for (const queue of this.#queues.all) inBackground(this.#polls.poll(queue));
     } else if (message.kind === 'warning') warnOnce(message.code, message.message);
-    else if (message.kind === 'freed') this.#strategy.onFreed?.(this.#queues.get(message.id));
     else if (message.kind === 'fault') this.#subscription.onFault(message.error);
   }
 
@@ -120,7 +115,7 @@ export class PendingAcquires {
     const waiter = this.#waiters.get(holdId);
     if (waiter?.queue === undefined) return;
     await this.#holders.onConvoy(waiter.task.request.id);
-    if (this.#waiters.has(holdId)) await this.#strategy.ask(waiter.queue, waiter);
+    if (this.#waiters.has(holdId)) await this.#polls.ask(waiter.queue, waiter);
   }
 
   async #subscribeFor(first: Waiter): Promise<void> {
@@ -142,17 +137,12 @@ export class PendingAcquires {
     else this.#begin(waiter, now);
   }
 
-  /** Asks the store; or, if it has no queue, stands behind the waiters of this process. */
   #begin(waiter: Waiter, sent: Instant): void {
     const { task, mayWait } = waiter;
-    const { id } = task.request;
-    const onReply = (reply: AcquireReply, asOf = sent): void => {
+    const onReply = (reply: AcquireReply): void => {
       waiter.isSettled = reply.status === 'queued' && reply.mayArriveLater === false;
-      if (waiter.state !== 'pending') return;
-      const asQueued = mayWait ? this.#strategy.asQueued?.(reply, this.#queues.get(id)) : undefined;
-      this.#onFirstReply(waiter, asOf, asQueued ?? reply);
+      if (waiter.state === 'pending') this.#onFirstReply(waiter, sent, reply);
     };
-    if (mayWait && this.#strategy.joinLine?.(this.#queues.get(id), onReply)) return;
     const timeoutMs = this.#firstCallTimeoutMs(waiter, sent);
     const { key, category, request, leaseMs } = task;
     const call = mayWait || task.waitMs === 0 ? task : { key, category, request, leaseMs, waitMs: 0 };

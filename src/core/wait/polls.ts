@@ -5,7 +5,6 @@ import { type Granted, grantedByReply } from '../client/granted.ts';
 import type { AcquireReply } from '../model/store.ts';
 import type { Waiter, WaitQueue } from './local-queue.ts';
 import { refusal } from './refusals.ts';
-import type { StrategyListener, WaitStrategy } from './strategy.ts';
 
 /**
  * What a poll has found out: that the store had lost a waiter; or that messages were lost which told of several claims, so
@@ -13,20 +12,30 @@ import type { StrategyListener, WaitStrategy } from './strategy.ts';
  */
 type PollResult = 'lost' | 'behind' | undefined;
 
-/** For a store with a queue: asks again, since messages get lost. The store grants, queues what it lost, and hands on. */
-export class PollStrategy implements WaitStrategy {
+/** Hears what a poll has found out about a waiter. */
+export interface PollListener {
+  onGranted(waiter: Waiter, granted: Granted): void;
+  onFailed(waiter: Waiter, error: Error): void;
+  /** The store had lost a waiter, and has queued it anew. */
+  onRequeued(waiter: Waiter): void;
+  /** The store was asked again for the waiters of a key. */
+  onPolled(queue: WaitQueue): void;
+}
+
+/** Asks again for waiters, since messages get lost. The store grants, queues what it lost, and hands on. */
+export class Polls {
   readonly #access: StoreAccess;
-  readonly #listener: StrategyListener;
+  readonly #listener: PollListener;
   readonly #turns: Turns;
 
   /** `turns` are those of grants on their way to their waiters. */
-  constructor(access: StoreAccess, listener: StrategyListener, turns: Turns) {
+  constructor(access: StoreAccess, listener: PollListener, turns: Turns) {
     this.#access = access;
     this.#listener = listener;
     this.#turns = turns;
   }
 
-  /** Jittered, and sooner if the holder's lease ends sooner. */
+  /** How long to wait until the next poll, in milliseconds: jittered, and sooner if the holder's lease ends sooner. */
   readonly pause = ({ leaseRemainingMs }: WaitQueue): number => {
     const jitter = this.#access.clock.jitter();
     return Math.min(this.#access.settings.pollMs * (0.75 + jitter / 2), leaseRemainingMs + 5 + 20 * jitter);

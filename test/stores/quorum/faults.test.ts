@@ -84,7 +84,7 @@ describe('A quorum of real servers', () => {
 
   it('A quorum lets every process hear of a release, from every server', async () => {
     await start(3);
-    const [one, two] = [await stage.process(), await stage.process()];
+    const [one, two] = [await stage.process({ freed: true }), await stage.process({ freed: true })];
     const line = one.line();
     await line.hold({ leaseMs });
     await line.release(leaseMs);

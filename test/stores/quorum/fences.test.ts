@@ -72,7 +72,7 @@ describe('The fence of a quorum', () => {
     await putOn(stage.nodes, 'another', 10);
     const line = process.line();
     for (const node of stage.nodes) node.next('acquire', { kind: 'duplicate', ms: 100 });
-    expect((await line.ask()).status).toBe('refused');
+    expect((await line.try()).status).toBe('refused');
     await stage.clock.advance(50);
     const { fence } = await line.hold();
     await stage.clock.advance(100);

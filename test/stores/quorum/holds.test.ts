@@ -245,7 +245,7 @@ describe('A release on a quorum', () => {
     await putOn(stage.nodes.slice(1), 'another');
     const slow = stage.nodes[0]!;
     slow.next('acquire', { kind: 'lateCall', ms: 5_000 });
-    const outcome = outcomeOf(stage.deafProcess().line().ask({ leaseMs: 1_000 }));
+    const outcome = outcomeOf(stage.deafProcess().line().ask({ queue: false, leaseMs: 1_000 }));
     await stage.clock.advance(nodeTimeoutMs + 1);
     expect(outcome.value?.status).toBe('refused');
     expect(slow.count('release')).toBe(1);
@@ -389,7 +389,7 @@ describe('The stream of a quorum', () => {
   async function hearing(stage: QuorumStage) {
     const messages: StoreMessage[] = [];
     const process = stage.deafProcess();
-    const end = await stage.store.subscribe(process.name, (message) => messages.push(message));
+    const end = await stage.store.subscribe(process.name, (message) => messages.push(message), { freed: true });
     return { process, messages, end };
   }
 

@@ -7,25 +7,24 @@ export function describeQueue({ harness, stage, describe, it, itQueues, expect }
   const about = (ms: number): unknown => expect.closeTo(ms, -1);
 
   describe('C5 A key that is not free', () => {
-    itQueues(
-      'An acquire of a key that is not free is queued once: the reply says whether the store knew of it, and when the lease is over',
-      async () => {
-        const process = stage.deafProcess();
-        const { endMs } = await process.line().hold();
-        const waiter = process.line();
-        const first = await waiter.ask();
-        expect(first).toMatchObject({
-          status: 'queued',
-          isNew: true,
-          leaseRemainingMs: endMs - first.nowMs,
-          position: 0,
-          nowMs: expect.any(Number),
-          claims: [],
-        });
-        expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
-        expect((await stage.order()).waiters).toEqual([waiter.holdId]);
-      },
-    );
+    it('An acquire of a key that is not free is queued once: the reply says whether the store knew of it, and when the lease is over', async () => {
+      const process = stage.deafProcess();
+      const { endMs } = await process.line().hold();
+      const waiter = process.line();
+      const first = await waiter.ask();
+      const { nowMs } = first;
+      expect(first).toMatchObject({
+        status: 'queued',
+        isNew: true,
+        leaseRemainingMs: about(endMs - nowMs),
+        position: 0,
+        nowMs,
+        claims: [],
+      });
+      expect(await waiter.ask()).toMatchObject({ status: 'queued', isNew: false });
+      if (stage.store.capabilities.queue) expect((await stage.order()).waiters).toEqual([waiter.holdId]);
+      await waiter.release();
+    });
 
     it('An acquire without `queue` is refused, and nothing of it stays', async () => {
       const process = stage.deafProcess();

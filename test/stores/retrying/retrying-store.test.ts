@@ -1,6 +1,7 @@
 import {
   getLock,
   LockAbortedError,
+  LockConfigError,
   LockLimitError,
   LockStoreError,
   LocksClosedError,
@@ -8,7 +9,10 @@ import {
   lock,
 } from '../../../src/core/index.ts';
 import type { LockStore, StoreCapabilities } from '../../../src/core/model/store.ts';
-import type { FakeStore } from '../../support/stores/fake-store.ts';
+import { RetryingStore } from '../../../src/stores/retrying/retrying-store.ts';
+import { StoreStage } from '../../../src/testing/contract/stage.ts';
+import { ManualClock } from '../../support/clock/manual-clock.ts';
+import { FakeStore } from '../../support/stores/fake-store.ts';
 import { coreTests, outcomeOf, queued, type Setup, taken } from '../../support/stores/set-up.ts';
 
 const capabilities: StoreCapabilities = {
@@ -30,7 +34,7 @@ const withoutQueue = (store: FakeStore): LockStore => ({
   subscribe: (process, listener) => store.subscribe(process, listener, { freed: true }),
 });
 
-const setUp = coreTests(withoutQueue);
+const setUp = coreTests((store, clock) => new RetryingStore(withoutQueue(store), clock));
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
 const acquires = ({ store }: Setup) => store.calls.filter(({ operation }) => operation === 'acquire');
@@ -75,45 +79,48 @@ describe('An acquire that a store without a queue refuses', () => {
     expect(waiter.state).toBe('fulfilled');
   });
 
-  it('A refused acquire tries after pauses with full jitter, which grow up to `pollMs`', async () => {
-    const setup = setUp({ pollMs: 500 });
+  it('A refused acquire tries after pauses with full jitter, each twice as long, and then when it is polled', async () => {
+    const setup = setUp({ pollMs: 4_000 });
     await taken(setup.sibling());
     await queued(setup);
     const startMs = setup.clock.now().monoMs;
     setup.clock.nextJitter = 1;
     // The first pause was drawn with the jitter of before: half of 50.
-    await setup.clock.advance(2_000);
-    expect(triesSince(setup, startMs)).toEqual([25, 125, 325, 725, 1_225, 1_725]);
-    setup.clock.nextJitter = 0;
-    await setup.clock.advance(225);
-    const afterMs = setup.clock.now().monoMs;
-    await setup.clock.advance(20);
-    expect(triesSince(setup, afterMs)).toEqual([5, 10, 15, 20]);
+    await setup.clock.advance(4_000);
+    expect(triesSince(setup, startMs)).toEqual([25, 125, 325, 725, 1_525, 4_000]);
     // There is nobody for whom to look who holds it.
     expect(setup.store.count('inspect')).toBe(0);
   });
 
-  it('A refused acquire tries soon after a message, and soon after the next one again', async () => {
+  it('A refused acquire never pauses for less than 5 ms', async () => {
     const setup = setUp();
+    await taken(setup.sibling());
+    setup.clock.nextJitter = 0;
+    await queued(setup);
+    const startMs = setup.clock.now().monoMs;
+    await setup.clock.advance(20);
+    expect(triesSince(setup, startMs)).toEqual([5, 10, 15, 20]);
+  });
+
+  it('A refused acquire tries soon after a message, and soon after the next one again', async () => {
+    const setup = setUp({ pollMs: 20_000 });
     await taken(setup.sibling());
     await queued(setup);
     await setup.clock.advance(5_000);
     const freed = { kind: 'freed', id: await idOfKey(setup) } as const;
-    const [last = 0] = triesSince(setup, 0).slice(-1);
-    await setup.clock.advance(last + 600 - setup.clock.now().monoMs);
     const startMs = setup.clock.now().monoMs;
     setup.store.broadcast(freed);
     await setup.clock.advance(510);
-    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5]);
+    expect(triesSince(setup, startMs)).toEqual([5.5]);
     setup.store.broadcast(freed);
     setup.store.broadcast({ kind: 'resubscribed' });
     await setup.clock.settle();
     setup.store.broadcast(freed);
     await setup.clock.advance(10);
-    expect(triesSince(setup, startMs)).toEqual([5.5, 505.5, 510, 515.5]);
+    expect(triesSince(setup, startMs)).toEqual([5.5, 510, 515.5]);
   });
 
-  it("does not wait beyond the end of the holder's lease", async () => {
+  it("A refused acquire does not wait beyond the end of the holder's lease", async () => {
     const setup = setUp({ pollMs: 60_000 });
     const died = setup.sibling({ leaseMs: 10_000, claimMs: 1_000 });
     await taken(died, { renew: false });
@@ -121,7 +128,7 @@ describe('An acquire that a store without a queue refuses', () => {
     setup.clock.nextJitter = 0.9;
     // The holder's process would still say that it lost the lock.
     setup.store.isMute = true;
-    await setup.clock.advance(10_010);
+    await setup.clock.advance(10_015);
     expect(waiter.state).toBe('fulfilled');
   });
 
@@ -179,9 +186,9 @@ describe('An acquire that a store without a queue refuses', () => {
     const setup = setUp();
     const errors = setup.events('storeError');
     const first = await taken(setup.sibling());
-    const [patient, hasty] = [await queued(setup), await queued(setup, { waitMs: 3_000 })];
+    const [patient, hasty] = [await queued(setup), await queued(setup, { waitMs: 2_500 })];
     setup.store.always('acquire', down);
-    await setup.clock.advance(3_000);
+    await setup.clock.advance(2_900);
     expect(hasty.error).toBeInstanceOf(LockStoreError);
     expect(patient.state).toBe('pending');
     expect(errors.map(({ operation }) => operation)).toEqual(['poll', 'acquire']);
@@ -204,27 +211,27 @@ describe('An acquire that a store without a queue refuses', () => {
   });
 
   it('A refused acquire waits on if the store does not answer, and uses a late reply', async () => {
-    const setup = setUp({ storeTimeoutMs: 500 });
+    const setup = setUp();
     const errors = setup.events('storeError');
     const first = await taken(setup.sibling());
     const waiter = await queued(setup);
-    setup.store.always('acquire', { kind: 'lateReply', ms: 2_000 });
+    setup.store.always('acquire', { kind: 'lateReply', ms: 2_010 });
     await first.release();
-    await setup.clock.advance(600);
+    await setup.clock.advance(2_005);
     expect(waiter.state).toBe('pending');
     expect(errors).toMatchObject([{ operation: 'poll', key: 'key' }]);
-    await setup.clock.advance(1_500);
+    await setup.clock.advance(50);
     expect(waiter.value?.isHeld()).toBe(true);
-    // Counted from before the call, 2 000 ms ago.
-    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(29_698 - 2_000);
+    expect(waiter.value?.remainingMs()).toBeLessThanOrEqual(setup.locks.settings.claimMs);
   });
 
   it('A refused acquire fails if the store says that it had cancelled the call', async () => {
     const setup = setUp();
     await taken(setup.sibling());
     const waiter = await queued(setup);
-    jest.spyOn(setup.store, 'acquire').mockResolvedValueOnce({ status: 'cancelled', nowMs: 0, claims: [] });
-    await setup.clock.advance(100);
+    const spy = jest.spyOn(setup.store, 'acquire').mockResolvedValue({ status: 'cancelled', nowMs: 0, claims: [] });
+    await setup.clock.advance(1_500);
+    spy.mockRestore();
     expect(waiter.error).toBeInstanceOf(LockStoreError);
   });
 
@@ -352,35 +359,30 @@ describe('The waiters of one process for a key in a store without a queue', () =
     open();
   });
 
-  it('The waiters of one process do not inspect the holders while the store fails, and report an inspection that failed', async () => {
-    const setup = setUp();
-    const errors = setup.events('storeError');
+  it('A newcomer behind others asks once who holds the key, and does not wait if that fails', async () => {
+    const setup = setUp({ storeTimeoutMs: 500 });
     await taken(setup.sibling());
     await queued(setup);
+    const count = acquires(setup).length;
+    expect((await queued(setup)).state).toBe('pending');
+    expect([setup.store.count('inspect'), acquires(setup).length]).toEqual([1, count]);
     setup.store.next('inspect', down);
-    const newcomer = await queued(setup, { waitMs: 10 });
-    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { cause: down.error } }]);
-    await setup.clock.advance(10);
-    expect(newcomer.error).toBeInstanceOf(LockStoreError);
+    expect((await queued(setup)).error).toMatchObject({ code: 'ERR_LOCK_STORE', cause: down.error });
+    setup.store.next('inspect', { kind: 'lostCall' });
+    const unanswered = await queued(setup);
+    await setup.clock.advance(500);
+    expect(unanswered.error).toMatchObject({ code: 'ERR_LOCK_STORE', outcome: 'unknown' });
+  });
+
+  it('The waiters of one process do not look for the holders after tries that fail', async () => {
+    const setup = setUp();
+    await taken(setup.sibling());
+    await queued(setup);
     await queued(setup);
     setup.store.always('acquire', down);
     const looks = setup.store.count('inspect');
     await setup.clock.advance(3_000);
     expect(setup.store.count('inspect')).toBe(looks);
-  });
-
-  it('The waiters of one process inspect again if the reply came too late, and report that', async () => {
-    const setup = setUp({ pollMs: 60_000, storeTimeoutMs: 500 });
-    const errors = setup.events('storeError');
-    await taken(setup.sibling());
-    await queued(setup);
-    setup.store.next('inspect', { kind: 'lostCall' });
-    await queued(setup);
-    await setup.clock.advance(499);
-    expect(setup.store.count('inspect')).toBe(1);
-    await setup.clock.advance(1);
-    expect(errors).toMatchObject([{ operation: 'inspect', key: 'key', error: { outcome: 'unknown' } }]);
-    expect(setup.store.count('inspect')).toBe(2);
   });
 
   it('The waiters of one process try in time, even if the messages do not end', async () => {
@@ -449,17 +451,83 @@ describe('The waiters of one process for a key in a store without a queue', () =
     expect([...mine, late].map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
     expect(stranger.state).toBe('pending');
   });
+});
 
-  it('The waiters of one process inspect the holders once for all that come at once, and once more for those that come meanwhile', async () => {
-    const setup = setUp({ pollMs: 60_000 });
-    await taken(setup.sibling());
-    await queued(setup);
-    const open = setup.store.gate('inspect');
-    for (let count = 0; count < 10; count++) await queued(setup);
-    expect(setup.store.count('inspect')).toBe(1);
+describe('A store that gives another one a queue', () => {
+  function stageOf(): { clock: ManualClock; fake: FakeStore; stage: StoreStage } {
+    const clock = new ManualClock();
+    const fake = new FakeStore(clock);
+    const stage = new StoreStage();
+    stage.store = new RetryingStore(withoutQueue(fake), clock);
+    return { clock, fake, stage };
+  }
+
+  it('All processes that use one store stand in one line', async () => {
+    const { clock, stage } = stageOf();
+    const [one, two] = [await stage.process(), await stage.process()];
+    const holder = one.line();
+    await holder.hold();
+    const first = await one.line().wait();
+    const second = await two.line().wait();
+    expect(await second.ask()).toMatchObject({ status: 'queued', isNew: false, position: 1 });
+    await holder.release();
+    await clock.advance(10);
+    expect(one.messages).toMatchObject([{ kind: 'granted', grant: { holdId: first.holdId } }]);
+    await first.release();
+    await clock.advance(60);
+    expect(two.messages).toMatchObject([{ kind: 'granted', grant: { holdId: second.holdId } }]);
+    await second.release();
+    await stage.end();
+  });
+
+  it('A waiter whose process gets no messages is granted by its poll alone', async () => {
+    const { clock, stage } = stageOf();
+    const process = stage.deafProcess();
+    const holder = process.line();
+    await holder.hold();
+    const waiter = await process.line().wait();
+    await holder.release();
+    await clock.advance(5_000);
+    expect((await stage.inspect()).holds).toEqual([]);
+    expect(await waiter.status()).toBe('granted');
+    await waiter.release();
+  });
+
+  it('A newcomer that gives up before the reply is not sent, nor queued', async () => {
+    const { clock, fake, stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line('owner');
+    await holder.hold();
+    const waiter = await process.line().wait();
+    const open = fake.gate('inspect');
+    const newcomer = process.line('owner');
+    const reply = outcomeOf(newcomer.ask());
+    await clock.settle();
+    await newcomer.release(0);
+    const count = fake.count('acquire');
     open();
-    await setup.clock.settle();
-    expect(setup.store.count('inspect')).toBe(2);
+    await clock.settle();
+    expect(reply.value?.status).toBe('cancelled');
+    expect(fake.count('acquire')).toBe(count);
+    for (const line of [waiter, holder]) await line.release();
+    await stage.end();
+  });
+
+  it('An acquire beyond `maxWaiters` is told so, and lets in an owner that holds the key', async () => {
+    const { stage } = stageOf();
+    const process = await stage.process();
+    const holder = process.line('owner');
+    await holder.hold();
+    const waiter = await process.line().wait();
+    expect(await process.line().ask({ maxWaiters: 1 })).toMatchObject({ status: 'full', position: 1 });
+    const inner = process.line('owner');
+    expect(await inner.status({ maxWaiters: 1 })).toBe('granted');
+    for (const line of [waiter, inner, holder]) await line.release();
+    await stage.end();
+  });
+
+  it('What is no store is refused', () => {
+    expect(() => new RetryingStore({} as LockStore)).toThrow(LockConfigError);
   });
 });
 

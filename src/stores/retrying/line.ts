@@ -1,0 +1,210 @@
+import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { inBackground } from '../../core/base/safely.ts';
+import type { AcquireReply, AcquireTerms, HoldRequest, LockStore, StoreListener } from '../../core/model/store.ts';
+
+const firstPauseMs = 50;
+const minPauseMs = 5;
+/** After so many refusals in a row, only polls and announcements lead to another try. */
+const maxQuickTries = 5;
+
+interface Waiter {
+  readonly request: HoldRequest;
+  terms: AcquireTerms;
+  isCancelled: boolean;
+}
+
+/** The waiters of this process for one key, in their order. */
+export class Line {
+  readonly #id: string;
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  /** By process: where a grant is told that came without a poll. */
+  readonly #listeners: ReadonlyMap<string, StoreListener>;
+  readonly #onEmpty: () => void;
+  readonly #waiters = new Map<string, Waiter>();
+  /** How many tries without a poll were refused or failed, one after the other. */
+  #refusals = 0;
+  /** Whether a try without a poll is on its way. */
+  #isTrying = false;
+  /** Whether the key was said to be free since that try was sent. */
+  #wasFreed = false;
+  /** For the next try. Started while there are waiters, cleared when the last one leaves. */
+  #timer: Timer | undefined;
+  /** Whether the timer was started by an announcement. */
+  #isWoken = false;
+
+  constructor(
+    id: string,
+    store: LockStore,
+    clock: Clock,
+    listeners: ReadonlyMap<string, StoreListener>,
+    onEmpty: () => void,
+  ) {
+    this.#id = id;
+    this.#store = store;
+    this.#clock = clock;
+    this.#listeners = listeners;
+    this.#onEmpty = onEmpty;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  /** The acquire of a newcomer, which does not wait if this fails; or the poll of a waiter. */
+  async acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply> {
+    const { holdId, owner } = request;
+    const known = this.#waiters.get(holdId);
+    const waiter = known ?? { request, terms, isCancelled: false };
+    waiter.terms = terms;
+    // Also if too many wait: it may leave again when the reply is there.
+    this.#waiters.set(holdId, waiter);
+    try {
+      const reply = await this.#replyTo(waiter);
+      if (reply.status === 'refused') return this.#asWaiting(reply, waiter, known === undefined);
+      this.#remove(holdId);
+      if (reply.status === 'granted') this.#onGranted(owner);
+      return reply;
+    } catch (error) {
+      if (known === undefined) this.#remove(holdId);
+      throw error;
+    }
+  }
+
+  /** Takes out a waiter that gives up. */
+  cancel(holdId: string): void {
+    const waiter = this.#waiters.get(holdId);
+    if (waiter === undefined) return;
+    waiter.isCancelled = true;
+    this.#remove(holdId);
+  }
+
+  /** Called when a release is announced. Many servers may announce the same one: one try should see them all. */
+  onFreed(): void {
+    if (this.#isTrying) this.#wasFreed = true;
+    else if (!this.#isWoken) {
+      this.#tryIn(1 + 9 * this.#clock.jitter());
+      this.#isWoken = true;
+    }
+  }
+
+  get #first(): Waiter | undefined {
+    return this.#waiters.values().next().value;
+  }
+
+  /** Only the first in line and an owner that holds the key may try: for others it is enough to look. */
+  async #replyTo(waiter: Waiter): Promise<AcquireReply> {
+    if (waiter === this.#first) {
+      const reply = await this.#ask(waiter);
+      if (reply.status === 'refused') this.#letHoldersIn();
+      return reply;
+    }
+    const { holds, nowMs } = await this.#store.inspect(this.#id);
+    if (waiter.isCancelled) return { status: 'cancelled', nowMs, claims: [] };
+    // Also if it was granted meanwhile: the store repeats that.
+    if (holds.some(({ owner }) => owner === waiter.request.owner)) return this.#ask(waiter);
+    const leaseRemainingMs = Math.max(0, ...holds.map(({ endMs }) => endMs - nowMs));
+    return { status: 'refused', leaseRemainingMs, position: 0, nowMs, claims: [] };
+  }
+
+  #ask({ request, terms }: Waiter): Promise<AcquireReply> {
+    return this.#store.acquire(request, { ...terms, queue: false });
+  }
+
+  /** A refusal, as a store with a queue would have put it. */
+  #asWaiting(
+    { leaseRemainingMs, nowMs, claims }: Extract<AcquireReply, { leaseRemainingMs: number }>,
+    waiter: Waiter,
+    isNew: boolean,
+  ): AcquireReply {
+    const position = [...this.#waiters.values()].indexOf(waiter);
+    if (position < 0) return { status: 'cancelled', nowMs, claims };
+    const state = { leaseRemainingMs, position, nowMs, claims };
+    if (isNew && position >= waiter.terms.maxWaiters) {
+      this.#remove(waiter.request.holdId);
+      return { ...state, status: 'full' };
+    }
+    if (this.#timer === undefined) this.#tryLater();
+    // It says nothing of `mayArriveLater`: the tries without a poll go on.
+    return { ...state, status: 'queued', isNew };
+  }
+
+  /** Returns whether it was in line. */
+  #remove(holdId: string): boolean {
+    if (!this.#waiters.delete(holdId)) return false;
+    if (this.size > 0) return true;
+    this.#timer?.cancel();
+    this.#onEmpty();
+    return true;
+  }
+
+  /** After a pause with full jitter that grows with each refusal. */
+  #tryLater(): void {
+    if (this.#isTrying || this.#refusals >= maxQuickTries) return;
+    this.#tryIn(Math.max(minPauseMs, this.#clock.jitter() * firstPauseMs * 2 ** this.#refusals));
+  }
+
+  #tryIn(ms: number): void {
+    this.#timer?.cancel();
+    this.#isWoken = false;
+    if (this.size === 0) return;
+    const onDue = (): void => {
+      this.#timer = undefined;
+      this.#isWoken = false;
+      inBackground(this.#tryFirst());
+    };
+    this.#timer = outsideRequests(() => this.#clock.after(ms, onDue));
+  }
+
+  async #tryFirst(): Promise<void> {
+    const first = this.#first;
+    if (first === undefined || this.#isTrying) return;
+    this.#isTrying = true;
+    this.#wasFreed = false;
+    const status = await this.#try(first);
+    this.#isTrying = false;
+    if (status === 'granted') this.#onGranted(first.request.owner);
+    else {
+      this.#refusals += 1;
+      if (status === 'refused') this.#letHoldersIn();
+      this.#tryLater();
+    }
+    if (this.#wasFreed) this.onFreed();
+  }
+
+  /** The waiters of its owner are granted with it. The others begin with short pauses anew. */
+  #onGranted(owner: string): void {
+    this.#letIn(new Set([owner]));
+    this.#refusals = 0;
+    this.#tryLater();
+  }
+
+  /** Tries without a poll, and tells the waiter if it was granted. Returns the store's status, if it replied. */
+  async #try(waiter: Waiter): Promise<AcquireReply['status'] | undefined> {
+    const { holdId, process } = waiter.request;
+    // Without a stream, only a poll can tell it.
+    if (!this.#listeners.has(process)) return undefined;
+    try {
+      const reply = await this.#ask(waiter);
+      if (reply.status === 'granted' && this.#remove(holdId)) {
+        this.#listeners.get(process)?.({ kind: 'granted', grant: reply.grant });
+      }
+      return reply.status;
+    } catch {
+      return undefined; // The next poll fails as well, and reports it.
+    }
+  }
+
+  /** Lets the waiters try whose owners hold the key: they may have got it in other processes. */
+  #letHoldersIn(): void {
+    if (this.size <= 1) return;
+    this.#store.inspect(this.#id).then(
+      ({ holds }) => this.#letIn(new Set(holds.map(({ owner }) => owner))),
+      () => {}, // The next poll fails as well, and reports it.
+    );
+  }
+
+  #letIn(owners: ReadonlySet<string>): void {
+    for (const waiter of this.#waiters.values()) if (owners.has(waiter.request.owner)) inBackground(this.#try(waiter));
+  }
+}
