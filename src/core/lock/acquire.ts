@@ -4,7 +4,7 @@ import { Deferred } from '../base/deferred.ts';
 import { type MaybePromise, settle } from '../base/maybe-promise.ts';
 import type { Granted } from '../client/granted.ts';
 import type { Grant } from '../lease/grant.ts';
-import { hasCode, LockConfigError, LocksClosedError, LockTimeoutError, setCallSite } from '../model/errors.ts';
+import { isLockError, LockConfigError, LocksClosedError, LockTimeoutError, setCallSite } from '../model/errors.ts';
 import type { LockName } from '../model/key.ts';
 import { type AcquireSettings, type AcquireTarget, acquireSettings, assertGrantable } from '../model/options.ts';
 import type { HoldRequest, StoreCapabilities } from '../model/store.ts';
@@ -15,7 +15,7 @@ import type { Scope } from '../scope/scope.ts';
 import type { AcquireTask, Cancellation } from '../wait/task.ts';
 import { type AcquireCaller, type AcquireMessage, acquireChannel, type Failure } from './acquire-channel.ts';
 import { firstHold, type ScopedHold } from './hold.ts';
-import { tellFailed, tellGranted } from './outcome.ts';
+import { isNotFree, tellFailed, tellGranted } from './outcome.ts';
 import { assertEnterable, assertNotOwnGuards, lossOf, reenter } from './reentry.ts';
 
 /** Which API made the call. A guard stops waiting when its client disconnects. */
@@ -29,6 +29,8 @@ export interface AcquireDetails {
   readonly firstCallTimeoutMs?: number | undefined;
   /** Where the application made the call, if its code did. Default: the stack of this call. */
   readonly callSite?: CallSite | undefined;
+  /** Whether a key that is not free is no end: a batch that tries several at once waits for that key then. */
+  readonly isProbe?: boolean | undefined;
 }
 
 /**
@@ -60,12 +62,15 @@ export function acquire(
     if (runtime.acquires.isClosed) throw new LocksClosedError(name);
   } catch (error) {
     if (!isForGuard) setCallSite(error, details?.callSite ?? new CallSite(acquire));
-    tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
+    // A mistake in the options is no outcome of an acquire.
+    if (!isLockError(error) || error.code !== 'ERR_LOCK_CONFIG') {
+      tellFailed(runtime.events, new Acquisition(scope, name, asked, isForGuard), error);
+    }
     throw error;
   }
   // A reader that becomes the writer: a hold of its own, of the same owner.
   const settings = entered === undefined ? asked : { ...asked, owner: entered.ownerKind };
-  const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details?.firstCallTimeoutMs);
+  const acquisition = new Acquisition(scope, name, settings, isForGuard, entered, details);
   if (!isForGuard) acquisition.callSite = details?.callSite ?? new CallSite(acquire);
   if (acquireChannel.hasSubscribers) return acquireTraced(acquisition, details?.as ?? caller);
   runtime.acquires.acquire(acquisition);
@@ -96,6 +101,7 @@ class Acquisition implements AcquireTask {
   /** The read hold that the acquire joins as a writer. */
   readonly joined: Grant | undefined;
   readonly firstCallTimeoutMs: number | undefined;
+  readonly isProbe: boolean;
   readonly request: HoldRequest;
   readonly startedAt: Instant;
   readonly result: Deferred<ScopedHold> = new Deferred<ScopedHold>(false);
@@ -109,14 +115,15 @@ class Acquisition implements AcquireTask {
     settings: AcquireSettings & AcquireTarget,
     isForGuard: boolean,
     joined?: Grant,
-    firstCallTimeoutMs?: number,
+    details?: AcquireDetails,
   ) {
     this.work = scope;
     this.name = name;
     this.settings = settings;
     this.cancellation = new ScopeCancellation(name, scope, settings.signal, isForGuard);
     this.joined = joined;
-    this.firstCallTimeoutMs = firstCallTimeoutMs;
+    this.firstCallTimeoutMs = details?.firstCallTimeoutMs;
+    this.isProbe = details?.isProbe === true;
     this.request = requestOf(scope, name, settings);
     this.startedAt = scope.runtime.clock.now();
     this.message = undefined;
@@ -191,8 +198,7 @@ export function tryAcquire(
     () => acquire(scope, name, { ...options, waitMs: 0 }, caller, details),
     (hold) => hold,
     (error) => {
-      // A deadlock here is a reader beside others that asks to write: the key is not free to write.
-      if (hasCode(error, 'ERR_LOCK_TIMEOUT') || hasCode(error, 'ERR_LOCK_DEADLOCK')) return undefined;
+      if (isNotFree(error)) return undefined;
       throw error;
     },
   );

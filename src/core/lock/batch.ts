@@ -102,7 +102,7 @@ export class Batch {
 
   #tries(names: readonly LockName[]): MaybePromise<ScopedHold | undefined>[] {
     const tries: MaybePromise<ScopedHold | undefined>[] = [];
-    const details = this.#details();
+    const details = { ...this.#details(), isProbe: true };
     try {
       for (const name of names) {
         tries.push(tryAcquire(this.#scope, name, this.#options, this.#caller, details));

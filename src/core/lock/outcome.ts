@@ -9,6 +9,8 @@ interface EndedAcquire extends EventSource {
   readonly waitedMs: number;
   /** If the channel has subscribers. */
   readonly message: AcquireMessage | undefined;
+  /** Whether a key that is not free is no end of it. */
+  readonly isProbe: boolean;
 }
 
 /** Tells that an acquire was granted. */
@@ -24,7 +26,7 @@ export function tellGranted(events: Events, acquire: EndedAcquire, { fence, othe
   if (otherHolds > 0) events.emit('entered', { ...eventOf(acquire), fence, otherHolds });
 }
 
-/** Tells that an acquire failed, with the one event that ends it. A mistake in the options is no outcome of an acquire. */
+/** Tells that an acquire failed, with the one event that ends it. */
 export function tellFailed(
   events: Events,
   acquire: EndedAcquire,
@@ -32,7 +34,8 @@ export function tellFailed(
   outcome: Failure = outcomeOf(error),
 ): void {
   const { message } = acquire;
-  const hasListener = events.has(outcome) && !(isLockError(error) && error.code === 'ERR_LOCK_CONFIG');
+  const isEnd = !acquire.isProbe || !isNotFree(error);
+  const hasListener = isEnd && events.has(outcome);
   if (!hasListener && message === undefined) return;
   const { key, category, traceId, waitedMs, request } = acquire;
   const { mode, owner, holdId } = request;
@@ -48,6 +51,11 @@ export function tellFailed(
     const { cycle } = error;
     events.emit('deadlock', { key, category, mode, owner, traceId, holdId, waitedMs, cycle });
   } else events.emit('aborted', { key, category, mode, owner, traceId, holdId, waitedMs });
+}
+
+/** A deadlock of a try is a reader beside others that asks to write. */
+export function isNotFree(error: unknown): boolean {
+  return hasCode(error, 'ERR_LOCK_TIMEOUT') || hasCode(error, 'ERR_LOCK_DEADLOCK');
 }
 
 function setEnd(message: AcquireMessage, outcome: Outcome, waitedMs: number): AcquireMessage {

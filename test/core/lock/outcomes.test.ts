@@ -70,6 +70,19 @@ describe('Every acquire ends in exactly one event', () => {
       ['granted', 'refused limit'],
     ],
     [
+      'granted for each key of a batch that has to wait for some of them, or refused if it does not wait',
+      async (setup) => {
+        const hold = await taken(setup);
+        const waiting = setup.job().in(() => lock.runAll(['a', 'key', 'z'], () => 1));
+        await setup.clock.settle();
+        await outcomeOf(setup.job().in(() => lock.runAll(['a', 'key'], () => 1, { waitMs: 0 }))).settled;
+        await hold.release();
+        await waiting;
+      },
+      // `z` was free at first, and was released for the time of the wait.
+      ['granted', 'granted', 'granted', 'refused busy', 'granted', 'granted'],
+    ],
+    [
       'refused for the store, if that fails',
       async (setup) => {
         setup.store.next('acquire', { kind: 'rejected', error });
