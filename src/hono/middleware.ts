@@ -6,6 +6,7 @@ import { awaitedContext, passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, type Entered, RequestGuard } from '../http/guard.ts';
 import { checkCall, checkProblemCall } from '../http/misuse.ts';
 import { clearBodyHeaders, leaveError } from '../http/problem.ts';
+import { isOurs, mayReplace, withHolds } from '../http/request-holds.ts';
 import { runInRequest, type TraceContextOptions } from '../http/traced-request.ts';
 
 declare module 'hono' {
@@ -89,9 +90,14 @@ export function nodeOf(c: Context, next: Next): { readonly req: IncomingMessage;
 }
 
 function exposeOn(c: Context, holds: Entered): void {
-  c.set('lock', holds.at(-1));
-  if (holds.length > 0)
-    c.set('locks', new Map([...(c.get('locks') ?? []), ...holds.map((hold) => [hold.key, hold] as const)]));
+  const [newest, lock, locks] = [holds.at(-1), c.get('lock'), c.get('locks')];
+  if (newest === undefined) {
+    if (isOurs(lock)) c.set('lock', undefined);
+    return;
+  }
+  const all = withHolds(locks, holds);
+  if (mayReplace('lock', lock, newest)) c.set('lock', newest);
+  if (mayReplace('locks', locks, all)) c.set('locks', all);
 }
 
 /** The pattern of the request's route, such as `POST /orders/:id`. */

@@ -1,4 +1,5 @@
 import { IncomingMessage } from 'node:http';
+import { warnOnce } from '../core/base/process-state.ts';
 import type { Hold } from '../core/model/types.ts';
 import { frameworkPrototype } from './framework-prototype.ts';
 import { type TracedRequest, tracedRequest } from './traced-request.ts';
@@ -69,25 +70,52 @@ export interface Exposing {
   locks?: ReadonlyMap<string, Hold>;
 }
 
+/** What this package has put there. All else under these names is the application's. */
+const ours = new WeakSet<object>();
+
 /**
  * Puts a guard's holds where handlers look for them: the newest hold, and all holds by key. If a guard let the request in
- * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it.
+ * without a hold, there is no newest one: a hold of an earlier guard must not be mistaken for it. What the application has put
+ * there stays, with a warning.
  */
 export function exposeHolds(target: Exposing, holds: readonly Hold[]): void {
-  if (holds.length === 0) {
-    delete target.lock;
+  const newest = holds.at(-1);
+  if (newest === undefined) {
+    if (isOurs(target.lock)) delete target.lock;
     return;
   }
-  // The application may use the name for something else.
-  const all = new Map(target.locks instanceof Map ? target.locks : undefined);
-  for (const hold of holds) {
-    all.set(hold.key, hold);
-  }
-  show(target, 'lock', holds.at(-1));
+  const all = withHolds(target.locks, holds);
+  show(target, 'lock', newest);
   show(target, 'locks', all);
 }
 
+/** All holds by key: those that are exposed, and new ones. */
+export function withHolds(exposed: unknown, holds: readonly Hold[]): ReadonlyMap<string, Hold> {
+  const known = isOurs(exposed) ? [...(exposed as ReadonlyMap<string, Hold>)] : [];
+  return new Map([...known, ...holds.map((hold) => [hold.key, hold] as const)]);
+}
+
+/** Whether what stands under a name may be replaced by this value. If the application uses the name, it warns once. */
+export function mayReplace(name: keyof Exposing, current: unknown, value: object): boolean {
+  if (current === undefined || current === value || isOurs(current)) {
+    ours.add(value);
+    return true;
+  }
+  const other = name === 'lock' ? 'locks' : 'lock';
+  warnOnce(
+    'LOCK_NAME_TAKEN',
+    `Expected \`${name}\` of a request to be free for the hold of its guard, got a value of the application, which was left there: find the hold in \`${other}\`, or take it with \`getLock(key).acquire()\`, which re-enters`,
+  );
+  return false;
+}
+
+/** Whether a guard of this package has put a value there. */
+export function isOurs(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && ours.has(value);
+}
+
 /** Not enumerable: copies for views, logs and responses must not contain holds. */
-function show(target: Exposing, name: keyof Exposing, value: unknown): void {
+function show(target: Exposing, name: keyof Exposing, value: object): void {
+  if (!mayReplace(name, target[name], value)) return;
   Object.defineProperty(target, name, { value, configurable: true, enumerable: false, writable: true });
 }

@@ -7,8 +7,10 @@ import { Contest, type Work } from '../support/http/contest.ts';
 import { describeKoa } from '../support/http/native.ts';
 import { ServerStage } from '../support/http/server-stage.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
+import { recordWarnings } from '../support/warnings.ts';
 
 watchLeaks();
+const warnings = recordWarnings();
 
 describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
   afterEach(ServerStage.endAll);
@@ -89,7 +91,7 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
     expect(body).toEqual({ seen: ['k', 1], copy: { user: 'ada' }, sent: { user: 'ada' } });
   });
 
-  it('A guard sets its holds even if an application has something else in `ctx.state`', async () => {
+  it('A guard leaves what the application has in `ctx.state`, and warns once', async () => {
     const contest = await Contest.through(framework, (app, work) => {
       const own: Middleware = async (ctx, next) => {
         Object.assign(ctx.state, { lock: 'own', locks: { own: true } });
@@ -97,13 +99,14 @@ describeKoa('A guard below other Koa middleware', (framework, Koa, compose) => {
       };
       const show: Middleware = async (ctx) => {
         await work();
-        ctx.body = [ctx.state.lock?.key, ...(ctx.state.locks?.keys() ?? [])].join();
+        ctx.body = JSON.stringify([ctx.state.lock, ctx.state.locks]);
       };
       app.use(mount('/first', compose([own, lockOn('k') as Middleware, show])));
     });
     contest.go();
     await contest.expectReleasedOnce();
-    await contest.expectAnswer(/k,k$/);
+    await contest.expectAnswer(/\["own",\{"own":true\}\]$/);
+    expect(warnings().map(({ code }) => code)).toEqual(['LOCK_NAME_TAKEN']);
   });
 
   it('An error that is caught above the guard, and answered past Koa, keeps the lock until that answer', async () => {

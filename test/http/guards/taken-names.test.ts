@@ -1,0 +1,103 @@
+import { createServer, type RequestListener } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import express from 'express';
+import { Hono } from 'hono';
+import Koa from 'koa';
+import { createLocks, type Locks } from 'reenlock';
+import * as forExpress from 'reenlock/express';
+import * as forHono from 'reenlock/hono';
+import * as forKoa from 'reenlock/koa';
+import * as forNode from 'reenlock/node';
+import request from 'supertest';
+import { watchLeaks } from '../../support/processes/leaks.ts';
+import { recordWarnings } from '../../support/warnings.ts';
+
+watchLeaks();
+const warnings = recordWarnings();
+
+/** What handlers find under both names. */
+type Seen = [lock: unknown, keys: unknown];
+type Names = Record<string, unknown>;
+
+const seenOn = ({ lock, locks }: Names): Seen => [
+  (lock as { key?: string } | undefined)?.key ?? lock,
+  locks instanceof Map ? [...locks.keys()] : locks,
+];
+
+/** An application that puts these values on its requests, and then guards a route twice. */
+const applications: Readonly<
+  Record<string, (locks: Locks, own: Names, seen: (names: Names) => void) => RequestListener>
+> = {
+  Express(locks, own, seen) {
+    const app = express().use(forExpress.traceContext({ locks }));
+    app.use((req, _res, next) => {
+      Object.assign(req, own);
+      next();
+    });
+    return app.get('/', forExpress.lockOn('a'), forExpress.lockOn('b'), (req, res) => {
+      seen(req as unknown as Names);
+      res.end();
+    });
+  },
+  Koa(locks, own, seen) {
+    const app = new Koa().use(forKoa.traceContext({ locks }));
+    app.use((ctx, next) => {
+      Object.assign(ctx.state, own);
+      return next();
+    });
+    app.use(forKoa.lockOn('a')).use(forKoa.lockOn('b'));
+    return app
+      .use((ctx) => {
+        seen(ctx.state);
+        ctx.body = '';
+      })
+      .callback();
+  },
+  Hono(locks, own, seen) {
+    const app = new Hono().use(forHono.traceContext({ locks }));
+    app.use((c, next) => {
+      for (const [name, value] of Object.entries(own)) c.set(name as never, value as never);
+      return next();
+    });
+    app.get('/', forHono.lockOn('a'), forHono.lockOn('b'), (c) => {
+      seen(c.var as Names);
+      return c.text('');
+    });
+    return getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  },
+  'plain Node'(locks, own, seen) {
+    const [trace, first, second] = [forNode.traceContext({ locks }), forNode.lockOn('a'), forNode.lockOn('b')];
+    return (req, res) => {
+      Object.assign(req, own);
+      trace(req, res, () =>
+        first(req, res, () =>
+          second(req, res, () => {
+            seen(req as unknown as Names);
+            res.end();
+          }),
+        ),
+      );
+    };
+  },
+};
+
+describe.each(Object.entries(applications))('The names `lock` and `locks` on the requests of %s', (_, create) => {
+  it.each<[string, Names, Seen, string[]]>([
+    ['nothing', {}, ['b', ['a', 'b']], []],
+    ['its own `lock`', { lock: 'door' }, ['door', ['a', 'b']], ['LOCK_NAME_TAKEN']],
+    ['its own `locks`', { locks: ['door'] }, ['b', ['door']], ['LOCK_NAME_TAKEN']],
+    ['both', { lock: false, locks: new Map([['door', 1]]) }, [false, ['door']], ['LOCK_NAME_TAKEN']],
+  ])('An application that has %s there keeps it, with one warning', async (_what, own, expected, codes) => {
+    const locks = createLocks();
+    let seen: Seen | undefined;
+    const server = createServer(
+      create(locks, own, (names) => {
+        seen = seenOn(names);
+      }),
+    );
+    await request(server).get('/').expect(200);
+    expect(seen).toEqual(expected);
+    expect(warnings().map(({ code }) => code)).toEqual(codes);
+    await locks.close();
+  });
+});
