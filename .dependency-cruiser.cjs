@@ -19,7 +19,7 @@ const rooms = {
   'core/wait': [...words, 'core/client'],
   'core/deadlock': [...words, 'core/client', 'core/wait'],
   'core/runtime': [...words, 'core/memory', 'core/client', 'core/lease', 'core/wait', 'core/deadlock'],
-  'core/scope': [...words, 'core/client', 'core/lease', 'core/wait', 'core/runtime'],
+  'core/scope': [...words, 'core/lease', 'core/wait', 'core/runtime'],
   'core/lock': [...words, 'core/client', 'core/lease', 'core/wait', 'core/runtime', 'core/scope'],
   core: ['core/model', 'core/memory', 'core/runtime', 'core/scope', 'core/lock'],
   // Floor 2: the life of a request, where locks are kept, metrics, the test kit.

@@ -4,7 +4,7 @@ import { LockConfigError, type LockErrorDetails } from './errors.ts';
 import { defaultInstance } from './process-name.ts';
 import { type SignedTrust, TraceSignatures } from './signature.ts';
 import type { LockStore, StoreCapabilities } from './store.ts';
-import type { AcquireOptions, HoldMode, OwnerKind } from './types.ts';
+import type { AcquireOptions, HoldMode } from './types.ts';
 import {
   boolean,
   checkOptions,
@@ -47,10 +47,11 @@ export interface TraceOptions {
   readonly abortGraceMs?: number | undefined;
 }
 
+/** The options of an acquire that its `Locks` may set for all. */
+type CommonOptions = Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'>;
+
 /** The options of `createLocks`. Durations are milliseconds; those of an acquire are its defaults. */
-export interface LocksOptions
-  extends TraceOptions,
-    Pick<AcquireOptions, 'waitMs' | 'leaseMs' | 'renew' | 'maxHoldMs' | 'owner'> {
+export interface LocksOptions extends TraceOptions, CommonOptions {
   /** The store. Default: a `MemoryStore` of its own, which excludes no other process. */
   readonly store?: LockStore | undefined;
   /** How long a grant by hand-off lasts until its first renewal, `leaseMs` at most. Default 3 000. */
@@ -83,13 +84,7 @@ export type LocksSettings = {
 } & Pick<LocksOptions, 'store'> & { readonly trust: CheckedTrust | undefined };
 
 /** The options of one acquire that have defaults in its `Locks`. */
-export interface AcquireSettings {
-  readonly waitMs: number;
-  readonly leaseMs: number;
-  readonly renew: boolean;
-  readonly maxHoldMs: number;
-  readonly owner: OwnerKind;
-}
+export type AcquireSettings = Pick<LocksSettings, keyof CommonOptions>;
 
 /** The other options of one acquire, without `category`, which is a part of the lock's name. */
 export interface AcquireTarget {
@@ -115,32 +110,11 @@ const headerName = narrowed(
   (name) => !((name as string).toLowerCase() in {}),
 );
 
-/** Shared with `traceContext`. */
-export const traceRules: Rules<TraceOptions> = {
-  trust,
-  headerName,
-  abortGraceMs: millisecondsOrZero,
-};
-
 const signal = narrowed(
   objectWith('an AbortSignal', 'addEventListener', 'removeEventListener'),
   // Other event targets do not have `aborted`.
   (target) => typeof (target as Partial<AbortSignal>).aborted === 'boolean',
 );
-
-/** Shared with guards. */
-export const acquireRules: Rules<AcquireOptions> = {
-  waitMs: millisecondsOrInfinity,
-  leaseMs: milliseconds(),
-  renew: boolean,
-  maxHoldMs: milliseconds(),
-  signal,
-  category: text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters'),
-  owner: oneOf('trace', 'request', 'hold'),
-  mode: oneOf('write', 'read'),
-  permits: wholeNumber(1, 1_000),
-  priority: wholeNumber(-100, 100),
-};
 
 const storeMethods = ['acquire', 'renew', 'release', 'inspect', 'forceRelease', 'subscribe'];
 
@@ -153,47 +127,70 @@ export const lockStore: Rule = narrowed(
   },
 );
 
-const locksRules: Rules<LocksOptions> = {
-  ...traceRules,
-  waitMs: acquireRules.waitMs,
-  leaseMs: acquireRules.leaseMs,
-  renew: acquireRules.renew,
-  maxHoldMs: acquireRules.maxHoldMs,
-  owner: acquireRules.owner,
-  store: lockStore,
-  claimMs: milliseconds(),
-  pollMs: milliseconds(),
-  storeTimeoutMs: milliseconds(),
-  drainMs: millisecondsOrZero,
-  maxWaitersPerKey: wholeNumber(1),
-  maxWaiters: wholeNumber(1),
-  maxReentry: wholeNumber(1, maxTimerMs),
-  instance: text(
-    /^[A-Za-z0-9][\w.:@/-]{0,63}$/,
-    '1 to 64 letters, digits, dots, colons, slashes, underscores, hyphens or @, the first one a letter or digit',
-  ),
+/** Each option has a row, in the table of the places where it may stand: its rule, and its default, if it has one. */
+type Table<T> = { readonly [K in keyof Required<T>]: readonly [rule: Rule, byDefault?: T[K]] };
+
+/** In `createLocks` and `traceContext`. */
+const traceTable: Table<TraceOptions> = {
+  trust: [trust],
+  headerName: [headerName, 'X-Trace-Id'],
+  abortGraceMs: [millisecondsOrZero, 30_000],
 };
 
-const defaults = {
+/** In `createLocks` and in each acquire. */
+const commonTable: Table<CommonOptions> = {
   // A waiter outlives a holder whose process died.
-  waitMs: 15_000,
-  leaseMs: 10_000,
-  renew: true,
-  maxHoldMs: 300_000,
-  owner: 'trace',
-  claimMs: 3_000,
-  pollMs: 1_000,
-  storeTimeoutMs: 2_000,
-  drainMs: 10_000,
-  maxWaitersPerKey: 1_000,
-  maxWaiters: 10_000,
-  maxReentry: 64,
-  instance: undefined,
-  trust: undefined,
-  headerName: 'X-Trace-Id',
-  abortGraceMs: 30_000,
-  store: undefined,
+  waitMs: [millisecondsOrInfinity, 15_000],
+  leaseMs: [milliseconds(), 10_000],
+  renew: [boolean, true],
+  maxHoldMs: [milliseconds(), 300_000],
+  owner: [oneOf('trace', 'request', 'hold'), 'trace'],
 };
+
+/** In each acquire. `acquireSettings` has the defaults: no `Locks` may set others. */
+const acquireTable: Table<Omit<AcquireOptions, keyof CommonOptions>> = {
+  signal: [signal],
+  category: [text(/^[\s\S]{1,256}$/, 'a string of 1 to 256 characters')],
+  mode: [oneOf('write', 'read')],
+  permits: [wholeNumber(1, 1_000)],
+  priority: [wholeNumber(-100, 100)],
+};
+
+/** In `createLocks`. */
+const locksTable: Table<Omit<LocksOptions, keyof TraceOptions | keyof CommonOptions>> = {
+  store: [lockStore],
+  claimMs: [milliseconds(), 3_000],
+  pollMs: [milliseconds(), 1_000],
+  storeTimeoutMs: [milliseconds(), 2_000],
+  drainMs: [millisecondsOrZero, 10_000],
+  maxWaitersPerKey: [wholeNumber(1), 1_000],
+  maxWaiters: [wholeNumber(1), 10_000],
+  maxReentry: [wholeNumber(1, maxTimerMs), 64],
+  instance: [
+    text(
+      /^[A-Za-z0-9][\w.:@/-]{0,63}$/,
+      '1 to 64 letters, digits, dots, colons, slashes, underscores, hyphens or @, the first one a letter or digit',
+    ),
+  ],
+};
+
+/** Shared with `traceContext`. */
+export const traceRules: Rules<TraceOptions> = rulesOf(traceTable);
+/** Shared with guards. */
+export const acquireRules: Rules<AcquireOptions> = rulesOf({ ...commonTable, ...acquireTable });
+const allOfLocks: Table<LocksOptions> = { ...traceTable, ...commonTable, ...locksTable };
+const locksRules = rulesOf(allOfLocks);
+const defaults = defaultsOf(allOfLocks);
+
+function rulesOf<T>(table: Table<T>): Rules<T> {
+  const rows = Object.entries<readonly [Rule, unknown?]>(table);
+  return Object.fromEntries(rows.map(([name, [rule]]) => [name, rule])) as Rules<T>;
+}
+
+function defaultsOf<T>(table: Table<T>): T {
+  const rows = Object.entries<readonly [Rule, unknown?]>(table);
+  return Object.fromEntries(rows.map(([name, [, byDefault]]) => [name, byDefault])) as T;
+}
 
 /** Checks, completes and freezes the options of `createLocks`. Throws `LockConfigError`. */
 export function resolveLocksOptions(options: LocksOptions | undefined): LocksSettings {
