@@ -10,6 +10,8 @@ export interface DurationLabels {
 
 /** The histograms and counters of one metrics library. */
 export interface LockObserver {
+  /** Called once for each lock and mode, with its first grant: what has not happened yet can be reported as zero. */
+  onLock?(labels: Omit<DurationLabels, 'outcome'>): void;
   onAcquire(seconds: number, labels: DurationLabels): void;
   onHold(seconds: number, labels: DurationLabels): void;
   onStoreError(labels: { readonly operation: string; readonly outcome: string }): void;
@@ -31,9 +33,20 @@ export function observeLocks(locks: Locks, names: LockNames, observer: LockObser
     mode: event.mode,
     outcome,
   });
+  const known = new Set<string>();
+  const onGranted = ({ lock, mode }: DurationLabels): void => {
+    const id = `${mode} ${lock}`;
+    if (known.has(id)) return;
+    known.add(id);
+    observer.onLock?.({ lock, mode });
+  };
   const unsubscribes = [
     ...(['granted', 'refused', 'timeout', 'aborted', 'deadlock'] as const).map((outcome) =>
-      locks.on(outcome, (event) => observer.onAcquire(event.waitedMs / 1000, labels(event, outcome))),
+      locks.on(outcome, (event) => {
+        const ofEvent = labels(event, outcome);
+        if (outcome === 'granted') onGranted(ofEvent);
+        observer.onAcquire(event.waitedMs / 1000, ofEvent);
+      }),
     ),
     ...(['released', 'lost', 'detached'] as const).map((outcome) =>
       locks.on(outcome, (event) => observer.onHold(event.heldMs / 1000, labels(event, outcome))),

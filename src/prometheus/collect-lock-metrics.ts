@@ -84,6 +84,11 @@ export function collectLockMetrics(locks: Locks, options?: LockMetricsOptions): 
   });
 
   const stopObserving = observeLocks(locks, names, {
+    // A counter that is born as 1 has not increased, for Prometheus: an alert would miss the first loss.
+    onLock: (labels) => {
+      holds.zero({ ...labels, outcome: 'lost' });
+      acquires.zero({ ...labels, outcome: 'deadlock' });
+    },
     onAcquire: (seconds, labels) => acquires.observe({ ...labels }, seconds),
     onHold: (seconds, labels) => holds.observe({ ...labels }, seconds),
     onStoreError: (labels) => storeErrors.inc(labels),

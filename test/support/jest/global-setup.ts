@@ -1,8 +1,10 @@
 import { postgresBin } from '../postgres/binary.ts';
+import { promtoolBinary } from '../prometheus/binary.ts';
 import { redisBinary } from '../redis/binary.ts';
 
-/** Runs once before all suites: finds or installs Redis and PostgreSQL, and hands their paths to the workers. */
+/** Runs once before all suites: finds or installs Redis, PostgreSQL and promtool. Their paths go to the workers. */
 export default function globalSetup(): void {
   process.env.REDIS_SERVER = redisBinary();
   process.env.POSTGRES_BIN = postgresBin();
+  promtoolBinary();
 }
