@@ -28,12 +28,8 @@ export type {
   LockInfo,
   LockMode,
   LockPage,
-  LockStats,
-  LocksStats,
   OwnerKind,
   PermitsInfo,
-  PingOptions,
-  PingResult,
   Trace,
   TryOptions,
   WaiterInfo,
@@ -51,10 +47,12 @@ export {
   traceHeaders,
 } from './scope/trace.ts';
 
-// Seeing: listeners of events, and a tracing channel.
+// Seeing: listeners of events, a tracing channel, probes and numbers.
 
 export type { AcquireCaller, AcquireMessage } from './lock/acquire-channel.ts';
 export type { LockEvent, LockEvents, LockListener } from './model/events.ts';
+export type { PingOptions, PingResult } from './runtime/ping.ts';
+export type { LockStats, LocksStats } from './runtime/stats.ts';
 
 // Errors: each with a stable code.
 

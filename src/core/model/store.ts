@@ -75,10 +75,7 @@ import type { HoldMode } from './types.ts';
  */
 export interface LockStore {
   readonly capabilities: StoreCapabilities;
-  /**
-   * The way to the server, in a store whose client knows whether it has a connection: calls wait for it, and in an outage
-   * they fail at once. Without it, calls are made in any case.
-   */
+  /** The way to the server: calls wait for it, and in an outage they fail at once. Absent if the client can't tell. */
   readonly link?: Link | undefined;
   acquire(request: HoldRequest, terms: AcquireTerms): Promise<AcquireReply>;
   renew(request: HoldRequest, terms: RenewTerms): Promise<RenewReply>;
@@ -91,15 +88,9 @@ export interface LockStore {
   forceRelease(id: string, fence: number): Promise<boolean>;
   /** A page of the locks that are held or waited for; absent in a store that can't name its keys. */
   list?(request: ListRequest): Promise<ListReply>;
-  /**
-   * The stream of messages to one process. Resolves when it is in force, with the function that ends it; what the store
-   * opened for it is closed with the last one.
-   */
+  /** Streams messages to one process. Resolves once in force, with what ends it; the last one closes what was opened. */
   subscribe(process: string, listener: StoreListener, options?: SubscribeOptions): Promise<Unsubscribe>;
-  /**
-   * For how long, in milliseconds, it has certainly not restarted: never more than in truth. Absent in a store whose data
-   * outlives every restart, or that ends with its callers.
-   */
+  /** For how many ms, at least, it has not restarted. Absent if its data outlives restarts, or ends with its callers. */
   uptimeMs?(): Promise<number>;
 }
 
@@ -127,10 +118,7 @@ export interface StoreCapabilities {
   readonly maxLeaseMs?: number;
 }
 
-/**
- * What each owner waits for. An edge is only a pointer: it may be stale, and counts while its hold id is in the queue. No
- * call concerns more than one key, or more than one owner.
- */
+/** What each owner waits for. An edge counts while its hold id is in the queue. No call concerns two keys or owners. */
 export interface EdgeStore {
   /** Sets an edge, or makes it last longer. */
   set(owner: string, edge: WaitEdge, ttlMs: number): Promise<void>;
@@ -182,15 +170,9 @@ export interface AcquireTerms {
   readonly maxWaiters: number;
   /** How long the process counts as live after this call. */
   readonly livenessMs: number;
-  /**
-   * A new fence is at least this. A repeat raises the fence of the hold that it got, if that is the only one on the key. At
-   * re-entry it has no effect.
-   */
+  /** A new fence is at least this; C24 says what a repeat does. */
   readonly minFence?: number | undefined;
-  /**
-   * The newest waiter of the process for this lock. What a failover or a restart loses is the newest: a poll for the oldest
-   * waiter would not show it.
-   */
+  /** The newest waiter of the process for this lock: what a failover loses is the newest. C8 says what is returned. */
   readonly newest?: HoldRequest | undefined;
 }
 

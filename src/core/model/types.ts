@@ -1,4 +1,3 @@
-import type { LockError } from './errors.ts';
 import type { LockKey } from './key.ts';
 
 /** Who may re-enter a hold: all requests and jobs of the trace, this one request or job, or nobody (`'hold'`). */
@@ -207,27 +206,6 @@ export interface ListOptions {
   readonly cursor?: string | undefined;
 }
 
-/** The options of `locks.ping`. */
-export interface PingOptions {
-  /** How long the store may take, in milliseconds. Default `storeTimeoutMs`. */
-  readonly timeoutMs?: number | undefined;
-}
-
-/** What `locks.ping` found: it resolves with this also if the store failed. */
-export type PingResult =
-  | {
-      /** The store replied. */
-      readonly ok: true;
-      /** How long it took, in whole milliseconds. */
-      readonly latencyMs: number;
-    }
-  | {
-      readonly ok: false;
-      readonly latencyMs: number;
-      /** A `LockStoreError`, with the client's own error as its `cause`; or a `LocksClosedError`, of a `Locks` that is closing. */
-      readonly error: LockError;
-    };
-
 /** Which lock to look at. */
 export interface InspectOptions {
   /** The namespace of the key. Default: none. */
@@ -343,24 +321,4 @@ export interface Trace {
   readonly signal: AbortSignal;
   /** Whether the request or job is over, with all work that `waitUntil` was given: it can lock nothing more. */
   readonly isOver: boolean;
-}
-
-/** The holds and waiters of one `Locks` in this process, or those of one category. */
-export interface LockStats {
-  /** How many holds there are. Re-entry does not add one. */
-  readonly holds: number;
-  /** How many acquires wait in a queue. */
-  readonly waiters: number;
-  /** How long the oldest hold is held, in milliseconds; 0 without holds. */
-  readonly oldestHoldMs: number;
-  /** How long the oldest waiter waits, in milliseconds; 0 without waiters. */
-  readonly oldestWaitMs: number;
-}
-
-/** The numbers of one `Locks`, in all and by category. */
-export interface LocksStats extends LockStats {
-  /** By category, `''` for locks without one; 100 categories at most. */
-  readonly byCategory: ReadonlyMap<string, LockStats>;
-  /** The locks of all other categories together, if there are more. */
-  readonly otherCategories: LockStats | undefined;
 }

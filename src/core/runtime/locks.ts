@@ -16,23 +16,14 @@ import { type LockKey, listedName } from '../model/key.ts';
 import { type LocksOptions, type LocksSettings, resolveLocksOptions } from '../model/options.ts';
 import { processName } from '../model/process-name.ts';
 import type { LockStore } from '../model/store.ts';
-import type {
-  ForceReleaseOptions,
-  InspectOptions,
-  ListOptions,
-  LockInfo,
-  LockPage,
-  LocksStats,
-  PingOptions,
-  PingResult,
-} from '../model/types.ts';
+import type { ForceReleaseOptions, InspectOptions, ListOptions, LockInfo, LockPage } from '../model/types.ts';
 import { checkOptions, describe, millisecondsOrZero } from '../model/validate.ts';
 import type { Observe } from '../wait/observer.ts';
 import { PendingAcquires } from '../wait/pending-acquires.ts';
 import { checkForceReleaseOptions, checkInspectOptions, forceReleaseLock, inspectLock, listLocks } from './inspect.ts';
-import { pingStore } from './ping.ts';
+import { type PingOptions, type PingResult, pingStore } from './ping.ts';
 import type { Runtime } from './runtime.ts';
-import { statsOf } from './stats.ts';
+import { type LocksStats, statsOf } from './stats.ts';
 
 /**
  * A store with its options, and this process's part in it: its waiters, its holds and their renewal. Its methods work when

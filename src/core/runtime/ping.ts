@@ -1,9 +1,29 @@
 import { wholeMs } from '../base/clock.ts';
 import { type LockError, type LockStoreError, LocksClosedError } from '../model/errors.ts';
 import { pingName } from '../model/key.ts';
-import type { PingOptions, PingResult } from '../model/types.ts';
 import { checkOptions, milliseconds, type Rules } from '../model/validate.ts';
 import type { Runtime } from './runtime.ts';
+
+/** The options of `locks.ping`. */
+export interface PingOptions {
+  /** How long the store may take, in milliseconds. Default `storeTimeoutMs`. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What `locks.ping` found: it resolves with this also if the store failed. */
+export type PingResult =
+  | {
+      /** The store replied. */
+      readonly ok: true;
+      /** How long it took, in whole milliseconds. */
+      readonly latencyMs: number;
+    }
+  | {
+      readonly ok: false;
+      readonly latencyMs: number;
+      /** A `LockStoreError`, with the client's own error as its `cause`; or a `LocksClosedError`, of a `Locks` that is closing. */
+      readonly error: LockError;
+    };
 
 const rules: Rules<PingOptions> = { timeoutMs: milliseconds() };
 

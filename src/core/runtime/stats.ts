@@ -1,6 +1,25 @@
 import { type Instant, wholeMs } from '../base/clock.ts';
-import type { LockStats, LocksStats } from '../model/types.ts';
 import type { Runtime } from './runtime.ts';
+
+/** The holds and waiters of one `Locks` in this process, or those of one category. */
+export interface LockStats {
+  /** How many holds there are. Re-entry does not add one. */
+  readonly holds: number;
+  /** How many acquires wait in a queue. */
+  readonly waiters: number;
+  /** How long the oldest hold is held, in milliseconds; 0 without holds. */
+  readonly oldestHoldMs: number;
+  /** How long the oldest waiter waits, in milliseconds; 0 without waiters. */
+  readonly oldestWaitMs: number;
+}
+
+/** The numbers of one `Locks`, in all and by category. */
+export interface LocksStats extends LockStats {
+  /** By category, `''` for locks without one; 100 categories at most. */
+  readonly byCategory: ReadonlyMap<string, LockStats>;
+  /** The locks of all other categories together, if there are more. */
+  readonly otherCategories: LockStats | undefined;
+}
 
 /** So many categories are counted by name; the rest together. */
 const maxCategories = 100;
