@@ -11,7 +11,7 @@ import { defaultLocks, type Locks, runtimeOf } from '../core/runtime/locks.ts';
 import type { Runtime } from '../core/runtime/runtime.ts';
 import { currentScope, runInScope } from '../core/scope/current-scope.ts';
 import { Scope } from '../core/scope/scope.ts';
-import { adoptedId, isTraceparent } from '../core/scope/trace-id.ts';
+import { adoptedId } from '../core/scope/trace-id.ts';
 import { checkFactoryCall } from './misuse.ts';
 import { type ResponseEvents, ResponseWatch } from './response/response-watch.ts';
 import type { WorkOptions } from './response/work-state.ts';
@@ -132,12 +132,10 @@ export class Tracing {
       warnOnce('LOCK_RTRACER', `${message}: mount \`traceContext\` first, and call \`listen\` outside of its context`);
     }
     const headerName = this.#options.headerName ?? runtime.settings.headerName;
-    const traceparent = req.headers.traceparent;
     const socket = connectionOf(req, res);
     const adopted = this.#adopt(req, socket, headerName, runtime);
     const scope = new Scope(runtime, adopted ?? runtime.clock.randomId(), {
       isAdopted: adopted !== undefined,
-      traceparent: isTraceparent(traceparent) ? traceparent : undefined,
       headerName,
       signatures: typeof this.#ownTrust === 'object' ? this.#ownTrust : undefined,
     });

@@ -23,7 +23,6 @@ export interface OwnedHold extends Hold {
 export interface Outgoing {
   /** Whether other scopes may work for the same trace: its id was not made for this scope. Default false. */
   readonly isAdopted?: boolean | undefined;
-  readonly traceparent?: string | undefined;
   readonly headerName?: string | undefined;
   readonly signatures?: TraceSignatures | undefined;
 }
@@ -35,8 +34,6 @@ export interface Outgoing {
 export class Scope implements Trace {
   readonly traceId: string;
   readonly #runtime: Runtime;
-  /** The `traceparent` header of the request, if it had one: it is passed on to called services. */
-  readonly traceparent: string | undefined;
   /** The name of the header that carries the trace id, from the caller and to called services. */
   readonly headerName: string;
   /** Signs its trace id for called services, if secrets are set. */
@@ -57,11 +54,10 @@ export class Scope implements Trace {
   #abortReason: unknown;
   #state: 'open' | 'ending' | 'over' = 'open';
 
-  constructor(runtime: Runtime, traceId: string, { isAdopted, traceparent, headerName, signatures }: Outgoing) {
+  constructor(runtime: Runtime, traceId: string, { isAdopted, headerName, signatures }: Outgoing) {
     const { trust } = runtime.settings;
     this.#runtime = runtime;
     this.traceId = traceId;
-    this.traceparent = traceparent;
     this.headerName = headerName ?? runtime.settings.headerName;
     this.signatures = signatures ?? (typeof trust === 'object' ? trust : undefined);
     this.#isAdopted = isAdopted ?? false;

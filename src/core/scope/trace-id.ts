@@ -21,14 +21,3 @@ export function adoptedId(
   events.emit('headerRefused', { reason: 'untrusted' });
   return undefined;
 }
-
-/**
- * Whether a header is a `traceparent` as W3C Trace Context describes it; one of a later version may have more at its end. A
- * malformed one is not sent on.
- */
-export function isTraceparent(header: unknown): header is string {
-  return typeof header === 'string' && traceparentPattern.test(header);
-}
-
-const traceparentPattern =
-  /^(?!ff)(?!00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{1,200})?$/;

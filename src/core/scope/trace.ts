@@ -7,7 +7,7 @@ import { defaultLocks, type Locks, runtimeOf } from '../runtime/locks.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { currentScope, runInScope } from './current-scope.ts';
 import { Scope } from './scope.ts';
-import { adoptedId, isTraceparent, traceIdPattern } from './trace-id.ts';
+import { adoptedId, traceIdPattern } from './trace-id.ts';
 
 /** Which trace a job works for, with which `Locks`, and what stops it. */
 export interface RunInTraceOptions<R extends TraceRequest = TraceRequest> {
@@ -82,7 +82,6 @@ export async function runInTrace<T, R extends TraceRequest = TraceRequest>(
   const id = traceId ?? around?.traceId ?? adopted ?? runtime.clock.randomId();
   const scope = new Scope(runtime, id, {
     isAdopted: isGiven || adopted !== undefined,
-    traceparent: outer === undefined ? traceparentOf(request) : outer.traceparent,
     headerName: outer?.headerName,
     signatures: outer?.runtime === runtime ? outer.signatures : signaturesOf(ownTrust),
   });
@@ -107,11 +106,6 @@ function adopt(request: TraceRequest, ownTrust: CheckedTrust | undefined, runtim
   });
 }
 
-function traceparentOf(request: TraceRequest | undefined): string | undefined {
-  const header = request?.headers.get('traceparent');
-  return isTraceparent(header) ? header : undefined;
-}
-
 function signaturesOf(trust: CheckedTrust | undefined): TraceSignatures | undefined {
   return typeof trust === 'object' ? trust : undefined;
 }
@@ -124,8 +118,8 @@ export function currentTrace(): Trace | undefined {
 /**
  * The headers that let a called service re-enter the locks of this trace; empty outside a scope. If `trust` has secrets,
  * one of the headers is the id's signature for `audience`. The called service accepts a signature for 30 seconds, any number
- * of times: make new headers for each call. Without secrets, `audience` has no effect. Throws `LockConfigError` for bad
- * options.
+ * of times: make new headers for each call. Without secrets, `audience` has no effect. A `traceparent` is not among them: your
+ * tracer sends it. Throws `LockConfigError` for bad options.
  */
 export function traceHeaders(options?: TraceHeadersOptions): Record<string, string> {
   const { audience } = checkOptions(options, headerRules, 'traceHeaders');
@@ -136,7 +130,6 @@ export function traceHeaders(options?: TraceHeadersOptions): Record<string, stri
   if (scope.signatures !== undefined) {
     headers[signatureHeader] = scope.signatures.sign(scope.traceId, scope.runtime.clock.now().wallMs, audience);
   }
-  if (scope.traceparent !== undefined) headers.traceparent = scope.traceparent;
   return headers;
 }
 
