@@ -61,15 +61,19 @@ describe('the code of the documents', () => {
       expect(await takeUnit(url, '1')).toMatchObject({ units: 7 });
     });
 
-    it('ends on SIGTERM, with nothing to complain of and no lock left', async () => {
-      await takeUnit(url, '1');
-      expect(await server.stop()).toMatchObject({ code: 0, stderr: '' });
-      const client = new Redis(redis.url);
-      const locks = createLocks({ store: new RedisStore({ client }) });
-      expect((await locks.list()).locks).toEqual([]);
-      await locks.close();
-      await client.quit();
-    });
+    it.each(['SIGTERM', 'SIGINT'] as const)(
+      'ends on %s, with nothing to complain of and no lock left',
+      async (signal) => {
+        await takeUnit(url, '1');
+        server.kill(signal);
+        expect(await server.exited).toMatchObject({ code: 0, stderr: '' });
+        const client = new Redis(redis.url);
+        const locks = createLocks({ store: new RedisStore({ client }) });
+        expect((await locks.list()).locks).toEqual([]);
+        await locks.close();
+        await client.quit();
+      },
+    );
   });
 });
 
