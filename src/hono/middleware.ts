@@ -75,6 +75,7 @@ export function lockOn<C extends Context = Context>(
         next: next as () => Promise<undefined>,
         expose,
         routeOf: () => routeOf(c),
+        leave: alreadySentResponse,
       }),
     );
   };

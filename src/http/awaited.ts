@@ -32,13 +32,19 @@ export interface AwaitedCall<Call extends readonly unknown[], T> {
   readonly expose: (holds: Entered) => void;
   /** Names the route for warnings. */
   readonly routeOf?: RouteOf;
+  /** Leaves the response to the code that has ended it while the guard waited. */
+  readonly leave: () => T;
 }
 
 /** Runs a guard, and what comes after it. Returns what that returns, or the application's handler of refusals. */
 export async function passGuard<Call extends readonly unknown[], T>(
   guard: RequestGuard<Call>,
-  { req, res, call, next, expose, routeOf }: AwaitedCall<Call, T>,
+  { req, res, call, next, expose, routeOf, leave }: AwaitedCall<Call, T>,
 ): Promise<T> {
+  const watch = tracedRequest(req)?.watch;
+  // The application may respond first, and then work on under the lock.
+  const isEnded = (): boolean => watch?.isEnded === true;
+  const wasEnded = isEnded();
   let holds: Entered | undefined;
   try {
     holds = await guard.enter(req, call, routeOf);
@@ -50,8 +56,13 @@ export async function passGuard<Call extends readonly unknown[], T>(
     if (refusal === undefined || handler === undefined) throw failureOf(error);
     return respond(() => Reflect.apply(handler, undefined, [refusal, ...call, next]) as T);
   }
+  if (!wasEnded && isEnded()) {
+    // Such as a timeout: its client was told that nothing is done.
+    await Promise.all((holds ?? []).map((hold) => hold.release()));
+    return leave();
+  }
   if (holds !== undefined) expose(holds);
-  return within(tracedRequest(req)?.watch, next);
+  return within(watch, next);
 }
 
 /** Calls the application's handler of refusals. An error that it throws goes to the application's error handlers. */

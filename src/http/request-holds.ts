@@ -6,6 +6,9 @@ import { type TracedRequest, tracedRequest } from './traced-request.ts';
 
 const prototypes = new WeakSet<object>();
 
+/** What this package has shown as `lock` or `locks`. All else under these names is the application's. */
+const ours = new WeakSet<object>();
+
 /**
  * Shows a guard's holds at `req.lock` and `req.locks`, by accessors on Express's own request prototype. If there is no such
  * prototype, or other code has put properties with these names over it, they become properties of the request itself.
@@ -56,7 +59,9 @@ function accessor(name: keyof Exposing): PropertyDescriptor & ThisType<IncomingM
     enumerable: true,
     get() {
       const traced = nearestTraced(this);
-      return name === 'lock' ? traced?.newestHold : traced?.guardedByKey;
+      const value = name === 'lock' ? traced?.newestHold : traced?.guardedByKey;
+      if (value !== undefined) ours.add(value);
+      return value;
     },
     set(value: unknown) {
       Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });
@@ -69,9 +74,6 @@ export interface Exposing {
   lock?: Hold;
   locks?: ReadonlyMap<string, Hold>;
 }
-
-/** What this package has put there. All else under these names is the application's. */
-const ours = new WeakSet<object>();
 
 /**
  * Puts a guard's holds where handlers look for them: the newest hold, and all holds by key. If a guard let the request in

@@ -69,7 +69,9 @@ export function lockOn<C extends ExtendableContext = KeyContext>(
     const { req, res } = ctx;
     const expose = (holds: Entered): void => exposeHolds((ctx as unknown as Context).state, holds);
     const call = [ctx as C] as const;
-    return runInRequest(req, () => passGuard(guard, { req, res, call, next, expose, routeOf: () => routeOf(ctx) }));
+    return runInRequest(req, () =>
+      passGuard(guard, { req, res, call, next, expose, routeOf: () => routeOf(ctx), leave: () => {} }),
+    );
   };
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, type Type, UseInterceptors } from '@nestjs/common';
-import { isObservable, type Observable, of } from 'rxjs';
+import { isObservable, NEVER, type Observable, of } from 'rxjs';
 import { type Hold, LockConfigError, type LockError, type LockKeys } from '../core/index.ts';
 import { passGuard } from '../http/awaited.ts';
 import { type CommonGuardOptions, RequestGuard } from '../http/guard.ts';
@@ -89,6 +89,8 @@ async function enter<R>(
       },
       expose: (holds) => exposeHolds(request, holds),
       routeOf: () => routeOf(req.method, request),
+      // Nest ends the response itself, which changes nothing.
+      leave: () => NEVER,
     }),
   );
   // A handler of refusals returns a plain value.

@@ -26,7 +26,9 @@ import {
 import { type AbstractHttpAdapter, ExternalContextCreator, HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { RequestHandler } from 'express';
 import { getLock, LockError, type Locks, lock, runInTrace } from 'reenlock';
+import { lockOn } from 'reenlock/express';
 import { LOCKS, type LockedRequest, LockOn, LocksModule, traceContext } from 'reenlock/nest';
 import { createTestLocks, type TestLocks } from 'reenlock/testing';
 import { concat, defer, from, of } from 'rxjs';
@@ -74,7 +76,11 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
   ['Fastify', () => new FastifyAdapter()],
 ])('Nest on %s', (_, createAdapter) => {
   /** Starts an application with these controllers; returns its address. */
-  async function start(controllers: Type[], module = LocksModule.forRoot({ locks, trust: 'all' })): Promise<string> {
+  async function start(
+    controllers: Type[],
+    module = LocksModule.forRoot({ locks, trust: 'all' }),
+    ...above: RequestHandler[]
+  ): Promise<string> {
     class Root {
       configure(consumer: MiddlewareConsumer): void {
         consumer.apply(lockInMiddleware).forRoutes('middleware');
@@ -82,6 +88,7 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     }
     const root = { module: Root, imports: [module], controllers };
     app = await NestFactory.create(root, createAdapter(), { logger, abortOnError: false });
+    if (above.length > 0) for (const each of [traceContext({ locks }), ...above]) app.use(each);
     await app.listen(0, '127.0.0.1');
     return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
   }
@@ -126,6 +133,20 @@ describe.each<readonly [string, () => AbstractHttpAdapter]>([
     const url = await start([Guarded]);
     expect(await (await fetch(`${url}/one`)).json()).toEqual(['outer']);
     expect(await (await fetch(`${url}/two`)).json()).toEqual(['outer', 'inner']);
+  });
+
+  it('A guard below one of Express’s own in the same process shows its holds without a warning', async () => {
+    @Controller()
+    class Guarded {
+      @Get()
+      @LockOn('inner')
+      one(@Req() { lock: newest, locks: all }: LockedRequest): unknown {
+        return [newest?.key, ...(all?.keys() ?? [])];
+      }
+    }
+    const url = await start([Guarded], undefined, lockOn('outer') as unknown as RequestHandler);
+    expect(await (await fetch(url)).json()).toEqual(expect.arrayContaining(['inner']));
+    expect(warnings()).toEqual([]);
   });
 
   it('A request that a guard of Nest turns away does not wait for the lock', async () => {

@@ -119,6 +119,11 @@ export class ResponseWatch implements SocketListener, EndListener {
     if (isByHandler) safely(() => this.#work.end());
   }
 
+  /** Whether the server's code has ended the response; the work may go on. */
+  get isEnded(): boolean {
+    return this.#work.phase === 'ended' || this.isOver;
+  }
+
   /** Whether the work is over. */
   get isOver(): boolean {
     return this.#work.phase === 'over';

@@ -6,7 +6,9 @@ import { createLocks, lock, MemoryStore, runInTrace } from 'reenlock';
 import { lockOn, traceContext } from 'reenlock/express';
 import { isTrusted } from '../../../src/http/trust.ts';
 import { gate } from '../../support/gate.ts';
+import { type Call, describeFrameworks } from '../../support/http/frameworks.ts';
 import { expresses } from '../../support/http/native.ts';
+import { ServerStage } from '../../support/http/server-stage.ts';
 import { watchLeaks } from '../../support/processes/leaks.ts';
 
 watchLeaks();
@@ -71,6 +73,40 @@ describe.each(expresses)('A request that is answered while its guard waits (%s)'
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
     await locks.close();
+  });
+});
+
+describeFrameworks('A request that a timer answers while its guard waits', (framework) => {
+  afterEach(ServerStage.endAll);
+
+  it('[answered-meanwhile-03] A request that a timer answers while its guard waits never runs its handler, and leaves the key free', async () => {
+    const work = gate();
+    const waiting: Call[] = [];
+    const stage = await ServerStage.start(framework, (app, stage) => {
+      app.route('/holder', framework.lockOn('k'), async (call) => {
+        stage.note('holder in');
+        await work;
+        call.send('holder');
+      });
+      const keep = framework.middleware((call, next) => {
+        waiting.push(call);
+        return next();
+      });
+      app.route('/late', keep, framework.lockOn('k'), (call) => {
+        stage.note('late in');
+        call.send('late');
+      });
+    });
+    const holder = stage.get('/holder', 'holder');
+    await stage.until('holder in');
+    const late = stage.get('/late', 'late');
+    await stage.until('waiting late k');
+    waiting[0]?.res.writeHead(503).end('timed out');
+    expect((await late).status).toBe(503);
+    work.open();
+    await holder;
+    await stage.free('k');
+    expect(stage.journal).not.toContain('late in');
   });
 });
 
