@@ -41,6 +41,7 @@ function ioredis(name: string, Class: unknown): ClientLibrary {
     hasKeyPrefix: true,
     connect(options) {
       const client = new (Class as IoredisClass)({
+        host: '127.0.0.1',
         maxRetriesPerRequest: null,
         retryStrategy: () => 10,
         disconnectTimeout,
