@@ -8,8 +8,8 @@ import { FakeStore } from '../support/stores/fake-store.ts';
 
 watchLeaks();
 
-const nodeTimeoutMs = 20;
-const leaseMs = 200;
+const nodeTimeoutMs = 100;
+const leaseMs = 1_000;
 const down = { kind: 'rejected', error: new Error('ECONNREFUSED') } as const;
 
 /** What an application has that used several independent servers for one lock. */
@@ -21,7 +21,7 @@ describe('a lock on several independent instances', () => {
     nodes = Array.from({ length: 5 }, () => new FakeStore(clock));
     processes = [1, 2].map(() => {
       const store = new QuorumStore({ stores: nodes, nodeTimeoutMs }, clock);
-      return buildLocks({ store, leaseMs, storeTimeoutMs: 200, waitMs: 0 }, clock);
+      return buildLocks({ store, leaseMs, storeTimeoutMs: 1_000, waitMs: 0 }, clock);
     });
   });
   afterEach(async () => {
