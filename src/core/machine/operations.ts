@@ -40,18 +40,17 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (!isNew) lock.markLive(process, nowMs + terms.livenessMs);
   const { granted, next } = handOff(lock, host);
 
+  const asGranted = (hold: MemoryHold, joined: readonly MemoryHold[]): AcquireReply => ({
+    status: 'granted',
+    grant: lock.asGrant(hold),
+    otherHolds: lock.holds.familyOf(owner) - 1,
+    nowMs,
+    claims: claimsWith([...granted, ...joined]),
+  });
   const known = lock.holds.get(holdId);
-  const hold = known ?? enter(lock, host, request, terms, next !== undefined);
-  if (hold !== undefined) {
-    const joined = known === undefined ? tell(host, lock, lock.handOffWithin(owner, host)) : [];
-    return {
-      status: 'granted',
-      grant: lock.asGrant(hold),
-      otherHolds: lock.holds.familyOf(owner) - 1,
-      nowMs,
-      claims: claimsWith([...granted, ...joined]),
-    };
-  }
+  if (known !== undefined) return asGranted(known, []);
+  const entered = enter(lock, host, request, terms, next !== undefined);
+  if (entered !== undefined) return asGranted(entered, tell(host, lock, lock.handOffWithin(owner, host)));
   const claims = claimsWith(granted);
   const leaseRemainingMs = lock.holds.remainingMs(nowMs);
   const position = lock.positionOf(holdId);
@@ -62,6 +61,9 @@ export function acquire(lock: MemoryLock, host: LockHost, request: HoldRequest, 
   if (!isNew) return { status: 'queued', isNew, leaseRemainingMs, position, isNewestLost, nowMs, claims };
   if (lock.queueSize >= terms.maxWaiters) return { status: 'full', leaseRemainingMs, position, nowMs, claims };
   const place = lock.enqueue(request, terms, nowMs);
+  // A reader beside readers that came before a waiting writer, by its priority: it has its turn.
+  const first = place === 0 ? enter(lock, host, request, terms, false) : undefined;
+  if (first !== undefined) return asGranted(first, tell(host, lock, lock.handOffWithin(owner, host)));
   return { status: 'queued', isNew, leaseRemainingMs, position: place, isNewestLost, nowMs, claims };
 }
 

@@ -318,6 +318,29 @@ describe('Scopes of one trace in both modes', () => {
 });
 
 describe('Priority of an acquire', () => {
+  it('A reader that comes before a waiting writer by its priority reads at once beside the others, and no other reader does', async () => {
+    const setup = setUp();
+    const reading = await taken(setup, { mode: 'read' });
+    const writer = await queued(setup);
+    const urgent = await queued(setup, { mode: 'read', priority: 1 });
+    expect(urgent.state).toBe('fulfilled');
+    const plain = await queued(setup, { mode: 'read' });
+    expect([plain.state, writer.state]).toEqual(['pending', 'pending']);
+    expect(urgent.value?.fence).toBe(reading.fence);
+    await reading.release();
+    await urgent.value?.release();
+    await writer.settled;
+    expect(writer.value?.fence).toBeGreaterThan(reading.fence);
+  });
+
+  it('A try never comes before a waiting writer, by no priority', async () => {
+    const setup = setUp();
+    await taken(setup, { mode: 'read' });
+    await queued(setup);
+    const attempt = setup.job().in(() => lock.tryAcquire('key', { mode: 'read', priority: 1 }));
+    expect(await attempt).toBeNull();
+  });
+
   it('Priority puts a waiter before others; each degree counts like ten seconds of waiting', async () => {
     const setup = setUp();
     const holder = await taken(setup, { maxHoldMs: 100_000 });

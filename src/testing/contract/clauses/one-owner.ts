@@ -88,7 +88,8 @@ function describeBothModes({ harness, stage, describe, it, expect }: Contract): 
       const [holder, owner] = [process.reader(), process.line('owner')];
       await holder.hold();
       await owner.wait();
-      const reader = await process.reader('owner', { priority: 1 }).wait();
+      const reader = process.reader('owner', { priority: 1 });
+      await reader.ask();
       await process.line('another').wait();
       expect((await stage.order()).holds).toContain(reader.holdId);
       expect(await owner.ask()).toMatchObject({ status: 'queued', isNew: false });
@@ -167,7 +168,8 @@ function describeOneFence({ stage, describe, it, expect }: Contract): void {
       const [holder, writer] = [process.reader(), process.line('owner')];
       const { fence } = await holder.hold();
       await writer.wait();
-      const reader = await process.reader('owner', { priority: 1 }).wait();
+      const reader = process.reader('owner', { priority: 1 });
+      await reader.ask();
       await process.line().wait();
       const { claims } = await holder.release();
       const claim = claims.find(({ holdId }) => holdId === writer.holdId);
