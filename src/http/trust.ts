@@ -30,7 +30,7 @@ export function isTrusted(
   if (trust === 'all') return true;
   if (typeof trust === 'function') return isTrue(trust(request));
   if (trust !== 'internal' || socket === undefined || !isPeerInside(socket)) return false;
-  return hasAllHeaders(request, socket) && forwardedFor(request).every(isInside);
+  return hasAllHeaders(request, socket) && isForwardedInside(request);
 }
 
 /** A promise is an error: its requests would always be refused, and a rejection would end the process. */
@@ -107,13 +107,24 @@ function hasAllHeaders({ rawHeaders }: IncomingMessage, socket: Socket): boolean
   return maxCount <= 0 || rawHeaders === undefined || rawHeaders.length < 2 * maxCount;
 }
 
-/** Every address in a forwarding header. Text that is not an address counts as outside. */
-function forwardedFor(request: IncomingMessage): string[] {
-  const { forwarded } = request.headers;
-  const lists = [request.headers['x-forwarded-for'], request.headers['x-real-ip']];
-  const addresses = lists.flatMap((list) => split(list, /,/));
-  const hops = split(forwarded, /[,;]/).flatMap((part) => /^for\s*=\s*(.*)$/i.exec(part)?.[1] ?? []);
-  return [...addresses, ...hops].map(bareAddress);
+/**
+ * Whether every address in the forwarding headers is inside. Text that is not an address counts as outside. The last ones are
+ * judged first: a proxy adds its client behind what that client has made up, which may be long.
+ */
+function isForwardedInside({ headers }: IncomingMessage): boolean {
+  const isListInside = (list: string | string[] | undefined): boolean =>
+    split(list, /,/)
+      .reverse()
+      .every((address) => isInside(bareAddress(address)));
+  const isHopInside = (hop: string): boolean => {
+    const address = /^for\s*=\s*(.*)$/i.exec(hop)?.[1];
+    return address === undefined || isInside(bareAddress(address));
+  };
+  return (
+    isListInside(headers['x-forwarded-for']) &&
+    isListInside(headers['x-real-ip']) &&
+    split(headers.forwarded, /[,;]/).reverse().every(isHopInside)
+  );
 }
 
 function split(header: string | string[] | undefined, at: RegExp): string[] {

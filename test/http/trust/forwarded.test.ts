@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, type Socket } from 'node:net';
+import { isTrusted } from '../../../src/http/trust.ts';
+
+const socket = { remoteAddress: '10.0.0.1', localPort: 80 } as Socket;
+
+function isAdopted(headers: Record<string, string>): boolean {
+  return isTrusted(
+    { headers, rawHeaders: Object.entries(headers).flat() } as unknown as IncomingMessage,
+    socket,
+    'internal',
+  );
+}
+
+describe('A forwarding header', () => {
+  const madeUp = '10.1.2.3, '.repeat(1_500);
+
+  it.each([
+    ['x-forwarded-for', `${madeUp}198.51.100.7`],
+    ['forwarded', `${madeUp.replaceAll('10.', 'for=10.')}for=198.51.100.7`],
+  ])('A long %s is judged from its end, where the proxy has added its client', (name, value) => {
+    const check = jest.spyOn(BlockList.prototype, 'check');
+    expect(isAdopted({ [name]: value })).toBe(false);
+    // The peer, and the client.
+    expect(check).toHaveBeenCalledTimes(2);
+    check.mockRestore();
+  });
+
+  it('Each address of a header counts, and each header', () => {
+    const inside = `${madeUp}10.1.2.4`;
+    expect(
+      isAdopted({ 'x-forwarded-for': inside, 'x-real-ip': '10.0.0.9', forwarded: 'for=10.0.0.8;proto=http' }),
+    ).toBe(true);
+    expect(isAdopted({ 'x-forwarded-for': `198.51.100.7, ${inside}` })).toBe(false);
+    expect(isAdopted({ 'x-forwarded-for': inside, 'x-real-ip': '198.51.100.7' })).toBe(false);
+    expect(isAdopted({ 'x-forwarded-for': inside, forwarded: 'for=198.51.100.7, for=10.0.0.8' })).toBe(false);
+  });
+});
