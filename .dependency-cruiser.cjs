@@ -6,7 +6,7 @@ const request = ['core', 'core/model', 'http', 'board'];
 
 /**
  * Each room, floor by floor, and the rooms that it may import. `core` alone is `core/index.ts`, the public names of the
- * core; `stores` alone is `stores/redis.ts` and `stores/postgres.ts`, those of the stores.
+ * core; `stores` alone has the files in `stores` itself, those of the stores.
  */
 const rooms = {
   // Floor 1: the core, complete by itself with its store in memory. `lease` and `wait` do not know each other.
@@ -28,8 +28,17 @@ const rooms = {
   'stores/postgres': words,
   'stores/retrying': words,
   'stores/quorum': [...words, 'stores/retrying'],
+  'stores/mysql': [...words, 'stores/cas'],
   'stores/cas': [...words, 'core/machine', 'stores/postgres', 'stores/redis'],
-  stores: ['core/model', 'stores/redis', 'stores/postgres', 'stores/quorum', 'stores/retrying', 'stores/cas'],
+  stores: [
+    'core/model',
+    'stores/mysql',
+    'stores/redis',
+    'stores/postgres',
+    'stores/quorum',
+    'stores/retrying',
+    'stores/cas',
+  ],
   metrics: ['core', ...words],
   testing: ['core', ...words, 'core/memory', 'core/runtime', 'core/scope', 'core/lock'],
   // Floor 3: what operators look at.
@@ -54,7 +63,8 @@ const faces = {
   'core/deadlock': ['deadlock'],
   'core/runtime': ['inspect', 'locks', 'runtime'],
   'core/lock': ['acquire', 'batch', 'hold', 'lock', 'locked'],
-  'stores/cas': ['cas-store', 'postgres-cas', 'redis-cas'],
+  'stores/cas': ['adapter', 'cas-store', 'postgres-cas', 'redis-cas'],
+  'stores/mysql': ['mysql-cas', 'pool'],
   'stores/postgres': ['postgres-store', 'pool', 'statements'],
   'stores/quorum': ['quorum-store'],
   'stores/retrying': ['retrying-store'],

@@ -26,6 +26,7 @@ const common = {
     '^reenlock$': '<rootDir>/src/core/index.ts',
     '^reenlock/redis$': '<rootDir>/src/stores/redis.ts',
     '^reenlock/postgres$': '<rootDir>/src/stores/postgres.ts',
+    '^reenlock/mysql$': '<rootDir>/src/stores/mysql.ts',
     '^reenlock/node$': '<rootDir>/src/node/index.ts',
     '^reenlock/express$': '<rootDir>/src/express/index.ts',
     '^reenlock/koa$': '<rootDir>/src/koa/index.ts',

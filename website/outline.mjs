@@ -17,7 +17,7 @@ export const outline = [
       'shutdown',
     ],
   ],
-  ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'quorum', 'cas', 'custom']],
+  ['Stores and clients', 'stores', ['choose', 'redis', 'postgres', 'mysql', 'quorum', 'cas', 'custom']],
   ['Frameworks', 'frameworks', ['choose', 'express', 'koa', 'nest']],
   ['Observe', 'observe', ['board', 'inspect', 'metrics', 'traces', 'logs', 'health']],
   ['Test', 'test', ['testing']],

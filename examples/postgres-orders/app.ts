@@ -2,9 +2,15 @@ import express, { type Express, type Request } from 'express';
 import type { Locks } from 'reenlock';
 import { lockOn, sendProblem, traceContext } from 'reenlock/express';
 import { orderKey } from '../orders/key.ts';
-import type { OrderService } from './order-service.ts';
+import type { Order } from './order-service.ts';
 
-export function createApp(orders: OrderService, locks: Locks): Express {
+/** What keeps the orders, in any database. */
+export interface Orders {
+  ship(id: string): Promise<Order>;
+  view(id: string): Promise<Order | undefined>;
+}
+
+export function createApp(orders: Orders, locks: Locks): Express {
   const app = express();
   app.use(traceContext({ locks }));
   const guard = lockOn((req: Request<{ id: string }>) => orderKey(req.params.id));

@@ -21,7 +21,7 @@ const hangMs = 300_000;
 /** By where a source stands, the tests that must notice: first those of its own room, then those that use it. */
 const rooms = [
   [/^src[/]stores[/]redis[/]lua[/]/, [['test/stores/redis/redis-store.contract'], ['test/stores/redis']]],
-  [/^src[/]stores[/](redis|quorum|cas|postgres)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
+  [/^src[/]stores[/](redis|quorum|cas|postgres|mysql)[/]/, ({ 1: room }) => [[`test/stores/${room}`], ['test/core']]],
   [
     /^src[/]core[/](machine|memory)[/]/,
     [

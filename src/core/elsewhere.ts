@@ -13,5 +13,6 @@ export const RedisStore: unknown = elsewhere('RedisStore', 'reenlock/redis');
 export const QuorumStore: unknown = elsewhere('QuorumStore', 'reenlock/redis');
 export const CasStore: unknown = elsewhere('CasStore', 'reenlock/redis');
 export const PostgresStore: unknown = elsewhere('PostgresStore', 'reenlock/postgres');
+export const MySqlCas: unknown = elsewhere('MySqlCas', 'reenlock/mysql');
 export const traceContext: unknown = elsewhere('traceContext', framework);
 export const lockOn: unknown = elsewhere('lockOn', framework);

@@ -108,4 +108,4 @@ export type {
 // What other subpaths have: it says where. The types do not have it.
 
 /** @internal */
-export { CasStore, lockOn, PostgresStore, QuorumStore, RedisStore, traceContext } from './elsewhere.ts';
+export { CasStore, lockOn, MySqlCas, PostgresStore, QuorumStore, RedisStore, traceContext } from './elsewhere.ts';

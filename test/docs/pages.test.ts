@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { type MariadbServer, startMariadb } from '../support/mysql/server.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
@@ -39,12 +40,17 @@ describe('the guide pages', () => {
     let env: Record<string, string>;
     let running: Script[];
     let postgres: PostgresServer | undefined;
+    let mariadb: MariadbServer | undefined;
 
     beforeAll(async () => {
       env = { REDIS_URL: redis.url };
       if (all.some(({ code }) => code.includes('DATABASE_URL'))) {
         postgres = await startPostgres();
         env.DATABASE_URL = postgres.url;
+      }
+      if (all.some(({ code }) => code.includes('MYSQL_URL'))) {
+        mariadb = await startMariadb();
+        env.MYSQL_URL = mariadb.url;
       }
       const ports = new Map<Module, number>();
       for (const server of servers) {
@@ -62,6 +68,7 @@ describe('the guide pages', () => {
     afterAll(async () => {
       await Promise.all(running.map((script) => script.stop()));
       await postgres?.stop();
+      await mariadb?.stop();
     });
 
     it('has marks that are known', () => {

@@ -1,13 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import { type LockStore, type Locks, lock, MemoryStore, runInTrace } from 'reenlock';
+import { MySqlCas, mysqlCasTable } from 'reenlock/mysql';
 import { PostgresStore } from 'reenlock/postgres';
 import { CasStore, PostgresCas, postgresCasTable, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { systemClock } from '../../src/core/base/clock.ts';
 import { buildLocks } from '../../src/core/runtime/locks.ts';
 import { ManualClock } from '../support/clock/manual-clock.ts';
+import { type MariadbServer, startMariadb } from '../support/mysql/server.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres/server.ts';
 import { watchLeaks } from '../support/processes/leaks.ts';
 import { OldRedisStore } from '../support/redis/nodes.ts';
@@ -39,6 +42,7 @@ describe('the round trips that "which store to take" tells of', () => {
   let servers: RedisServer[] = [];
   let alone: RedisServer;
   let postgres: PostgresServer;
+  let mariadb: MariadbServer;
   beforeAll(async () => {
     const primary = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] });
     const follow = ['--replicaof', `127.0.0.1 ${primary.port}`];
@@ -51,6 +55,10 @@ describe('the round trips that "which store to take" tells of', () => {
     await database.query(postgresCasTable());
     await new PostgresStore({ pool: database }).migrate();
     await database.end();
+    mariadb = await startMariadb();
+    const tables = createPool(mariadb.url);
+    await tables.query(mysqlCasTable());
+    await tables.end();
     const [admin, clusterAdmin] = [new Redis(primary.port), new Redis(alone.port)];
     await until(async () => /^slave0:.*state=online/m.test(await admin.info('replication')));
     await clusterAdmin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
@@ -58,7 +66,7 @@ describe('the round trips that "which store to take" tells of', () => {
     admin.disconnect();
     clusterAdmin.disconnect();
   });
-  afterAll(() => Promise.all([...servers, postgres].map((server) => server.stop())));
+  afterAll(() => Promise.all([...servers, postgres, mariadb].map((server) => server.stop())));
 
   /** By the first cell of the row. */
   const stores: Readonly<Record<string, Connect>> = {
@@ -88,6 +96,12 @@ describe('the round trips that "which store to take" tells of', () => {
     },
     '`CasStore` on PostgreSQL': async (open, ends) =>
       new CasStore({ adapter: new PostgresCas({ pool: await pool(postgres, open, ends) }), deadlineMs: 10_000 }),
+    '`CasStore` on MariaDB': async (open, ends) => {
+      const uri = mariadb.url.replace(`:${mariadb.port}`, `:${(await open(mariadb.port)).port}`);
+      const opened = createPool({ uri, connectionLimit: 1 });
+      ends.push(() => opened.end());
+      return new CasStore({ adapter: new MySqlCas({ pool: opened }), deadlineMs: 10_000 });
+    },
   };
 
   const table = tableOf(sectionOf(readDocument('docs/stores/choose.md'), 'What it costs'));

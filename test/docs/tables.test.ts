@@ -21,6 +21,7 @@ import {
   runInTrace,
 } from 'reenlock';
 import { closeServer, lockOn, traceContext } from 'reenlock/express';
+import { MySqlCas } from 'reenlock/mysql';
 import { PostgresStore } from 'reenlock/postgres';
 import { CasStore, PostgresCas, QuorumStore, RedisCas, RedisStore } from 'reenlock/redis';
 import { watchLeaks } from '../support/processes/leaks.ts';
@@ -51,6 +52,7 @@ describe('the options tables', () => {
     ['CasStore', othersOf('CasStore'), () => new CasStore(unknown as never)],
     ['RedisCas', othersOf('RedisCas'), () => new RedisCas(unknown as never)],
     ['PostgresCas', othersOf('PostgresCas'), () => new PostgresCas(unknown as never)],
+    ['MySqlCas', othersOf('MySqlCas'), () => new MySqlCas(unknown as never)],
     ['QuorumStore', othersOf('QuorumStore'), () => new QuorumStore(unknown as never)],
     ['runInTrace', othersOf('runInTrace'), () => runInTrace(() => {}, unknown)],
   ])('name all options that %s takes, and no others', async (_, written, call) => {

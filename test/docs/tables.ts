@@ -27,6 +27,7 @@ export function typesOfTables(): string {
     ['keyof CasStoreOptions', othersOf('CasStore')],
     ['keyof RedisCasOptions', othersOf('RedisCas')],
     ['keyof PostgresCasOptions', othersOf('PostgresCas')],
+    ['keyof MySqlCasOptions', othersOf('MySqlCas')],
     ['keyof QuorumStoreOptions', othersOf('QuorumStore')],
     ['keyof LockEvents', tableOf(readDocument('docs/reference/events.md')).map((row) => plain(row.event))],
     ['LockErrorCode', codes],
@@ -37,6 +38,7 @@ export function typesOfTables(): string {
     "import type * as Koa from 'reenlock/koa';",
     "import type { CasStoreOptions, PostgresCasOptions, RedisCasOptions, RedisStoreOptions } from 'reenlock/redis';",
     "import type { QuorumStoreOptions } from 'reenlock/redis';",
+    "import type { MySqlCasOptions } from 'reenlock/mysql';",
     "import type { PostgresStoreOptions } from 'reenlock/postgres';",
   ];
   const records = lists.map(

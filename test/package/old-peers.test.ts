@@ -69,6 +69,7 @@ describe('npm', () => {
     iovalkey: '0.3.3',
     express: '3.21.2',
     koa: '1.7.1',
+    mysql2: '1.7.0',
     '@opentelemetry/api': '1.0.0',
   };
   for (const version of [...Object.values(old), prerelease]) versions.add(version);

@@ -7,6 +7,7 @@ import * as express from 'reenlock/express';
 import * as fastify from 'reenlock/fastify';
 import * as hono from 'reenlock/hono';
 import * as koa from 'reenlock/koa';
+import * as mysql from 'reenlock/mysql';
 import * as nest from 'reenlock/nest';
 import * as node from 'reenlock/node';
 import * as otel from 'reenlock/otel';
@@ -27,7 +28,7 @@ describe('the surface of the package', () => {
       core,
       // Some only say where they are.
       `CasStore DeadlockError HoldTokenError LockAbortedError LockConfigError LockError LockKeyError LockLimitError LockLostError LockNotHeldError
-       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore PostgresStore QuorumStore RedisStore
+       LockScopeError LockStoreError LockTimeoutError Locked LocksClosedError MemoryStore MySqlCas PostgresStore QuorumStore RedisStore
        configureLocks createLocks currentTrace getLock isLockError lock lockOn resumeHold runInTrace traceContext traceHeaders`,
     ],
     [
@@ -36,6 +37,7 @@ describe('the surface of the package', () => {
       'CasStore PostgresCas QuorumFailure QuorumStore RedisCas RedisStore RetryingStore postgresCasTable',
     ],
     ['reenlock/postgres', postgres, 'PostgresStore postgresSchema'],
+    ['reenlock/mysql', mysql, 'CasStore MySqlCas mysqlCasTable'],
     ['reenlock/node', node, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/express', express, 'closeServer lockBoard lockOn sendProblem traceContext'],
     ['reenlock/koa', koa, 'closeServer lockBoard lockOn sendProblem traceContext'],
@@ -55,6 +57,7 @@ describe('the surface of the package', () => {
       '.',
       './redis',
       './postgres',
+      './mysql',
       './node',
       './express',
       './koa',
@@ -89,7 +92,7 @@ describe('the surface of the package', () => {
   it('The package needs cls-rtracer, has optional clients and frameworks of any version, and brings no dependency', () => {
     const optional = [
       ...['@nestjs/common', '@nestjs/core', '@opentelemetry/api', 'express', 'fastify', 'hono', 'ioredis'],
-      ...['iovalkey', 'koa', 'pg', 'prom-client', 'redis', 'rxjs'],
+      ...['iovalkey', 'koa', 'mysql2', 'pg', 'prom-client', 'redis', 'rxjs'],
     ];
     const ofEach = <T>(value: T) => Object.fromEntries(optional.map((name) => [name, value]));
     expect(manifest.peerDependencies).toEqual({ 'cls-rtracer': '^2.6.4', ...ofEach('*') });

@@ -57,7 +57,7 @@ export function packPackage(): Packed {
 
 const peers = [
   ...['express', 'koa', '@koa/router', 'fastify', 'hono', '@hono', '@nestjs', 'rxjs', 'reflect-metadata'],
-  ...['ioredis', 'iovalkey', 'redis', 'pg', 'cls-rtracer', '@types'],
+  ...['ioredis', 'iovalkey', 'redis', 'pg', 'mysql2', 'cls-rtracer', '@types'],
 ];
 
 /** A new folder where `reenlock` and its peers can be imported, and nothing else. `others` are other versions, and other packages. */

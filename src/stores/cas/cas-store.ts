@@ -22,7 +22,7 @@ import { RecordUpdates } from './record-updates.ts';
 
 /** Which server keeps the locks, with which prefix, and how long an operation may take. */
 export interface CasStoreOptions {
-  /** The server: a `RedisCas`, a `PostgresCas`, or one of the application's own. */
+  /** The server: a `RedisCas`, a `PostgresCas`, a `MySqlCas`, or one of the application's own. */
   readonly adapter: CasAdapter;
   /** The beginning of every key, without braces and white space. Default `reenlock:`. */
   readonly prefix?: string | undefined;

@@ -1,9 +1,9 @@
 import { asMicrotask, type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
 import { LockConfigError } from '../../core/model/errors.ts';
 import type { StoreListener, StoreMessage, SubscribeOptions, Unsubscribe } from '../../core/model/store.ts';
 import { storeError } from './errors.ts';
 import { ListenSession, type PostgresListener } from './listen-session.ts';
-import { inTime } from './pool.ts';
 import { readMessage } from './replies.ts';
 
 /** Before every channel. */

@@ -1,6 +1,7 @@
 import { type Clock, outsideRequests, type Timer } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
 import { guarded } from '../../core/base/safely.ts';
-import { inTime, type PostgresClient, type PostgresResult } from './pool.ts';
+import type { PostgresClient, PostgresResult } from './pool.ts';
 
 /** The part of a `Client` of the `pg` package that is used. */
 export interface PostgresListener extends PostgresClient {

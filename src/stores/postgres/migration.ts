@@ -1,8 +1,9 @@
 import { systemClock } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
 import { LockStoreError } from '../../core/model/errors.ts';
 import { checkOptions, narrowed, type Rule, text } from '../../core/model/validate.ts';
 import { isMissing, isOtherFormat, storeError } from './errors.ts';
-import { borrow, giveBack, inTime, type PostgresPool } from './pool.ts';
+import { borrow, giveBack, type PostgresPool } from './pool.ts';
 import { defaultSchema, format, revision, schemaSql } from './sql/schema.ts';
 import { PostgresStatements } from './statements.ts';
 

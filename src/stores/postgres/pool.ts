@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
 import { describe, objectWith, type Rule } from '../../core/model/validate.ts';
 import { isLeftBehind } from './errors.ts';
 
@@ -40,17 +41,6 @@ export function pgPool(...methods: readonly string[]): Rule {
 function isPg7(pool: unknown): boolean {
   const { _pendingQueue, options } = Object(pool) as { _pendingQueue?: unknown; options?: unknown };
   return Array.isArray(_pendingQueue) && typeof options === 'object' && options !== null && !('maxUses' in options);
-}
-
-/** Settles as `reply` does, or rejects after `ms`: a pool is not trusted to settle. The reply clears the timer. */
-export function inTime<T>(clock: Clock, ms: number, reply: Promise<T>, onLate: () => void = () => {}): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.after(ms, () => {
-      onLate();
-      reject(new Error(`Expected a reply within ${ms} ms, got none`));
-    });
-    reply.then(resolve, reject).finally(() => timer.cancel());
-  });
 }
 
 /**

@@ -1,10 +1,10 @@
 import { type Clock, pause } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
 import { isAboutLock, isConflict, isLeftBehind, isOtherIsolation, OpenTransactionError, storeError } from './errors.ts';
 import {
   askIfIdle,
   borrow,
   giveBack,
-  inTime,
   isInTransaction,
   type PostgresPool,
   type PostgresPoolClient,

@@ -80,6 +80,7 @@ describe('A name that another subpath has', () => {
     ['QuorumStore', 'reenlock/redis'],
     ['CasStore', 'reenlock/redis'],
     ['PostgresStore', 'reenlock/postgres'],
+    ['MySqlCas', 'reenlock/mysql'],
     ['traceContext', 'reenlock/express'],
     ['lockOn', 'reenlock/express'],
   ])('%s of `reenlock` says that it is in %s', (name, subpath) => {

@@ -81,6 +81,6 @@ it.each(
 it('The types of the core, of the stores and of the test kit need the types of no optional peer', () => {
   link(join(root, 'node_modules/types-node26'), '@types/node');
   link(join(root, 'node_modules/cls-rtracer'), 'cls-rtracer');
-  const subpaths = ['.', './redis', './postgres', './node', './testing', './testing/contract'];
+  const subpaths = ['.', './redis', './postgres', './mysql', './node', './testing', './testing/contract'];
   expect(errorsOf('7', subpaths)).toEqual([]);
 });

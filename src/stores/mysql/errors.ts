@@ -1,0 +1,59 @@
+import { LockStoreError } from '../../core/model/errors.ts';
+
+/** What the server says of another transaction that was faster: a duplicate key, a lock, a deadlock, a changed row. */
+const conflicts = new Set([1020, 1062, 1205, 1213]);
+
+/** The server goes down, ends the connection, fails at the commit, or does not know. Client errors have other numbers. */
+const unclear = new Set([1053, 1105, 1152, 1158, 1159, 1160, 1161, 1180, 1184, 1927]);
+
+/** A session that only reads. An earlier borrower of the connection may have set that. */
+const readOnlySession = 1792;
+const readOnlyServer = new Set([1290, 1836]);
+const noTable = 1146;
+
+/** Another transaction was faster. The statement had no effect. */
+export function isConflict(error: unknown): boolean {
+  return conflicts.has(numberOf(error) ?? 0);
+}
+
+/** Whether the error may come of what an earlier borrower has left on the connection. The statement had no effect. */
+export function isLeftBehind(error: unknown): boolean {
+  return error instanceof LeftBehindError || numberOf(error) === readOnlySession;
+}
+
+/** A connection is in a transaction that is not the statement's own. That is rolled back, and the statement with it. */
+export class LeftBehindError extends Error {
+  constructor() {
+    super(
+      'Expected a connection of the pool without an open transaction and with autocommit, got one that an earlier borrower has left otherwise: end each transaction before its connection is released',
+    );
+  }
+}
+
+/**
+ * Makes the error that callers see from one of mysql2. Its message names no server and no key. `wasSent` says whether the
+ * statement may have reached the server. A statement that the server refuses has no effect.
+ */
+export function storeError(cause: unknown, wasSent: boolean): LockStoreError {
+  const number = numberOf(cause);
+  const isRefusal = number !== undefined && !unclear.has(number);
+  const isCertain = !wasSent || isRefusal || cause instanceof LeftBehindError;
+  return new LockStoreError(messageOf(cause, number), { cause, outcome: isCertain ? 'not-applied' : 'unknown' });
+}
+
+function messageOf(cause: unknown, number: number | undefined): string {
+  if (cause instanceof LeftBehindError) return cause.message;
+  if (number === noTable) {
+    return 'Expected the table of the lock store in the database, but it is missing: run the SQL of `mysqlCasTable()`';
+  }
+  if (number !== undefined && readOnlyServer.has(number)) {
+    return 'Expected a server that accepts writes, got one that only reads: let the pool lead to the primary';
+  }
+  return number === undefined ? 'The lock store did not answer' : `The lock store answered with error ${number}`;
+}
+
+/** Errors of the server have a number and a state. Errors of the connection have no state. */
+function numberOf(error: unknown): number | undefined {
+  const { errno, sqlState, fatal } = (error ?? {}) as { errno?: unknown; sqlState?: unknown; fatal?: unknown };
+  return typeof errno === 'number' && typeof sqlState === 'string' && fatal !== true ? errno : undefined;
+}

@@ -1,0 +1,203 @@
+import { systemClock } from '../../core/base/clock.ts';
+import { inTime } from '../../core/base/in-time.ts';
+import { LockConfigError } from '../../core/model/errors.ts';
+import { checkOptions, text } from '../../core/model/validate.ts';
+import type { CasAdapter, CasReading } from '../cas/adapter.ts';
+import { isConflict, isLeftBehind, LeftBehindError, storeError } from './errors.ts';
+import {
+  borrow,
+  databaseOf,
+  giveBack,
+  type MySqlConnection,
+  type MySqlPool,
+  type MySqlPromisePool,
+  mysqlPool,
+  promisePool,
+} from './pool.ts';
+
+/** Which database keeps the records, in which table. */
+export interface MySqlCasOptions {
+  /** The application's pool, connected to the primary. It is neither changed nor closed. */
+  readonly pool: MySqlPool;
+  /**
+   * The name of the table, as given to `mysqlCasTable`, with its database if that is not the one in the options of the pool.
+   * Default `reenlock_locks`. The database that a connection uses does not count: the application may change it.
+   */
+  readonly table?: string | undefined;
+}
+
+const defaultTable = 'reenlock_locks';
+/** A statement without a reply after this time has failed, and its connection is closed. */
+const timeoutMs = 2_000;
+/** On how many connections a statement is tried if it fails by what their earlier borrowers may have left on them. */
+const maxConnections = 3;
+/** What the server says of a connection with each reply to a statement that returns no rows. */
+const status = { inTransaction: 1, autocommit: 2 } as const;
+
+/**
+ * Returns the SQL that creates the table. It may run again, and by several processes at once. The name is in lower case, and may
+ * begin with a database.
+ */
+export function mysqlCasTable(table: string = defaultTable): string {
+  checkOptions({ table }, tableRules, 'mysqlCasTable');
+  return `CREATE TABLE IF NOT EXISTS ${quoted(table)} (
+  id varbinary(700) NOT NULL PRIMARY KEY,
+  value mediumblob NOT NULL,
+  expires_at datetime(3) NOT NULL,
+  INDEX (expires_at)
+) ENGINE = InnoDB
+`;
+}
+
+/**
+ * Keeps the records in a table of MySQL 8 or of MariaDB 10.6, or newer. Each write is one statement, and a transaction of its
+ * own; a read is two. After a statement that has added a row, up to two expired rows are removed, so the table needs no other
+ * cleaning. Throws `LockConfigError` for bad options. Its calls reject with `LockStoreError`.
+ */
+export class MySqlCas implements CasAdapter {
+  readonly #pool: MySqlPromisePool;
+  readonly #sql: ReturnType<typeof statements>;
+
+  constructor(options: MySqlCasOptions) {
+    const { pool, table = defaultTable } = checkOptions(options, rules, 'MySqlCas', 'pool');
+    this.#pool = promisePool(pool);
+    this.#sql = statements(withDatabase(table, pool));
+  }
+
+  read(key: string): Promise<CasReading> {
+    return this.#run(async (connection) => {
+      // In a transaction that an earlier borrower has left open, a read would not see later writes.
+      await endTransaction(connection);
+      const [[nowUs, value]] = (await send(connection, this.#sql.read, [bytes(key)])) as [[unknown, Buffer | null]];
+      return { value: value?.toString(), nowUs: Number(nowUs) };
+    });
+  }
+
+  async create(key: string, value: string, ttlMs: number): Promise<boolean> {
+    const isNew = await this.#write('create', [bytes(key), bytes(value), ttlMs * 1_000]);
+    // The row is written. What could not be removed is removed with a later one.
+    if (isNew) await this.#run((connection) => this.#sweep(connection)).catch(() => {});
+    return isNew;
+  }
+
+  replace(key: string, old: string, value: string, ttlMs: number): Promise<boolean> {
+    return this.#write('replace', [bytes(value), ttlMs * 1_000, bytes(key), bytes(old)]);
+  }
+
+  remove(key: string, old: string): Promise<boolean> {
+    return this.#write('remove', [bytes(key), bytes(old)]);
+  }
+
+  /** Returns whether a row was written; false if another transaction was faster. */
+  #write(operation: Operation, values: unknown[]): Promise<boolean> {
+    return this.#run(async (connection) => {
+      try {
+        const reply = (await send(connection, this.#sql[operation], values)) as Reply;
+        // An open transaction is an earlier borrower's: what was written in it is not yet true.
+        if ((reply.serverStatus & status.inTransaction) !== 0) throw new LeftBehindError();
+        return reply.affectedRows === 1;
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        // In an earlier borrower's transaction, the failed statement would keep its row locks.
+        await endTransaction(connection);
+        return false;
+      }
+    });
+  }
+
+  /** Removes two expired rows. Waits for no other transaction: one that has locked a row is about to use it. */
+  async #sweep(connection: MySqlConnection): Promise<void> {
+    await endTransaction(connection);
+    const found = (await send(connection, this.#sql.expired)) as unknown[];
+    if (found.length === 0) return;
+    await send(connection, 'START TRANSACTION');
+    const locked = (await send(connection, `${this.#sql.expired} FOR UPDATE SKIP LOCKED`)) as [Buffer][];
+    for (const [id] of locked) await send(connection, this.#sql.drop, [id]);
+    await send(connection, 'COMMIT');
+  }
+
+  /**
+   * Runs statements on a connection that is borrowed for them. Only a result returns it to the pool: all else closes it, which
+   * rolls back what is open on it.
+   */
+  async #run<T>(run: (connection: MySqlConnection) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const connection = await borrow(this.#pool, systemClock, timeoutMs).catch((cause: unknown) => {
+        throw storeError(cause, false);
+      });
+      let isUsable = false;
+      try {
+        const result = await inTime(systemClock, timeoutMs, run(connection));
+        isUsable = true;
+        return result;
+      } catch (cause) {
+        if (!isLeftBehind(cause) || attempt >= maxConnections) throw storeError(cause, true);
+      } finally {
+        giveBack(connection, isUsable);
+      }
+    }
+  }
+}
+
+/** What the server replies to a statement that returns no rows. */
+interface Reply {
+  readonly affectedRows: number;
+  readonly serverStatus: number;
+}
+
+/** Resolves with the rows of a statement, as arrays, or with the server's reply. */
+async function send(connection: MySqlConnection, sql: string, values: readonly unknown[] = []): Promise<unknown> {
+  const form = { rowsAsArray: true, typeCast: true, nestTables: false, namedPlaceholders: false } as const;
+  const [result] = await connection.query({ sql, values, ...form });
+  return result;
+}
+
+/** Rolls back what an earlier borrower has left open. Throws if every statement would begin another transaction. */
+async function endTransaction(connection: MySqlConnection): Promise<void> {
+  const { serverStatus } = (await send(connection, 'ROLLBACK')) as Reply;
+  if ((serverStatus & status.autocommit) === 0) throw new LeftBehindError();
+}
+
+/** Texts are sent and kept as bytes: no character set, collation or SQL mode of a connection changes them. */
+function bytes(text: string): Buffer {
+  return Buffer.from(text);
+}
+
+const tableRules = {
+  table: text(/^[a-z_][a-z0-9_]{0,40}(\.[a-z_][a-z0-9_]{0,40})?$/, 'the name of a table, in lower case'),
+};
+
+const rules = { pool: mysqlPool, ...tableRules };
+
+function withDatabase(table: string, pool: MySqlPool): string {
+  if (table.includes('.')) return quoted(table);
+  const database = databaseOf(pool);
+  if (database !== undefined) return `\`${database.replaceAll('`', '``')}\`.${quoted(table)}`;
+  throw new LockConfigError(
+    'Expected `pool` to have a database in its options, or `table` to begin with one, got neither: name it in `table`',
+  );
+}
+
+function quoted(table: string): string {
+  return table
+    .split('.')
+    .map((part) => `\`${part}\``)
+    .join('.');
+}
+
+type Operation = 'create' | 'replace' | 'remove';
+
+function statements(table: string): Readonly<Record<Operation | 'read' | 'expired' | 'drop', string>> {
+  // UTC, because the local time of a session goes back once a year.
+  const now = 'UTC_TIMESTAMP(3)';
+  const until = `${now} + INTERVAL ? MICROSECOND`;
+  return {
+    read: `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), value
+FROM (SELECT 1) AS one LEFT JOIN ${table} ON id = ?`,
+    create: `INSERT INTO ${table} (id, value, expires_at) VALUES (?, ?, ${until})`,
+    replace: `UPDATE ${table} SET value = ?, expires_at = ${until} WHERE id = ? AND value = ?`,
+    remove: `DELETE FROM ${table} WHERE id = ? AND value = ?`,
+    expired: `SELECT id FROM ${table} WHERE expires_at < ${now} ORDER BY expires_at LIMIT 2`,
+    drop: `DELETE FROM ${table} WHERE id = ?`,
+  };
+}
