@@ -5,6 +5,9 @@ const swc = (jsc = {}) => [
 ];
 const parser = { syntax: 'typescript', decorators: true };
 
+const isMatrix = process.env.MATRIX === 'all';
+const isWhole = isMatrix || process.env.FAULTS === 'long';
+
 /** What each project has. */
 const common = {
   testEnvironment: '<rootDir>/test/support/jest/environment.cjs',
@@ -39,6 +42,8 @@ const common = {
     '^reenlock/otel$': '<rootDir>/src/otel/index.ts',
   },
   globalSetup: '<rootDir>/test/support/jest/global-setup.ts',
+  // Two servers and four processes, for a minute: not in every run.
+  testPathIgnorePatterns: ['/node_modules/', ...(isWhole ? [] : ['/test/fault/failover'])],
   setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeouts.cjs'],
 };
 
@@ -64,7 +69,7 @@ const olderNest = {
 /** @type {import('jest').Config} */
 module.exports = {
   ...common,
-  ...(process.env.MATRIX === 'all' && { projects: [common, olderNest] }),
+  ...(isMatrix && { projects: [common, olderNest] }),
   reporters: ['default', '<rootDir>/test/support/jest/first-failures.cjs'],
   testSequencer: '<rootDir>/test/support/jest/longest-first.cjs',
   testTimeout: 15_000,

@@ -5,6 +5,7 @@ import type { AcquireOptions } from '../../src/core/index.ts';
 import { type Script, startScript } from '../support/processes/processes.ts';
 import type { Entry } from './history.ts';
 import type { ClientSetup, Look, Order } from './processes/client.ts';
+import type { Counted, Counting } from './processes/counter.ts';
 import type { Done, Mix } from './processes/mixed-work.ts';
 
 export interface Refusal {
@@ -128,6 +129,16 @@ export class Client {
   /** Does all that an application does with locks, for some time. */
   mix(mix: Mix): Promise<Done> {
     return this.#obey({ act: 'mix', ...mix }) as Promise<Done>;
+  }
+
+  /** Counts in a database under locks. */
+  async count(counting: Counting): Promise<void> {
+    await this.#obey({ act: 'count', ...counting });
+  }
+
+  /** Ends that, and answers how far it came. */
+  stopCounting(): Promise<Counted> {
+    return this.#obey({ act: 'stopCounting' }) as Promise<Counted>;
   }
 
   async close(drainMs: number): Promise<void> {

@@ -8,6 +8,7 @@ import { type AcquireOptions, createLocks, type LocksOptions } from '../../../sr
 import { deposit, type LedgerAccess } from '../ledger.ts';
 import { type Held, Recorder } from '../recorder.ts';
 import { seeded } from '../seed.ts';
+import { Counter, type Counting } from './counter.ts';
 import { type Mix, mixedWork } from './mixed-work.ts';
 import { openStore, type StoreSetup } from './open-store.ts';
 
@@ -35,6 +36,9 @@ export type Order =
     }
   /** All kinds of acquires, and requests, for so long; see `mixedWork`. */
   | ({ readonly act: 'mix' } & Mix)
+  /** Counts in a database under the locks, until `stopCounting`. */
+  | ({ readonly act: 'count' } & Counting)
+  | { readonly act: 'stopCounting' }
   | { readonly act: 'look'; readonly of: number }
   /** Blocks the event loop; with a key, right after its acquire was sent. */
   | { readonly act: 'block'; readonly ms: number; readonly key?: string }
@@ -65,6 +69,7 @@ for (const event of ['lost', 'storeError', 'timeout'] as const) {
   locks.on(event, (payload) => void events.push('operation' in payload ? `${event} ${payload.operation}` : event));
 }
 const held = new Map<number, Held>();
+let counter: Counter | undefined;
 
 process.on('message', (order: Sent) => {
   obey(order).then(
@@ -91,6 +96,8 @@ async function obey(order: Sent): Promise<unknown> {
   if (order.act === 'look') return look(order.of);
   if (order.act === 'work') return work(order);
   if (order.act === 'mix') return mixedWork(recorder, setup.name, order);
+  if (order.act === 'count') return count(order);
+  if (order.act === 'stopCounting') return counter?.stop();
   if (order.act === 'block') return block(order.id, order.ms, order.key);
   if (order.act === 'close') return locks.close({ drainMs: order.drainMs });
   if (order.act === 'end') return end(0);
@@ -104,6 +111,10 @@ async function acquire(id: number, key: string, options: AcquireOptions, trace?:
   const one = await recorder.acquire(key, options, trace);
   held.set(id, one);
   return one.hold.fence;
+}
+
+function count(counting: Counting): void {
+  counter = new Counter(recorder, setup.name, counting);
 }
 
 function look(of: number): Look {

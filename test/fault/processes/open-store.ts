@@ -7,6 +7,7 @@ import type { LockStore } from '../../../src/core/model/store.ts';
 import { CasStore } from '../../../src/stores/cas/cas-store.ts';
 import { PostgresCas } from '../../../src/stores/cas/postgres-cas.ts';
 import { RedisCas } from '../../../src/stores/cas/redis-cas.ts';
+import { PostgresStore } from '../../../src/stores/postgres/postgres-store.ts';
 import { QuorumStore } from '../../../src/stores/quorum/quorum-store.ts';
 import { RedisStore } from '../../../src/stores/redis/redis-store.ts';
 import { disconnectTimeout } from '../../support/redis/client.ts';
@@ -19,7 +20,9 @@ export type StoreSetup =
   | { readonly kind: 'cluster'; readonly ports: readonly number[] }
   | { readonly kind: 'quorum'; readonly ports: readonly number[]; readonly maxLeaseMs: number }
   | { readonly kind: 'redis-cas'; readonly port: number }
-  | { readonly kind: 'postgres'; readonly port: number };
+  /** `PostgresCas`. */
+  | { readonly kind: 'postgres'; readonly port: number }
+  | { readonly kind: 'postgres-store'; readonly port: number };
 
 /** A store with the connections of one process. */
 export interface OpenStore {
@@ -34,7 +37,10 @@ const patient = { retryStrategy: () => 20, maxRetriesPerRequest: null, disconnec
 /** Connects to a store; what goes wrong later is told by its calls alone. */
 export function openStore(setup: StoreSetup): OpenStore {
   if (setup.kind === 'memory') return { store: new MemoryStore(), ready: Promise.resolve(), close: async () => {} };
-  if (setup.kind === 'postgres') return openPostgres(setup.port);
+  if (setup.kind === 'postgres')
+    return openPostgres(setup.port, (pool) => new CasStore({ adapter: new PostgresCas({ pool }) }));
+  if (setup.kind === 'postgres-store')
+    return openPostgres(setup.port, (pool) => new PostgresStore({ pool, timeoutMs: 1_000 }));
   if (setup.kind === 'cluster') return openCluster(setup.ports);
   if (setup.kind === 'quorum') return openQuorum(setup.ports, setup.maxLeaseMs);
   if (setup.kind === 'redis' && setup.library !== undefined) return openWith(setup.library, setup.port);
@@ -86,9 +92,15 @@ function openQuorum(ports: readonly number[], maxLeaseMs: number): OpenStore {
   };
 }
 
-function openPostgres(port: number): OpenStore {
-  const pool = new Pool({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres', max: 4 });
+function openPostgres(port: number, storeOn: (pool: Pool) => LockStore): OpenStore {
+  const pool = poolAt(port);
+  return { store: storeOn(pool), ready: pool.query('SELECT 1'), close: () => pool.end() };
+}
+
+/** A pool as an application has it that must outlive a failover: it does not wait for long for a server that does not reply. */
+export function poolAt(port: number): Pool {
+  const database = { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' };
+  const pool = new Pool({ ...database, max: 4, connectionTimeoutMillis: 1_000 });
   pool.on('error', () => {});
-  const store = new CasStore({ adapter: new PostgresCas({ pool }) });
-  return { store, ready: pool.query('SELECT 1'), close: () => pool.end() };
+  return pool;
 }

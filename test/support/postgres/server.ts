@@ -38,7 +38,8 @@ export async function startPostgres({
   try {
     if (account !== undefined) await chown(dir, account.uid, account.gid);
     initialise(dir, account);
-    const start = (port: number) => startProcess(port, dir, account, keepsCommits);
+    const settings = { synchronous_commit: keepsCommits ? 'on' : 'off', full_page_writes: 'off' };
+    const start = (port: number) => startProcess(port, dir, account, settings);
     return new LocalPostgres(dir, start, await onFreePort(start));
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
@@ -51,7 +52,8 @@ export interface Account {
   readonly gid: number;
 }
 
-interface RunningPostgres {
+/** The processes of a server; `child` is the first one of them. */
+export interface RunningPostgres {
   readonly port: number;
   readonly child: ChildProcess;
   readonly exited: Promise<void>;
@@ -112,25 +114,26 @@ export function unprivileged(): Account | undefined {
   return { uid, gid };
 }
 
-function initialise(dir: string, account: Account | undefined): void {
+/** Makes a cluster of databases in the folder `data` of `dir`. */
+export function initialise(dir: string, account: Account | undefined): void {
   const args = ['-D', join(dir, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
   const { status, stderr } = spawnSync(join(postgresBin(), 'initdb'), args, { cwd: dir, encoding: 'utf8', ...account });
   if (status !== 0) throw new Error(`initdb failed (exit code ${status}):\n${stderr}`);
 }
 
-async function startProcess(
+/** Starts the processes of a cluster of databases, and resolves when they answer. */
+export async function startProcess(
   port: number,
   dir: string,
   account: Account | undefined,
-  keepsCommits: boolean,
+  more: Readonly<Record<string, string>>,
 ): Promise<RunningPostgres> {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     fsync: 'off',
-    synchronous_commit: keepsCommits ? 'on' : 'off',
-    full_page_writes: 'off',
     autovacuum: 'off',
+    ...more,
   };
   const args = ['-D', join(dir, 'data'), '-p', String(port)];
   for (const [name, value] of Object.entries(settings)) args.push('-c', `${name}=${value}`);
@@ -158,7 +161,8 @@ async function startProcess(
 
 /** The log line says that it is *this* process which has the port; the query, that it answers there. */
 async function ready(child: ChildProcess, output: readonly string[], port: number): Promise<void> {
-  while (!output.join('').includes('ready to accept connections'))
+  // A standby accepts "read-only connections".
+  while (!output.join('').includes('system is ready to accept'))
     await once(child.stderr as NodeJS.ReadableStream, 'data');
   const client = new Client({ connectionString: urlOf(port) });
   await client.connect();
@@ -166,6 +170,7 @@ async function ready(child: ChildProcess, output: readonly string[], port: numbe
   await client.end();
 }
 
-function urlOf(port: number): string {
+/** The address of a server for its superuser, who needs no password. */
+export function urlOf(port: number): string {
   return `postgres://postgres@127.0.0.1:${port}/postgres`;
 }

@@ -1,6 +1,8 @@
 /**
  * The tables. Times that end in `_ms` or `_us` are on the server's clock, since 1970; fences are microseconds, too. Each
- * operation on a lock first locks the row in `locks`. Rows of other tables about the lock change only under that row lock.
+ * operation on a lock first locks the row in `locks`. Rows of other tables about the lock change only under that row lock. It
+ * is written to the log of the server: so each reply waits for a synchronous standby, also one that repeats what it finds. A
+ * former primary may find a grant that no other server has.
  */
 export const tables = `
 CREATE TABLE IF NOT EXISTS {schema}.locks (
