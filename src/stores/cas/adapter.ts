@@ -27,7 +27,8 @@ export interface CasReading {
   readonly value: string | undefined;
   /**
    * The server's clock, in whole microseconds since 1970, read after the call was made. It decides when leases end. If the
-   * server has no clock, this is the caller's clock, and the clocks of all callers must agree.
+   * server has no clock, this is the caller's clock. Then there may be two owners if the clocks of two callers differ by more
+   * than 1 % of a lease and 2 ms.
    */
   readonly nowUs: number;
 }

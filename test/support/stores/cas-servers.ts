@@ -1,6 +1,9 @@
 import { Redis } from 'ioredis';
+import { createPool, type Pool as MySqlPool } from 'mysql2/promise';
 import { Pool } from 'pg';
+import { MySqlCas, mysqlCasTable } from 'reenlock/mysql';
 import { type CasAdapter, PostgresCas, postgresCasTable, RedisCas } from 'reenlock/redis';
+import { startMariadb } from '../mysql/server.ts';
 import { startPostgres } from '../postgres/server.ts';
 import { startRedis } from '../redis/server.ts';
 
@@ -19,6 +22,7 @@ export interface CasServer {
 export const casServers: Readonly<Record<string, () => Promise<CasServer>>> = {
   'Redis by plain commands': startPlainRedis,
   PostgreSQL: startTable,
+  MariaDB: startMySqlTable,
 };
 
 async function startPlainRedis(): Promise<CasServer> {
@@ -58,6 +62,27 @@ async function startTable(): Promise<CasServer> {
   await connect().query(postgresCasTable());
   return {
     adapter: () => new PostgresCas({ pool: connect() }),
+    async clear() {
+      await connect().query('TRUNCATE reenlock_locks');
+    },
+    async release() {
+      await Promise.all(open.splice(0).map((pool) => pool.end()));
+    },
+    stop: () => server.stop(),
+  };
+}
+
+async function startMySqlTable(): Promise<CasServer> {
+  const server = await startMariadb();
+  const open: MySqlPool[] = [];
+  const connect = () => {
+    const pool = createPool({ uri: server.url, connectionLimit: 2 });
+    open.push(pool);
+    return pool;
+  };
+  await connect().query(mysqlCasTable());
+  return {
+    adapter: () => new MySqlCas({ pool: connect() }),
     async clear() {
       await connect().query('TRUNCATE reenlock_locks');
     },
