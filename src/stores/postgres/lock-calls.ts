@@ -7,8 +7,7 @@ import type { PostgresStatements, Statement } from './statements.ts';
 
 /** One operation, as the SQL function `run` expects it. */
 export interface Operation {
-  /** `acquirePermit` is `acquire` with `permits`: SQL functions that know no permits refuse it. */
-  readonly op: 'acquire' | 'acquirePermit' | 'renew' | 'release' | 'transfer' | 'force';
+  readonly op: 'acquire' | 'renew' | 'release' | 'transfer' | 'force';
   readonly [field: string]: unknown;
 }
 

@@ -129,10 +129,7 @@ export class PostgresStore implements LockStore {
     const operation = { ...identityOf(request), mode, permits, claimMs, priority, ...terms, newest, polls };
     this.#unsettled.set(request, (this.#unsettled.get(request) ?? 0) + 1);
     try {
-      const reply = await this.#run(request.id, {
-        op: permits === undefined ? 'acquire' : 'acquirePermit',
-        ...operation,
-      });
+      const reply = await this.#run(request.id, { op: 'acquire', ...operation });
       const mayArriveLater = this.#settle(request) > 0;
       return { ...readAcquire(request.holdId, reply), mayArriveLater };
     } catch (error) {
@@ -151,8 +148,8 @@ export class PostgresStore implements LockStore {
   }
 
   async transfer(from: HoldRequest, to: HoldRequest, terms: TransferTerms): Promise<TransferReply> {
-    const { mode, holdId } = to;
-    const operation = { ...identityOf(to), mode, fromHold: from.holdId, fromOwner: from.owner, ...terms };
+    const { mode, permits, holdId } = to;
+    const operation = { ...identityOf(to), mode, permits, fromHold: from.holdId, fromOwner: from.owner, ...terms };
     return readTransfer(holdId, await this.#run(to.id, { op: 'transfer', ...operation }));
   }
 

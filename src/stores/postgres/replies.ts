@@ -16,16 +16,17 @@ export type Reply = readonly unknown[];
 
 type Claim = readonly [holdId: string, fence: number, endMs: number];
 
+type AcquireStatus = Exclude<AcquireReply['status'], 'mismatch'>;
+
 /** Reads the reply of `acquire`. */
 export function readAcquire(holdId: string, reply: Reply): AcquireReply {
-  const [status, nowMs, rows, , ...rest] = reply as [AcquireReply['status'], number, Claim[], unknown, ...unknown[]];
+  const [status, nowMs, rows, , ...rest] = reply as [AcquireStatus, number, Claim[], unknown, ...unknown[]];
   const claims = readClaims(rows);
   if (status === 'cancelled') return { status, nowMs, claims };
   if (status === 'granted') {
     const [fence, endMs, isClaim, otherHolds] = rest as [number, number, boolean, number];
     return { status, grant: { holdId, fence, endMs, isClaim }, otherHolds, nowMs, claims };
   }
-  if (status === 'mismatch') return { status, permits: (rest[0] as number | null) ?? undefined, nowMs, claims };
   const [freeAtMs, position, isNew, isNewestLost] = rest as [number, number, boolean, boolean];
   const leaseRemainingMs = freeAtMs - nowMs;
   if (status === 'queued')

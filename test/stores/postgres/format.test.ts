@@ -25,7 +25,7 @@ describe('What is stored in PostgreSQL as format 1', () => {
   beforeEach(async () => {
     for (const table of tables) {
       const rows: readonly object[] = fixture.rows[table];
-      // Without the columns that came later: those have defaults.
+      // Without the columns that are generated, or came later: those have defaults.
       const columns = Object.keys(rows[0] ?? {}).join(', ');
       if (rows.length === 0) continue;
       await stage.pool.query(

@@ -23,21 +23,21 @@ const direct: Way = {
   name: 'on PostgreSQL',
   isBehindPgBouncer: false,
   isolation: 'read committed',
-  lacks: ['nesting'],
+  lacks: [],
   listen: () => undefined,
 };
 const behindPgBouncer: Way = {
   name: 'behind PgBouncer, which only LISTEN passes by, where transactions are serializable',
   isBehindPgBouncer: true,
   isolation: 'serializable',
-  lacks: ['nesting'],
+  lacks: [],
   listen: ({ url }) => url,
 };
 const withoutListen: Way = {
   name: 'behind PgBouncer, without LISTEN',
   isBehindPgBouncer: true,
   isolation: 'read committed',
-  lacks: ['reachability', 'nesting'],
+  lacks: ['reachability'],
   listen: () => false,
 };
 

@@ -3,101 +3,139 @@
  * its name in `op`. Each reply is an array that begins with a status. All are safe to repeat with the same hold id.
  */
 export const operations = `
--- Marks the process of a waiter as live. Every new waiter calls this, so the time is written with a tenth to spare, and
--- written again only when that is used up.
-CREATE OR REPLACE FUNCTION {schema}.keep_live(
-  l {schema}.locks, name text, liveness_ms bigint, only_polls boolean, now_ms bigint
-) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
-DECLARE p {schema}.processes; until_ms bigint := now_ms + liveness_ms * 11 / 10;
+-- Creates the row of a lock, unless another transaction does so at the same time, and locks it.
+CREATE OR REPLACE FUNCTION {schema}.open_lock(name text) RETURNS {schema}.locks LANGUAGE plpgsql AS $$
+DECLARE l {schema}.locks;
 BEGIN
-  SELECT * INTO p FROM processes WHERE lock_id = l.id AND process = name;
-  IF NOT FOUND THEN
-    INSERT INTO processes (lock_id, process, live_until_ms, polls) VALUES (l.id, name, until_ms, only_polls);
-  ELSIF p.state = 'suspended' OR p.polls <> only_polls OR p.live_until_ms < now_ms + liveness_ms THEN
-    UPDATE processes SET
-      live_until_ms = greatest(live_until_ms, until_ms),
-      state = CASE state WHEN 'live' THEN 'live' ELSE 'owed' END,
-      polls = only_polls
-    WHERE lock_id = l.id AND process = name;
-  END IF;
-  l.gone_ms := greatest(l.gone_ms, gone_after(until_ms));
-  RETURN l;
+  LOOP
+    INSERT INTO locks (id, gone_ms) VALUES (name, gone_after(now_us() / 1000)) ON CONFLICT DO NOTHING RETURNING * INTO l;
+    IF FOUND THEN RETURN l; END IF;
+    SELECT * INTO l FROM locks WHERE id = name FOR NO KEY UPDATE;
+    IF FOUND THEN RETURN l; END IF;
+  END LOOP;
 END $$;
 
--- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id.
+-- Remembers the release of a hold id.
+CREATE OR REPLACE FUNCTION {schema}.bury(l {schema}.locks, the_hold text, the_status text, the_end_ms bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO tombstones VALUES (l.id, the_hold, the_status, the_end_ms)
+    ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
+END $$;
+
+-- Whether the release of a hold id is remembered.
+CREATE OR REPLACE FUNCTION {schema}.is_buried(l {schema}.locks, the_hold text, now_ms bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms);
+END $$;
+
+-- acquire: grant the lock, queue the waiter, or repeat the result of an earlier call with this hold id. Also the poll.
 -- Returns ['granted', now, claims, told, fence, end, is claim, other holds] | ['cancelled', now, claims, told]
 --   | ['queued', now, claims, told, free at, ahead, is new, whether the newest is lost]
---   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead] | ['mismatch', now, claims, told, permits]
+--   | ['refused' | 'full' | 'conflict', now, claims, told, free at, ahead]
 CREATE OR REPLACE FUNCTION {schema}.acquire(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
 DECLARE
   now_us bigint := now_us();
   now_ms bigint := now_us / 1000;
   the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process'; the_mode text := op->>'mode';
-  min_fence bigint := op->>'minFence'; wanted integer := op->>'permits';
-  own {schema}.waiters; was_queued boolean := false;
-  h {schema}.holds; own_holds bigint := 0; handed record; is_blocked boolean := false; told jsonb := '[]'; ahead bigint; free_at bigint;
-  answer text; is_newest_lost boolean;
+  the_permits integer := op->>'permits'; its_limit integer := limit_of(the_mode, the_permits); min_fence bigint := op->>'minFence';
+  h {schema}.holds; own {schema}.waiters; family bigint := 0; is_poll boolean := false; enters boolean; done record;
+  is_blocked boolean := false; taken text[] := '{}'; told jsonb := '[]'; claims jsonb := '[]'; answer text; rest jsonb;
 BEGIN
   IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
-  IF EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms) THEN
-    reply := jsonb_build_array('cancelled', now_ms, claims_of(l, caller, the_hold), told);
+  IF is_buried(l, the_hold, now_ms) THEN
+    reply := jsonb_build_array('cancelled', now_ms, claims, told);
     RETURN;
+  END IF;
+  IF l.holds > 0 THEN
+    family := family_of(l, the_owner);
+    IF family > 0 THEN
+      SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+      is_poll := FOUND;
+    END IF;
   END IF;
   IF l.waiters > 0 THEN
     SELECT * INTO own FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
-    was_queued := FOUND;
-    IF was_queued THEN l := keep_live(l, caller, (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_ms); END IF;
-    is_blocked := l.writes > 0;
-    IF NOT is_blocked THEN
-      handed := hand_on(l, caller, now_us);
-      l := handed.l;
-      -- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
-      is_blocked := coalesce(handed.is_blocked, NOT was_queued);
-      told := handed.told;
+    IF FOUND THEN
+      is_poll := true;
+      l := keep_live(l, caller, (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_ms);
+    END IF;
+    done := hand_off(l, caller, now_us);
+    l := done.l;
+    taken := done.taken;
+    told := done.told;
+    -- A live waiter may stand behind those that this call looked at. The caller may be that one, but not if it is new.
+    is_blocked := coalesce(done.is_blocked, own.hold_id IS NULL);
+    -- It may have been granted, or have advanced.
+    IF cardinality(taken) > 0 THEN
+      family := family_of(l, the_owner);
+      SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
+      SELECT * INTO own FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
     END IF;
   END IF;
 
-  IF l.holds + l.waiters = 0 THEN l.permits := wanted; END IF;
-  IF l.permits IS DISTINCT FROM wanted THEN
-    reply := jsonb_build_array('mismatch', now_ms, claims_of(l, caller, the_hold), told, l.permits);
-    RETURN;
+  -- What is nested in a holder overtakes the queue.
+  enters := h.hold_id IS NULL AND (family > 0 OR NOT is_blocked) AND (l.holds = 0 OR admits(l, the_owner, family, its_limit));
+  IF h.hold_id IS NULL AND NOT enters THEN
+    done := queue_or_refuse(l, op, own, family, now_us);
+    l := done.l;
+    answer := done.answer;
+    rest := done.rest;
+    -- A reader beside readers that came before a waiting writer, by its priority: it has its turn.
+    enters := done.is_first AND admits(l, the_owner, family, its_limit);
   END IF;
-
-  IF l.holds > 0 THEN own_holds := holds_of(l, the_owner); END IF;
-  IF own_holds > 0 THEN
-    SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
-  END IF;
-  IF h.hold_id IS NULL AND (own_holds > 0 OR NOT is_blocked) AND (l.holds = 0 OR admits(l, the_owner, the_mode)) THEN
-    IF was_queued THEN l := without_waiter(l, the_owner, the_hold); END IF;
+  IF enters THEN
+    IF own.hold_id IS NOT NULL OR answer = 'queued' THEN l := without_waiter(l, the_owner, the_hold); END IF;
+    h.hold_id := the_hold;
     h.ends_ms := now_ms + (op->>'leaseMs')::bigint;
     h.is_claim := false;
-    h.hold_id := the_hold;
-    l := with_hold(l, the_owner, the_hold, caller, the_mode, h.ends_ms, false, now_us, min_fence);
-    own_holds := own_holds + 1;
+    l := with_hold(l, the_owner, the_hold, caller, the_mode, the_permits, h.ends_ms, false, family, now_us, min_fence, NULL);
+    family := family + 1;
+    IF l.waiters > 0 THEN
+      done := hand_off_within(l, the_owner, now_us);
+      l := done.l;
+      taken := taken || done.taken;
+      told := told || tell_grants(l, caller, done.taken);
+      family := family_of(l, the_owner);
+    END IF;
+  ELSIF h.hold_id IS NOT NULL AND l.holds = 1 AND min_fence > l.fence THEN
+    UPDATE holds SET fence = min_fence WHERE lock_id = l.id;
+    l.fence := min_fence;
+    l.gone_ms := greatest(l.gone_ms, gone_after(min_fence / 1000 + 1));
   END IF;
   IF h.hold_id IS NOT NULL THEN
-    IF l.holds = 1 AND min_fence > l.fence THEN
-      l.fence := min_fence;
-      l.gone_ms := greatest(l.gone_ms, gone_after(min_fence / 1000 + 1));
-    END IF;
-    reply := jsonb_build_array(
-      'granted', now_ms, claims_of(l, caller, the_hold), told, l.fence, h.ends_ms, h.is_claim, own_holds - 1
-    );
-    RETURN;
+    answer := 'granted';
+    rest := jsonb_build_array(l.fence, h.ends_ms, h.is_claim, family - 1);
   END IF;
+  IF l.claims > 0 THEN claims := claims_of(l, caller, the_hold, is_poll, taken); END IF;
+  reply := jsonb_build_array(answer, now_ms, claims, told) || rest;
+END $$;
 
-  -- The owner reads beside others and asks to write: it would wait for its own hold, and for others that do the same.
+-- What becomes of an acquire that is not granted: a waiter, or what it was before. One that waits for its own family is in
+-- conflict: that reads beside others, who may ask for the same. Says whether a new waiter is the first.
+CREATE OR REPLACE FUNCTION {schema}.queue_or_refuse(
+  INOUT l {schema}.locks, op jsonb, own {schema}.waiters, family bigint, now_us bigint, OUT answer text, OUT rest jsonb,
+  OUT is_first boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+  is_new boolean := own.hold_id IS NULL; free_at bigint; ahead bigint; is_newest_lost boolean := false;
+BEGIN
   answer := CASE
-    WHEN NOT was_queued AND own_holds > 0 THEN 'conflict'
+    WHEN is_new AND family > 0 AND limit_of(op->>'mode', (op->>'permits')::integer) < l.least_limit THEN 'conflict'
     WHEN NOT (op->>'queue')::boolean THEN 'refused'
-    WHEN NOT was_queued AND l.waiters >= (op->>'maxWaiters')::bigint THEN 'full'
+    WHEN is_new AND l.waiters >= (op->>'maxWaiters')::bigint THEN 'full'
     ELSE 'queued'
   END;
-  IF answer = 'queued' AND NOT was_queued THEN
-    l := keep_live(l, caller, (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_ms);
-    INSERT INTO waiters (lock_id, owner, hold_id, process, mode, claim_ms, priority, since_us, place) VALUES (
-      l.id, the_owner, the_hold, caller, the_mode, (op->>'claimMs')::integer, (op->>'priority')::integer,
-      now_us, now_us - (op->>'priority')::bigint * 10000000
+  IF op ? 'newest' THEN
+    PERFORM FROM waiters WHERE lock_id = l.id AND owner = op->'newest'->>'owner' AND hold_id = op->'newest'->>'hold';
+    is_newest_lost := NOT FOUND;
+  END IF;
+  IF answer = 'queued' AND is_new THEN
+    l := keep_live(l, op->>'process', (op->>'livenessMs')::bigint, (op->>'polls')::boolean, now_us / 1000);
+    INSERT INTO waiters (lock_id, owner, hold_id, process, mode, permits, claim_ms, priority, since_us, front) VALUES (
+      l.id, op->>'owner', op->>'hold', op->>'process', op->>'mode', (op->>'permits')::integer,
+      (op->>'claimMs')::integer, (op->>'priority')::integer, now_us,
+      CASE WHEN family > 0 THEN depth_over(l, op->>'owner') ELSE 0 END
     ) RETURNING * INTO own;
     l.waiters := l.waiters + 1;
   END IF;
@@ -108,25 +146,21 @@ BEGIN
   ELSE
     ahead := l.waiters - 1;
   END IF;
-  SELECT coalesce(max(ends_ms), now_ms) INTO free_at FROM holds WHERE lock_id = l.id;
-  reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told, free_at, ahead);
-  IF answer = 'queued' THEN
-    is_newest_lost := op ? 'newest' AND NOT EXISTS (
-      SELECT FROM waiters WHERE lock_id = l.id AND owner = op->'newest'->>'owner' AND hold_id = op->'newest'->>'hold'
-    );
-    reply := reply || jsonb_build_array(NOT was_queued, is_newest_lost);
-  END IF;
+  SELECT coalesce(max(ends_ms), now_us / 1000) INTO free_at FROM holds WHERE lock_id = l.id;
+  rest := jsonb_build_array(free_at, ahead);
+  IF answer = 'queued' THEN rest := rest || jsonb_build_array(is_new, is_newest_lost); END IF;
+  is_first := answer = 'queued' AND is_new AND ahead = 0;
 END $$;
 
 -- renew: make the lease of a hold end later, and turn a claim into a lease.
 -- Returns ['renewed', now, end] | ['lost']
 CREATE OR REPLACE FUNCTION {schema}.renew(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
-DECLARE now_ms bigint := now_us() / 1000; fence bigint := op->>'fence'; until_ms bigint; h {schema}.holds;
+DECLARE now_ms bigint := now_us() / 1000; named bigint := op->>'fence'; until_ms bigint; h {schema}.holds;
 BEGIN
   reply := '["lost"]';
   SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = op->>'owner' AND hold_id = op->>'hold';
   IF NOT FOUND OR h.ends_ms <= now_ms THEN RETURN; END IF;
-  IF fence <> l.fence AND NOT (h.is_raised AND fence < l.fence) THEN RETURN; END IF;
+  IF named < h.fence OR named > l.fence THEN RETURN; END IF;
   until_ms := greatest(h.ends_ms, now_ms + (op->>'leaseMs')::bigint);
   UPDATE holds SET ends_ms = until_ms, is_claim = false WHERE lock_id = l.id AND owner = h.owner AND hold_id = h.hold_id;
   IF h.is_claim THEN l.claims := l.claims - 1; END IF;
@@ -143,17 +177,21 @@ DECLARE
   now_ms bigint := now_us / 1000;
   the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process';
   tombstone_ms bigint := op->>'tombstoneMs';
-  h record; handed record; answer text; before text; told jsonb := '[]';
+  h {schema}.holds; done record; is_known boolean; answer text; before text; taken text[] := '{}'; told jsonb := '[]';
+  claims jsonb := '[]';
 BEGIN
   IF l.holds > 0 THEN
-    DELETE FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold
-      RETURNING process, mode, is_claim, ends_ms INTO h;
-    IF FOUND THEN
-      l := without_hold(l, h.mode, h.is_claim);
-      answer := CASE WHEN h.ends_ms > now_ms THEN 'released' ELSE 'expired' END;
-      IF answer = 'expired' AND h.is_claim THEN PERFORM suspend(l, h.process); END IF;
+    IF l.earliest_ms <= now_ms THEN
+      is_known := EXISTS (SELECT FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold);
+      l := expire(l, now_ms);
     END IF;
-    IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
+    DELETE FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold RETURNING * INTO h;
+    IF FOUND THEN
+      l := without_hold(l, limit_of(h.mode, h.permits), h.is_claim);
+      answer := 'released';
+    ELSIF is_known THEN
+      answer := 'expired';
+    END IF;
   END IF;
   IF answer IS NULL AND l.waiters > 0 THEN
     PERFORM FROM waiters WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
@@ -167,14 +205,12 @@ BEGIN
   END IF;
   answer := coalesce(answer, before, 'absent');
   IF before IS NULL THEN
-    IF tombstone_ms > 0 THEN
-      INSERT INTO tombstones VALUES (l.id, the_hold, answer, now_ms + tombstone_ms)
-        ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
-    END IF;
-    IF l.writes = 0 AND l.waiters > 0 THEN
-      handed := hand_on(l, caller, now_us);
-      l := handed.l;
-      told := handed.told;
+    IF tombstone_ms > 0 THEN PERFORM bury(l, the_hold, answer, now_ms + tombstone_ms); END IF;
+    IF l.waiters > 0 THEN
+      done := hand_off(l, caller, now_us);
+      l := done.l;
+      taken := done.taken;
+      told := done.told;
     END IF;
   END IF;
   IF (op->>'announce')::boolean AND answer <> 'absent' AND l.holds = 0 THEN
@@ -182,7 +218,8 @@ BEGIN
     PERFORM pg_notify('reenlock:freed:{schema}', 'freed ' || l.id);
   END IF;
   l.gone_ms := greatest(l.gone_ms, gone_after(now_ms));
-  reply := jsonb_build_array(answer, now_ms, claims_of(l, caller, the_hold), told);
+  IF cardinality(taken) > 0 THEN claims := claims_of(l, caller, the_hold, false, taken); END IF;
+  reply := jsonb_build_array(answer, now_ms, claims, told);
 END $$;
 
 -- transfer: pass a hold on to another hold id, in one step.
@@ -191,54 +228,65 @@ CREATE OR REPLACE FUNCTION {schema}.transfer(INOUT l {schema}.locks, op jsonb, O
 DECLARE
   now_us bigint := now_us();
   now_ms bigint := now_us / 1000;
-  the_owner text := op->>'owner'; the_hold text := op->>'hold'; the_mode text := op->>'mode';
-  from_owner text := op->>'fromOwner'; from_hold text := op->>'fromHold';
-  h {schema}.holds; lease_end bigint := now_ms + (op->>'leaseMs')::bigint;
+  the_owner text := op->>'owner'; the_hold text := op->>'hold'; caller text := op->>'process';
+  is_inherited boolean := is_ancestor(the_owner, op->>'fromOwner'); end_ms bigint := now_ms + (op->>'leaseMs')::bigint;
+  h {schema}.holds; done record; told jsonb := '[]';
 BEGIN
   IF l.earliest_ms <= now_ms THEN l := expire(l, now_ms); END IF;
   SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = the_owner AND hold_id = the_hold;
   IF FOUND THEN
-    reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, '[]'::jsonb, l.fence, h.ends_ms);
+    reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, told, l.fence, h.ends_ms);
     RETURN;
   END IF;
-  SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = from_owner AND hold_id = from_hold;
-  IF NOT FOUND
-    OR EXISTS (SELECT FROM tombstones WHERE lock_id = l.id AND hold_id = the_hold AND until_ms > now_ms)
-  THEN
+  SELECT * INTO h FROM holds WHERE lock_id = l.id AND owner = op->>'fromOwner' AND hold_id = op->>'fromHold';
+  IF NOT FOUND OR is_buried(l, the_hold, now_ms) THEN
     reply := jsonb_build_array('lost', now_ms);
-  ELSIF (the_mode = 'write' AND l.holds > 1) OR (the_mode = 'read' AND l.writes > 0)
-    OR (the_mode = 'permit' AND holds_of(l, from_owner) > 1)
-  THEN
+    RETURN;
+  ELSIF NOT is_inherited AND is_shared(l, h) THEN
     reply := jsonb_build_array('shared', now_ms);
-  ELSE
-    DELETE FROM holds WHERE lock_id = l.id AND owner = from_owner AND hold_id = from_hold;
-    l := without_hold(l, h.mode, h.is_claim);
-    INSERT INTO tombstones VALUES (l.id, from_hold, 'released', now_ms + (op->>'tombstoneMs')::bigint)
-      ON CONFLICT (lock_id, hold_id) DO UPDATE SET status = excluded.status, until_ms = excluded.until_ms;
-    l := with_hold(l, the_owner, the_hold, op->>'process', the_mode, lease_end, false, now_us, 0);
-    reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, '[]'::jsonb, l.fence, lease_end);
+    RETURN;
   END IF;
+  DELETE FROM holds WHERE lock_id = l.id AND owner = h.owner AND hold_id = h.hold_id;
+  l := without_hold(l, limit_of(h.mode, h.permits), h.is_claim);
+  PERFORM bury(l, h.hold_id, 'released', now_ms + (op->>'tombstoneMs')::bigint);
+  -- To an ancestor: nobody else had the key in between.
+  IF is_inherited THEN end_ms := greatest(end_ms, h.ends_ms); END IF;
+  l := with_hold(
+    l, the_owner, the_hold, caller, op->>'mode', (op->>'permits')::integer, end_ms, false, family_of(l, the_owner), now_us, 0,
+    CASE WHEN is_inherited THEN h.fence END
+  );
+  done := hand_off_within(l, the_owner, now_us);
+  l := done.l;
+  told := tell_grants(l, caller, done.taken);
+  reply := jsonb_build_array('granted', now_ms, '[]'::jsonb, told, l.fence, end_ms);
+END $$;
+
+-- Whether a hold can't pass to another owner, because of others that its owner has.
+CREATE OR REPLACE FUNCTION {schema}.is_shared(l {schema}.locks, h {schema}.holds) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE h.mode
+    WHEN 'write' THEN l.holds > 1
+    WHEN 'read' THEN l.least_limit = 1
+    ELSE (SELECT count(*) > 1 FROM holds WHERE lock_id = l.id AND owner = h.owner)
+  END;
 END $$;
 
 -- force: take the lock from all holders with the given fence, hand it to the next waiter, and notify the holders.
 -- Returns [whether it was taken, now, claims, told]
 CREATE OR REPLACE FUNCTION {schema}.force(INOUT l {schema}.locks, op jsonb, OUT reply jsonb) LANGUAGE plpgsql AS $$
-DECLARE now_us bigint := now_us(); h record; handed record; taken record; told jsonb := '[]';
+DECLARE now_us bigint := now_us(); done record; lost record; told jsonb := '[]';
 BEGIN
   IF l.earliest_ms <= now_us / 1000 THEN l := expire(l, now_us / 1000); END IF;
   reply := jsonb_build_array(false, now_us / 1000, '[]'::jsonb, told);
   IF l.holds = 0 OR l.fence <> (op->>'fence')::bigint THEN RETURN; END IF;
-  SELECT array_agg(process ORDER BY nr) AS processes, array_agg(hold_id ORDER BY nr) AS ids INTO taken
+  SELECT array_agg(process ORDER BY nr) AS processes, array_agg(hold_id ORDER BY nr) AS ids INTO lost
     FROM holds WHERE lock_id = l.id;
-  FOR h IN DELETE FROM holds WHERE lock_id = l.id RETURNING mode, is_claim LOOP
-    l := without_hold(l, h.mode, h.is_claim);
-  END LOOP;
-  handed := hand_on(l, NULL, now_us);
-  l := handed.l;
-  told := handed.told;
-  FOR i IN 1 .. cardinality(taken.ids) LOOP
-    told := told || jsonb_build_array(taken.processes[i], 'lost ' || taken.ids[i]);
-    PERFORM pg_notify(channel_of(taken.processes[i]), 'lost ' || taken.ids[i]);
+  DELETE FROM holds WHERE lock_id = l.id;
+  done := hand_off(counted(l), NULL, now_us);
+  l := done.l;
+  told := done.told;
+  FOR i IN 1 .. cardinality(lost.ids) LOOP
+    told := told || tell(lost.processes[i], 'lost ' || lost.ids[i]);
   END LOOP;
   reply := jsonb_build_array(true, now_us / 1000, '[]'::jsonb, told);
 END $$;
@@ -246,7 +294,7 @@ END $$;
 -- run: execute operations on one lock. Returns their replies.
 CREATE OR REPLACE FUNCTION {schema}.run(known_format integer, lock_name text, ops jsonb) RETURNS jsonb
 LANGUAGE plpgsql {definer} SET lock_timeout = '1500ms' AS $$
-DECLARE l {schema}.locks; before {schema}.locks; op jsonb := ops->0; done record; reply jsonb; replies jsonb := '[]';
+DECLARE l {schema}.locks; before {schema}.locks; op jsonb; done record; reply jsonb; replies jsonb := '[]';
 BEGIN
   -- A stricter level would not see what was written while it waited for the row of the lock.
   IF known_format <> {format} OR current_setting('transaction_isolation') <> 'read committed'
@@ -257,18 +305,11 @@ BEGIN
   END IF;
   SELECT * INTO l FROM locks WHERE id = lock_name FOR NO KEY UPDATE;
   IF NOT FOUND THEN l := open_lock(lock_name); END IF;
-  IF l.waiters = 0 AND jsonb_array_length(ops) = 1 THEN
-    reply := CASE
-      WHEN l.holds = 0 AND op->>'op' IN ('acquire', 'acquirePermit') THEN acquire_free(lock_name, op)
-      WHEN l.holds = 1 AND op->>'op' = 'release' THEN release_last(lock_name, op)
-    END;
-    IF reply IS NOT NULL THEN RETURN jsonb_build_array(reply); END IF;
-  END IF;
   before := l;
-  FOR op IN SELECT value FROM jsonb_array_elements(ops) LOOP
+  FOR i IN 0 .. jsonb_array_length(ops) - 1 LOOP
+    op := ops->i;
     done := CASE op->>'op'
       WHEN 'acquire' THEN acquire(l, op)
-      WHEN 'acquirePermit' THEN acquire(l, op)
       WHEN 'release' THEN release(l, op)
       WHEN 'renew' THEN renew(l, op)
       WHEN 'transfer' THEN transfer(l, op)
@@ -279,8 +320,8 @@ BEGIN
     replies := replies || jsonb_build_array(done.reply);
   END LOOP;
   IF l IS DISTINCT FROM before THEN
-    UPDATE locks SET fence = l.fence, holds = l.holds, writes = l.writes, writer = l.writer, claims = l.claims,
-      earliest_ms = l.earliest_ms, waiters = l.waiters, permits = l.permits, gone_ms = l.gone_ms
+    UPDATE locks SET fence = l.fence, holds = l.holds, claims = l.claims, least_limit = l.least_limit,
+      earliest_ms = l.earliest_ms, waiters = l.waiters, gone_ms = l.gone_ms
     WHERE id = l.id;
   END IF;
   RETURN replies;

@@ -35,7 +35,10 @@ BEGIN
     SELECT coalesce(jsonb_agg(jsonb_build_array(hold_id, owner, process, mode, priority, since_us) ORDER BY place, nr), '[]')
     FROM (SELECT * FROM waiters WHERE lock_id = name ORDER BY place, nr LIMIT 1000) AS first
   ), (
-    SELECT permits FROM locks WHERE id = name AND (waiters > 0 OR EXISTS (SELECT FROM first_holds(name, now_ms)))
+    SELECT coalesce(
+      (SELECT permits FROM holds WHERE lock_id = name AND ends_ms > now_ms AND permits IS NOT NULL ORDER BY nr LIMIT 1),
+      (SELECT permits FROM waiters WHERE lock_id = name AND permits IS NOT NULL ORDER BY place, nr LIMIT 1)
+    )
   ));
 END $$;
 

@@ -1,6 +1,6 @@
+import { holds } from './holds.ts';
 import { operations } from './operations.ts';
 import { queue } from './queue.ts';
-import { quick } from './quick.ts';
 import { reading } from './reading.ts';
 import { tables } from './tables.ts';
 import { upkeep } from './upkeep.ts';
@@ -8,13 +8,13 @@ import { upkeep } from './upkeep.ts';
 /** The format of the stored data. A process with another format refuses to work. Raised if older code would go wrong. */
 export const format = 1;
 /** Raised with each change of the SQL, so that the newest functions stay, in whatever order processes migrate. */
-export const revision = 10;
+export const revision = 11;
 
 export const defaultSchema = 'reenlock';
 
 /** The SQL that creates the schema, or updates it to this version. Run it in one transaction. It may run again. */
 export function schemaSql(schema: string = defaultSchema): string {
-  return [begin, tables, queue, quick, operations, reading, upkeep, end]
+  return [begin, tables, holds, queue, operations, reading, upkeep, end]
     .join('')
     .trimStart()
     .replaceAll('{definer}', definer)

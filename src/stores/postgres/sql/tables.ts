@@ -7,18 +7,15 @@
 export const tables = `
 CREATE TABLE IF NOT EXISTS {schema}.locks (
   id text COLLATE "C" PRIMARY KEY,
-  -- The last fence, which all holds have. It stays after them, so that fences rise even if the clock is set back.
+  -- The last fence, under which all holds are told. It stays after them, so that fences rise even if the clock is set back.
   fence bigint NOT NULL DEFAULT 0,
-  -- How many holds there are, how many of them write, the owner of those, and how many holds are claims.
+  -- How many holds there are, how many of them are claims, and the least limit of all.
   holds integer NOT NULL DEFAULT 0,
-  writes integer NOT NULL DEFAULT 0,
-  writer text COLLATE "C",
   claims integer NOT NULL DEFAULT 0,
+  least_limit integer NOT NULL DEFAULT 2147483647,
   -- No lease ends before this.
   earliest_ms bigint,
   waiters integer NOT NULL DEFAULT 0,
-  -- How many owners may hold it at once, while there are holds or waiters of permits.
-  permits integer,
   -- When the row is not needed any more. Rounded up to ten minutes, so that few updates change the index.
   gone_ms bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
@@ -29,11 +26,12 @@ CREATE TABLE IF NOT EXISTS {schema}.holds (
   hold_id text COLLATE "C" NOT NULL,
   process text COLLATE "C" NOT NULL,
   mode text NOT NULL,
+  permits integer,
   ends_ms bigint NOT NULL,
   -- Whether it was handed off and not renewed yet.
   is_claim boolean NOT NULL,
-  -- Whether the fence rose after the grant: the hold may be renewed with the fence that it was granted.
-  is_raised boolean NOT NULL DEFAULT false,
+  -- The fence that it was granted with. The lock's fence may have risen since: it may be renewed with either.
+  fence bigint NOT NULL,
   nr bigint GENERATED ALWAYS AS IDENTITY,
   PRIMARY KEY (lock_id, owner, hold_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
@@ -44,11 +42,16 @@ CREATE TABLE IF NOT EXISTS {schema}.waiters (
   hold_id text COLLATE "C" NOT NULL,
   process text COLLATE "C" NOT NULL,
   mode text NOT NULL,
+  permits integer,
   claim_ms integer NOT NULL,
   priority integer NOT NULL,
   since_us bigint NOT NULL,
-  -- The place in the queue: when it was queued, ten seconds earlier for each step of priority.
-  place bigint NOT NULL,
+  -- 0, or how deep the holder was that it is nested in: it stands before all with a lower one. Otherwise a stranger before it
+  -- would wait for the holder, the holder for its nested call, and nobody would move.
+  front integer NOT NULL,
+  -- Its place in the queue: when it was queued, ten seconds earlier for each step of priority, and more than any time of
+  -- waiting for each step of front.
+  place bigint GENERATED ALWAYS AS (since_us - priority * 10000000::bigint - front * 1000000000000000::bigint) STORED,
   nr bigint GENERATED ALWAYS AS IDENTITY,
   PRIMARY KEY (lock_id, owner, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
@@ -83,11 +86,8 @@ CREATE TABLE IF NOT EXISTS {schema}.edges (
   PRIMARY KEY (owner, hold_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
--- A column or an index that is there already is not named: to look for it locks its table, against calls that are under way.
+-- An index that is there already is not named: to look for it locks its table, against calls that are under way.
 DO $$ BEGIN
-  IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = '{schema}.locks'::regclass AND attname = 'permits') THEN
-    ALTER TABLE {schema}.locks ADD COLUMN permits integer;
-  END IF;
   IF to_regclass('{schema}.locks_gone') IS NULL THEN CREATE INDEX locks_gone ON {schema}.locks (gone_ms); END IF;
   IF to_regclass('{schema}.waiters_in_order') IS NULL THEN CREATE INDEX waiters_in_order ON {schema}.waiters (lock_id, place, nr); END IF;
   IF to_regclass('{schema}.tombstones_until') IS NULL THEN CREATE INDEX tombstones_until ON {schema}.tombstones (until_ms); END IF;

@@ -53,10 +53,6 @@ BEGIN
   RETURN jsonb_build_array(now_ms, is_full OR cardinality(old) = most);
 END $$;
 
--- For processes of the revisions before 5.
-CREATE OR REPLACE FUNCTION {schema}.sweep(known_format integer, from_ms bigint, most integer) RETURNS jsonb
-LANGUAGE sql {definer} AS $$ SELECT sweep(known_format, from_ms, most, 3600000) $$;
-
 -- version: return the format and the revision of this schema.
 CREATE OR REPLACE FUNCTION {schema}.version() RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT '[{format}, {revision}]'::jsonb
