@@ -8,7 +8,7 @@ export const settings = {
 
 export const acquire: RedisScript = {
   name: 'acquire',
-  sha1: '89df51d2210859ff9ca9308f33a09b7290bcc703',
+  sha1: 'f1541b0131c534579a787e5c933dc7df569a76c3',
   source: `local time = redis.call('TIME')
 local text = redis.call('GET', KEYS[1])
 local permits
@@ -561,6 +561,10 @@ if permits ~= wanted then return mismatch() end
 local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
+if isNew == 1 and ahead == 0 then
+grant = enter(true, false)
+if grant then return grant end
+end
 if place and (isForgotten or hasLapsed) then writeRecord() end
 local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
 return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})`,

@@ -53,6 +53,11 @@ if permits ~= wanted then return mismatch() end
 local grant = repeatGrant() or enter(place, isBlocked)
 if grant then return grant end
 local status, isNew, ahead = enqueue(place)
+if isNew == 1 and ahead == 0 then
+  -- A reader beside readers that came before a waiting writer, by its priority: it has its turn.
+  grant = enter(true, false)
+  if grant then return grant end
+end
 if place and (isForgotten or hasLapsed) then writeRecord() end
 local isNewestLost = ARGV[4] and not redis.call('ZSCORE', queue, ARGV[4])
 return withClaims({status, nowMs, freeAt(), isNew, ahead, isNewestLost and 1 or 0})

@@ -46,6 +46,26 @@ export function describePriority({ harness, stage, describe, it, expect }: Contr
       expect(await stage.order()).toEqual({ holds: [waiter.holdId], waiters: [] });
     });
 
+    if (!harness.lacks?.includes('modes')) {
+      it('A reader that comes before a waiting writer reads at once beside the others, and no other reader does', async () => {
+        const process = await stage.process();
+        const reading = process.reader();
+        const { fence } = await reading.hold();
+        const writer = await process.line().wait();
+        expect(await process.reader(undefined, { priority: 1 }).status({ queue: false })).toBe('refused');
+        const urgent = process.reader(undefined, { priority: 1 });
+        expect(await urgent.hold()).toMatchObject({ fence, isClaim: false });
+        const later = await process.reader().wait();
+        expect(await stage.order()).toEqual({
+          holds: [reading.holdId, urgent.holdId],
+          waiters: [writer.holdId, later.holdId],
+        });
+        await reading.release();
+        await urgent.release();
+        expect((await stage.order()).holds).toEqual([writer.holdId]);
+      });
+    }
+
     it('A high priority that arrives when the key is free and others wait does not overtake the queue by arriving', async () => {
       const process = await stage.process();
       const holder = process.line();
