@@ -1,22 +1,35 @@
 import { linksOf, readDocument } from './markdown.ts';
 import { pages } from './workshop.ts';
 
+interface Group {
+  readonly text: string;
+  readonly folder: string;
+  readonly pages: Readonly<Record<string, string>>;
+}
+
 const others = pages().filter((page) => page !== 'docs/index.md');
+const groups = JSON.parse(readDocument('website/outline.json')) as readonly Group[];
+const shown = groups.flatMap(({ folder, pages: titles }) =>
+  Object.entries(titles).map(([name, title]) => ({ page: `docs/${folder}/${name}.md`, title })),
+);
 
 it('The index of the pages leads to each of them', () => {
   const linked = linksOf(readDocument('docs/index.md')).map((target) => `docs/${target}`);
   expect([...new Set(linked)].sort()).toEqual([...others].sort());
 });
 
-it('Every folder of pages has its place on the site', () => {
-  const [, list = ''] = /outline = (\[.*\]);/s.exec(readDocument('website/outline.mjs')) ?? [];
-  const places = [...list.matchAll(/\[\s*'[^']+',\s*'([^']+)',\s*\[([^\]]*)\],?\s*\]/g)].map(
-    ([, folder = '', first = '']) => ({
-      folder,
-      first: [...first.matchAll(/'([^']+)'/g)].map(([, name]) => `docs/${folder}/${name}.md`),
-    }),
-  );
-  const folders = new Set(others.map((page) => page.split('/')[1]));
-  expect([...folders].filter((folder) => !places.some((place) => place.folder === folder))).toEqual([]);
-  expect(places.flatMap(({ first }) => first).filter((page) => !others.includes(page))).toEqual([]);
+it('Every page has its place in website/outline.json, and no other', () => {
+  expect(shown.map(({ page }) => page).sort()).toEqual([...others].sort());
+});
+
+it('The sidebar of the site has titles of at most three words', () => {
+  const titles = [...groups.map(({ text }) => text), ...shown.map(({ title }) => title)];
+  expect(titles.filter((title) => title.split(' ').length > 3)).toEqual([]);
+});
+
+it('The sidebar of the site shows at most 25 entries, whichever of its groups is open', () => {
+  const sizes = groups.map(({ pages: titles }) => Object.keys(titles).length);
+  // The group of the API is one more; the first group is always open.
+  expect(groups.length + 1 + (sizes[0] ?? 0)).toBeLessThanOrEqual(25);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(14);
 });

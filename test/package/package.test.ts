@@ -122,6 +122,7 @@ describe('the published package', () => {
       'SECURITY.md',
       'package.json',
       'docs/observe/board.webp',
+      ...['demo', 'fence', 'hand-off', 'lease', 'tree', 'two-services'].map((name) => `docs/pictures/${name}.svg`),
       'docs/ops/alerts.yml',
       'docs/ops/grafana-dashboard.json',
       ...pages(),

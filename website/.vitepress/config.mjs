@@ -1,11 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { defineConfig } from 'vitepress';
 import llmstxt from 'vitepress-plugin-llms';
-import { outline } from '../outline.mjs';
+import { slug } from '../slug.mjs';
 
-const pages = join(import.meta.dirname, '../pages');
-const { description } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'));
+const read = (path) => JSON.parse(readFileSync(join(import.meta.dirname, path), 'utf8'));
+const { description, exports, repository, version } = read('../../package.json');
 
 /** What the build has put into `pages`; a dead link there fails it. */
 export default defineConfig({
@@ -14,27 +14,45 @@ export default defineConfig({
   srcDir: 'pages',
   outDir: 'dist',
   lastUpdated: false,
-  markdown: { config: (markdown) => markdown.core.ruler.push('repository-links', unlinkRepository) },
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/logo.svg' }]],
+  markdown: {
+    anchor: { slugify: slug },
+    config: (markdown) => markdown.core.ruler.push('repository-links', unlinkRepository),
+  },
   vite: { plugins: [llmstxt({ domain: '' })] },
-  themeConfig: { search: { provider: 'local' }, outline: [2, 3], sidebar: sidebar() },
+  themeConfig: {
+    logo: '/logo.svg',
+    nav: [
+      { text: 'Guide', link: '/start/quick-start' },
+      { text: 'Reference', link: '/reference/options' },
+      { text: 'API', link: '/reference/api/' },
+      { text: `v${version}`, link: '/pages' },
+    ],
+    ...(repository && { socialLinks: [{ icon: 'github', link: repository.url.replace(/^git\+|\.git$/g, '') }] }),
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument: guidesFirst } } } },
+    outline: [2, 3],
+    sidebar: sidebar(),
+  },
 });
 
-function sidebar() {
-  const groups = outline.filter(([, folder]) => existsSync(join(pages, folder)));
-  return groups.map(([text, folder, first]) => {
-    const found = readdirSync(join(pages, folder)).filter((name) => name.endsWith('.md'));
-    const names = found.map((name) => name.slice(0, -'.md'.length)).sort();
-    const known = first.filter((name) => names.includes(name));
-    const ordered = [...known, ...names.filter((name) => !known.includes(name))];
-    const items = ordered.map((name) => ({ text: titleOf(join(folder, name)), link: `/${folder}/${name}` }));
-    if (folder === 'reference') items.push({ text: 'API', link: '/reference/api/' });
-    return { text, items };
-  });
+/** A word is more often looked for in a guide than in the reference. The browser runs this: it may use nothing from above. */
+function guidesFirst(page) {
+  if (page.includes('/reference/api/')) return 0.05;
+  return page.includes('/reference/') ? 0.5 : 1;
 }
 
-function titleOf(page) {
-  const [, title = page] = /^# (.*)$/m.exec(readFileSync(join(pages, `${page}.md`), 'utf8')) ?? [];
-  return title.replaceAll('`', '');
+function sidebar() {
+  const groups = read('../outline.json').map(({ text, folder, pages }) => ({
+    text,
+    collapsed: folder !== 'start',
+    items: Object.entries(pages).map(([page, title]) => ({ text: title, link: `/${folder}/${page}` })),
+  }));
+  const subpaths = Object.keys(exports).filter((subpath) => !subpath.endsWith('.json'));
+  const api = subpaths.map((subpath) => ({
+    text: join('reenlock', subpath),
+    link: `/reference/api/${join('reenlock', subpath)}/`,
+  }));
+  return [...groups, { text: 'API', collapsed: true, items: api }];
 }
 
 /** Pages also lead to files of the repository, such as examples, which the site does not have: their names stay, as text. */
