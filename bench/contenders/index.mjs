@@ -7,7 +7,7 @@
  *   unlock(handle, owner)
  *   close()
  *   asOwner(run)                 optional: calls `run(owner)` as an owner of its own; the default makes up a name
- *   lockAll, unlockAll           optional: the same for several keys; for the scenario `batch`
+ *   lockAll, unlockAll           optional: the same for several keys; for `batch` and `contended-batch`
  *   cycle(key)                   optional: acquires and releases; for the scenarios `listeners` and `run`
  *   isDeadlock(error)            optional: for the scenario `deadlock`
  *
@@ -23,6 +23,7 @@ const contenders = {
     needs: ['redis'],
     options: { library: 'node-redis' },
   },
+  'all-or-nothing queue': { file: 'all-or-nothing', server: 'redis' },
   'bare poller': { file: 'bare-poller', server: 'redis' },
   'bare pipeline': { file: 'bare-pipeline', server: 'redis' },
   'bare publish': { file: 'bare-publish', server: 'redis' },

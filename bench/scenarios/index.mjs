@@ -1,4 +1,5 @@
 import { batch } from './batch.mjs';
+import { contendedBatch } from './contended-batch.mjs';
 import { keys, processes, readers, waiters } from './curves.mjs';
 import { deadlock } from './deadlock.mjs';
 import { expressMemory } from './express-memory.mjs';
@@ -34,6 +35,7 @@ export const scenarios = [
   wide,
   read,
   batch,
+  contendedBatch,
   reEntry,
   run,
   runInMemory,
