@@ -216,6 +216,17 @@ const found = [
     ],
     'try 0, +1, +2, +3, +4, 1000, +4',
   ),
+  // A writer within a reader of a row advances, and so ends the row.
+  play(
+    [
+      ['W', 0, 'write'],
+      ['U', 0, 'read'],
+      ['T', 0, 'read'],
+      ['V', 0, 'read'],
+      ['T/1', 0, 'write'],
+    ],
+    'try 0, +1, +2, +3, +4, -0, -1, -2, -4',
+  ),
   // A reader beside readers comes before a waiting writer, by its priority.
   play(
     [
