@@ -7,6 +7,8 @@ const linked = [
   ...documents(),
   'CONTRIBUTING.md',
   'SECURITY.md',
+  'SUPPORT.md',
+  'CODE_OF_CONDUCT.md',
   'CHANGELOG.md',
   'examples/README.md',
   'bench/README.md',
